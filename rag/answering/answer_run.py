@@ -34,6 +34,7 @@ from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, s
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
 from rag.answering.routed_answer import RoutedAnswer, WholeDocumentsCall
 from rag.answering.routes import Reply
+from rag.answering.turns import Turns
 from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
@@ -82,6 +83,8 @@ class Parts:
     ledger: Ledger
     chat_logs: ChatLogs
     settings: Settings
+    #: Those of the thread that answers are written in; given back while it waits for a provider.
+    turns: Turns
 
 
 class AnswerRun:
@@ -119,8 +122,12 @@ class AnswerRun:
         self.context: ContextResponse | None = None
         self.details = RAGDetails()
         self.details.query.original = question.text
-        self.books = CallRecords(
-            question.identity.tenant_id, chat_log_id, ledger=parts.ledger, chat_logs=parts.chat_logs
+        self.calls = CallRecords(
+            question.identity.tenant_id,
+            chat_log_id,
+            ledger=parts.ledger,
+            chat_logs=parts.chat_logs,
+            turns=parts.turns,
         )
         self.first_text_ms: int | None = None
         self.text_ms: int | None = None
@@ -149,7 +156,7 @@ class AnswerRun:
         if model is not None:
             self.step("rewriting")
         started = time.perf_counter()
-        with self.books.paying("chat", line="rewriting"):
+        with self.calls.paying("chat", line="rewriting"):
             found = stand_alone(
                 self.question.text,
                 self.question.history,
@@ -158,7 +165,7 @@ class AnswerRun:
                 maximum_characters=self.parts.settings.maximum_question_characters,
             )
         if found.usage is not None:
-            self.books.charge("chat", found.usage, line="rewriting")
+            self.calls.charge("chat", found.usage, line="rewriting")
         if found.notice:
             self.asides.append(found.notice)
         if model is not None:
@@ -177,7 +184,7 @@ class AnswerRun:
             profile=self.profile,
             language=self.language,
             on_step=self.step,
-            recorder=self.books,
+            recorder=self.calls,
         )
         if asked.is_joined:
             # What only the question before it found comes nowhere near this one.
@@ -247,11 +254,11 @@ class AnswerRun:
                 self.text,
                 checked,
                 question=self.question.text,
-                page_text=self.books.page_text,
+                page_text=self.calls.page_text,
                 language=self._written_language(self.text),
                 likely=(language,),
             )
-        places = self.books.passage_places(checked) if checked else {}
+        places = self.calls.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
 
     def suggest_follow_ups(self) -> None:
@@ -271,12 +278,12 @@ class AnswerRun:
             model=model,
             count=self.profile.answer.follow_ups,
             cancel=self.cancel,
-            on_send=lambda expected: begun.append(self.books.begin("chat", "follow-ups", expected)),
+            on_send=lambda expected: begun.append(self.calls.begin("chat", "follow-ups", expected)),
         )
         self.follow_ups = found.questions
         for usage in found.lost:
-            self.books.charge("chat", usage, line="follow_ups")
-        self.books.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
+            self.calls.charge("chat", usage, line="follow_ups")
+        self.calls.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
 
     def step(self, name: str, detail: str = "") -> None:
         self._on_step(StepEvent(name, detail))
@@ -289,12 +296,12 @@ class AnswerRun:
     def close(self) -> None:
         """Close the row of the log."""
         total_ms = self.text_ms if self.text_ms is not None else self._elapsed_ms()
-        self.details.costs = self.books.costs()
+        self.details.costs = self.calls.costs()
         self.details.timing.openai_ms = round(self.details.timing.openai_ms, 1)
         self.details.timing.total_ms = float(total_ms)
         # The documents an answer was built on; none where there was no answer.
         used = self.citations if self.kind == "cited" else ()
-        self.cost = self.books.close(
+        self.cost = self.calls.close(
             outcome=self.outcome,
             answer=self.text,
             details=self.details,
@@ -355,11 +362,12 @@ class AnswerRun:
         completed: Completed | None = None
         usage: Usage | None = None
         error: ProviderError | None = None
-        call_id = self.books.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
+        call_id = self.calls.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
         # A summary is asked for in parts: what one of them lacks, another may say.
         watch = None if asked and asked.quotes is None else self._watch(context, filtered)
         trouble: Trouble | None = None
         started = time.perf_counter()
+        self.calls.give_turn()
         try:
             for event in model.stream(
                 messages,
@@ -372,7 +380,7 @@ class AnswerRun:
                     completed, usage = event, event.usage
                     break
                 if isinstance(event, Lost):
-                    self.books.charge("chat", event.usage, line="openai")
+                    self.calls.charge("chat", event.usage, line="openai")
                     continue
                 received.append(event.text)
                 shown = filtered.feed(mark.feed(event.text))
@@ -401,7 +409,7 @@ class AnswerRun:
             return
         yield from self.show(last)
         self.citations = cited(context.citations, filtered.shown)
-        self._judge(completed, mark.is_set or says_not_found(self.text), "".join(received))
+        self._note_ending(completed, mark.is_set or says_not_found(self.text), "".join(received))
 
     def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
         """Return the guard that reads the answer while it is written."""
@@ -426,7 +434,7 @@ class AnswerRun:
             self.end(Outcome.PERHAPS, MessageState.COMPLETE)
         yield from self._quote(NOT_THE_MODELS)
 
-    def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
+    def _note_ending(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
         """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
         reason = completed.finish_reason if completed else ""
         if completed is None and self.cancel.is_set():
@@ -452,7 +460,7 @@ class AnswerRun:
         is_refused = error is not None and not error.details.get("is_perhaps_billed")
         if usage is None and (estimated.output_tokens or not is_refused):
             usage = estimated
-        self.books.finish(call_id, "chat", usage, line="openai")
+        self.calls.finish(call_id, "chat", usage, line="openai")
         if usage is not None:
             self.details.openai.input_tokens = usage.input_tokens
             self.details.openai.output_tokens = usage.output_tokens
@@ -474,7 +482,7 @@ class AnswerRun:
                 language=detect_language(searched, likely),
                 similarities=self._likeness(),
                 parts_by_number=meant_parts(context),
-                days=self.books.document_days(context.citations),
+                days=self.calls.document_days(context.citations),
             )
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)

@@ -53,10 +53,10 @@ class RoutedAnswer:
             fixed_language=run.profile.language.answer_language,
             model=providers.chat_model_for(run.profile),
             small_model=providers.translation_model_for(run.profile),
-            price=run.books.price,
-            charge=lambda usage: run.books.charge("chat", usage, line="rewriting"),
+            price=run.calls.price,
+            charge=lambda usage: run.calls.charge("chat", usage, line="rewriting"),
         )
-        with run.books.paying("chat", line="rewriting"):
+        with run.calls.paying("chat", line="rewriting"):
             return router.reply()
 
     def write(self, reply: Reply) -> Iterator[AnswerEvent]:

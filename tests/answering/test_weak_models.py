@@ -187,7 +187,7 @@ def test_what_the_model_read_around_a_passage_supports_its_sentences() -> None:
     with_context = AnswerWatch(sources_of([given], context, ("en",)), {1: 1}, "", lambda _: "en")
     assert with_context.feed(answer * 2) is None
     with_context.finish()
-    assert not any(judged.faults for judged in with_context.judged)
+    assert not any(claim.faults for claim in with_context.checked)
     alone = AnswerWatch(sources_of([given], given.passage, ("en",)), {1: 1}, "", lambda _: "en")
     assert alone.feed(answer) is None
     assert alone.finish() == "unsupported"
