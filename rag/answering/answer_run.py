@@ -6,52 +6,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from threading import Event
 from uuid import UUID
 
 from rag.answering.call_records import CallRecords
-from rag.answering.canned_answers import (
-    CLOSEST,
-    MODEL_FAILED,
-    NO_MODEL,
-    NOT_THE_MODELS,
-    NOTHING_FOUND,
-    NOTHING_NEAR,
-    UNCITED,
-    phrase,
-    quoted_as_they_stand,
-    says_not_found,
-)
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
-from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes, meant_parts
+from rag.answering.events import AnswerEvent, CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.answering.follow_ups import suggest_follow_ups
-from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
-from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
-from rag.answering.routed_answer import RoutedAnswer, WholeDocumentsCall
+from rag.answering.routed_answer import RoutedAnswer
 from rag.answering.routes import Reply
 from rag.answering.turns import Turns
-from rag.errors import (
-    ProviderAnswerInvalid,
-    ProviderError,
-    ProviderRefused,
-    ProviderStreamCut,
-    ProviderStreamEmpty,
-    RagError,
-)
+from rag.answering.writing import AnswerWriter
 from rag.money.ledger import Ledger
 from rag.profile import Profile
-from rag.providers import ChatModel, Completed, Lost
+from rag.providers import ChatModel
 from rag.providers.registry import Providers
-from rag.providers.retry import estimated_chat
-from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.language import detect_language, question_language
 from rag.retrieval.retriever import Retriever
+from rag.retrieval.trace import ms_since
 from rag.settings import Settings
 from rag.types import (
     Citation,
@@ -61,17 +38,7 @@ from rag.types import (
     Question,
     RAGDetails,
     TokenUsage,
-    Usage,
 )
-
-#: What the call that writes the answer is known by.
-ANSWER = "answer"
-TOO_LONG = "The answer reached its length limit and ends here."
-#: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
-WITHDRAWN: dict[Trouble, str] = {
-    "repeats": "The language model repeated itself, so its answer was stopped and withdrawn.",
-    "unsupported": "Most of what the language model wrote is not in the passages it named: it was withdrawn.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +103,7 @@ class AnswerRun:
         self._is_withdrawn = self._starts_over = False
         self._steps: list[StepEvent] = []
         self._on_step = on_step or self._steps.append
-        self._every_seconds = every_seconds
+        self.every_seconds = every_seconds
 
     # The steps
 
@@ -169,7 +136,7 @@ class AnswerRun:
         if found.notice:
             self.asides.append(found.notice)
         if model is not None:
-            self.details.timing.openai_ms += _ms_since(started)
+            self.details.timing.openai_ms += ms_since(started)
         return found
 
     def retrieve(self, asked: Standalone) -> ContextResponse:
@@ -202,38 +169,7 @@ class AnswerRun:
 
     def write(self, context: ContextResponse) -> Iterator[AnswerEvent]:
         """Write the answer from the passages that were found, or say that there are none."""
-        yield from self.pending_steps()
-        if self.cancel.is_set():
-            self.end(Outcome.STOPPED, MessageState.STOPPED)
-            return
-        yield ContextEvent(context)
-        if not context.citations:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self.show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
-            return
-        model = self.parts.providers.chat_model_for(self.profile)
-        if model is None:
-            if context.evidence == "perhaps":
-                self.end(Outcome.PERHAPS, MessageState.COMPLETE)
-            yield from self._quote(NO_MODEL)
-            return
-        self.step("writing")
-        yield from self.pending_steps()
-        try:
-            yield from self.stream(model, context)
-        except ProviderRefused as exc:
-            self.end(Outcome.REFUSED, MessageState.CUT if self.text else MessageState.COMPLETE, exc.message)
-            if not self.text:
-                self.show_nearest()
-        except ProviderError as exc:
-            if self.text:
-                self.end(Outcome.FAILED, MessageState.CUT, exc.message)
-                return
-            yield from self._quote(MODEL_FAILED)
-            # Of the model's own words none may have been shown: there is nothing that is kept.
-            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else exc.message
-            self.end(Outcome.FAILED, MessageState.CUT, why)
+        return AnswerWriter(self).write(context)
 
     def check_citations(self) -> None:
         """Mark the question's words and the answer's figures in each passage, and the figures that it does not hold.
@@ -255,7 +191,7 @@ class AnswerRun:
                 checked,
                 question=self.question.text,
                 page_text=self.calls.page_text,
-                language=self._written_language(self.text),
+                language=detect_language(self.text[:400], [self.answer_language]),
                 likely=(language,),
             )
         places = self.calls.passage_places(checked) if checked else {}
@@ -330,188 +266,7 @@ class AnswerRun:
             follow_ups=self.follow_ups,
         )
 
-    # Writing
-
-    def stream(
-        self, model: ChatModel, context: ContextResponse, asked: WholeDocumentsCall | None = None
-    ) -> Iterator[TextEvent]:
-        """Have the model write from a context; `asked` is for a call about whole documents."""
-        self.model = model.model
-        system = (
-            asked.system
-            if asked
-            else system_prompt(
-                self.profile.answer.prompt,
-                language=self.answer_language,
-                persona_name=self.profile.answer.persona_name,
-                persona_facts=self.profile.answer.persona_facts,
-            )
-        )
-        messages = answer_messages(
-            system=system,
-            history=() if asked else recent_turns(self.question.history),
-            context_text=context.context_text,
-            question=self.question.text,
-        )
-        self.details.openai.model = model.model
-        self.details.openai.temperature = self.profile.answer.temperature
-        self.details.openai.system_prompt_tokens = estimate_tokens(system)
-        mark = NotFoundMark()
-        filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
-        received: list[str] = []
-        completed: Completed | None = None
-        usage: Usage | None = None
-        error: ProviderError | None = None
-        call_id = self.calls.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
-        # A summary is asked for in parts: what one of them lacks, another may say.
-        watch = None if asked and asked.quotes is None else self._watch(context, filtered)
-        trouble: Trouble | None = None
-        started = time.perf_counter()
-        self.calls.give_turn()
-        try:
-            for event in model.stream(
-                messages,
-                temperature=self.profile.answer.temperature,
-                maximum_output_tokens=self.profile.answer.maximum_output_tokens,
-                cancel=self.cancel,
-                every_seconds=self._every_seconds,
-            ):
-                if isinstance(event, Completed):
-                    completed, usage = event, event.usage
-                    break
-                if isinstance(event, Lost):
-                    self.calls.charge("chat", event.usage, line="openai")
-                    continue
-                received.append(event.text)
-                shown = filtered.feed(mark.feed(event.text))
-                yield from self.show(shown)
-                trouble = watch.feed(shown) if watch else None
-                if trouble or self.cancel.is_set():
-                    # Leaving the loop closes the call.
-                    break
-        except ProviderError as exc:
-            error, usage = exc, exc.details.get("usage")
-            raise
-        finally:
-            # In a `finally`, because the reader may leave at any `yield`.
-            elapsed_ms = _ms_since(started)
-            self.details.openai.streaming_duration_ms = round(elapsed_ms, 1)
-            self.details.timing.openai_ms += elapsed_ms
-            self._charge_stream(
-                call_id, estimated_chat(model.provider, model.model, messages, "".join(received)), usage, error
-            )
-            self.citations = cited(context.citations, filtered.shown)
-        last = filtered.feed(mark.finish()) + filtered.finish()
-        if watch and trouble is None and completed is not None:
-            trouble = watch.feed(last) or watch.finish()
-        if trouble and not mark.is_set and not says_not_found(self.text + last):
-            yield from self._withdraw(trouble, asked)
-            return
-        yield from self.show(last)
-        self.citations = cited(context.citations, filtered.shown)
-        self._note_ending(completed, mark.is_set or says_not_found(self.text), "".join(received))
-
-    def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
-        """Return the guard that reads the answer while it is written."""
-        likely = (self.question.collection.language,)
-        sources = sources_of(context.citations, context.context_text, likely)
-        return AnswerWatch(sources, filtered.shown, self.question.text, self._written_language)
-
-    def _written_language(self, text: str) -> str:
-        """Return the language a text is written in, most likely the one it was asked to be in."""
-        return detect_language(text[:400], [self.answer_language])
-
-    def _withdraw(self, trouble: Trouble, asked: WholeDocumentsCall | None) -> Iterator[TextEvent]:
-        """Put the passages' own sentences in the place of what the model wrote."""
-        self.asides.append(WITHDRAWN[trouble])
-        self.text, self.citations = "", ()
-        self._is_withdrawn = self._starts_over = True
-        if asked is not None and asked.quotes is not None and self.context is not None:
-            opening = phrase(NOT_THE_MODELS, self.answer_language)
-            yield from self.show_pieces(f"{opening}\n\n{asked.quotes}", self.context)
-            return
-        if self.context is not None and self.context.evidence == "perhaps":
-            self.end(Outcome.PERHAPS, MessageState.COMPLETE)
-        yield from self._quote(NOT_THE_MODELS)
-
-    def _note_ending(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
-        """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
-        reason = completed.finish_reason if completed else ""
-        if completed is None and self.cancel.is_set():
-            self.end(Outcome.STOPPED, MessageState.STOPPED)
-        elif is_not_found:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self.show_nearest(keep=True)
-        elif not received.strip():
-            raise ProviderAnswerInvalid("The language model sent an empty answer.")
-        elif reason == "length":
-            self.end(Outcome.ANSWERED, MessageState.CUT, TOO_LONG)
-        if self.outcome is Outcome.ANSWERED and not self.citations:
-            self.asides.append(UNCITED)
-            self.show_nearest()
-
-    def _charge_stream(
-        self, call_id: UUID | None, estimated: Usage, usage: Usage | None, error: ProviderError | None
-    ) -> None:
-        """Write the call into the ledger: as the provider counted it, or estimated where it did not say.
-
-        A call that was refused before anything was written costs nothing.
-        """
-        is_refused = error is not None and not error.details.get("is_perhaps_billed")
-        if usage is None and (estimated.output_tokens or not is_refused):
-            usage = estimated
-        self.calls.finish(call_id, "chat", usage, line="openai")
-        if usage is not None:
-            self.details.openai.input_tokens = usage.input_tokens
-            self.details.openai.output_tokens = usage.output_tokens
-
-    def _quote(self, reason: dict[str, str]) -> Iterator[TextEvent]:
-        """Answer without a model: with the passages' own sentences, opened by why there is no model."""
-        context = self.context
-        opening = phrase(reason, self.answer_language)
-        if context is not None and context.evidence == "perhaps":
-            opening = f"{phrase(CLOSEST, self.answer_language)} {opening}"
-        quotes = None
-        if context is not None:
-            translated = self.details.query.translated_query
-            searched = translated or "\n".join(self._searched_text())
-            likely = [self.question.collection.language] if translated else [self.language]
-            quotes = best_quotes(
-                searched,
-                context.citations,
-                language=detect_language(searched, likely),
-                similarities=self._likeness(),
-                parts_by_number=meant_parts(context),
-                days=self.calls.document_days(context.citations),
-            )
-        if context is None or quotes is None:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self.show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
-            return
-        quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
-        opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
-        yield from self.show_pieces(f"{opening}\n\n{quotes.text}", context)
-
-    def _likeness(self) -> Similarities | None:
-        """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""
-        embedder = self.parts.providers.meaning_for(self.question.collection.embedding_model)
-        if embedder is None:
-            return None
-
-        def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
-            try:
-                # Both sides as questions: the model's authors advise it where texts of one kind are compared.
-                vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
-            except RagError:
-                return [[0.0] * len(sentences) for _ in questions]
-            asked, said = vectors[: len(questions)], vectors[len(questions) :]
-            return [[float(value) for value in said @ vector] for vector in asked]
-
-        return likeness
-
-    def _searched_text(self) -> list[str]:
-        return self.details.query.expanded[-1:] or [self.question.text]
+    # The text
 
     def show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
         """Show a text that is whole, its numbers in the order of the text."""
@@ -522,7 +277,7 @@ class AnswerRun:
             yield from self.show(filtered.feed(text) + filtered.finish())
         self.citations = cited(context.citations, filtered.shown)
 
-    def _say(self, sentence: str) -> Iterator[TextEvent]:
+    def say(self, sentence: str) -> Iterator[TextEvent]:
         yield from self.show(sentence)
 
     def show(self, text: str) -> Iterator[TextEvent]:
@@ -533,6 +288,11 @@ class AnswerRun:
         self.text += text
         starts_over, self._starts_over = self._starts_over, False
         yield TextEvent(text, starts_over)
+
+    def withdraw(self) -> None:
+        """Take back what was shown: what is shown next takes its place."""
+        self.text, self.citations = "", ()
+        self._is_withdrawn = self._starts_over = True
 
     def show_nearest(self, *, keep: bool = False) -> None:
         """Show the nearest passages instead of cited ones; with `keep`, numbers already in the text stay theirs."""
@@ -557,8 +317,4 @@ class AnswerRun:
         yield from pending
 
     def _elapsed_ms(self) -> int:
-        return round(_ms_since(self.started))
-
-
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
+        return round(ms_since(self.started))

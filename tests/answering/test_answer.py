@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rag.answering.answer_run import TOO_LONG, WITHDRAWN
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
+from rag.answering.writing import TOO_LONG, WITHDRAWN
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerCut,

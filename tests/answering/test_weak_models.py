@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from psycopg.rows import dict_row
 
-from rag.answering.answer_run import WITHDRAWN
 from rag.answering.events import DoneEvent
 from rag.answering.groundedness import Source
 from rag.answering.guardrails import AnswerWatch, Repetition, sources_of
 from rag.answering.jobs import LiveAnswers
 from rag.answering.live_answer import StoredAnswer, StoredRow
 from rag.answering.pipeline import Answerer, CitationsEvent, TextEvent
+from rag.answering.writing import WITHDRAWN
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
