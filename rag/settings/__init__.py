@@ -97,7 +97,11 @@ class Settings:
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
     attachment_urls: str = ""
+    # Who may connect programs by OAuth, which then act for them: "admins", "everybody" or "none" (RAG_CONNECTED_APPS).
+    connected_apps: str = "admins"
     webhook_secret: str = field(default="", repr=False)
+    # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
+    metrics_key: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -127,6 +131,7 @@ class Settings:
     # Work.
     worker: bool = True  # RAG_WORKER=false: another process works the queue
     samples: bool = True  # RAG_SAMPLES=false: start without the sample documents
+    log_format: str = "text"  # "json": one object a line, with the id of the request (RAG_LOG_FORMAT)
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -206,6 +211,9 @@ ENVIRONMENT_NAMES = {
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
     "cors_origins": "RAG_CORS_ORIGINS",
+    "metrics_key": "RAG_METRICS_KEY",
+    "connected_apps": "RAG_CONNECTED_APPS",
+    "log_format": "RAG_LOG_FORMAT",
 }
 #: Of one person or address; none of them below 0.
 LIMITS = (
@@ -230,6 +238,7 @@ SECRET_FIELDS = frozenset(
         "github_token",
         "posts_database_url",
         "webhook_secret",
+        "metrics_key",
         "supabase_anon_key",
         "supabase_service_role_key",
         "oidc_client_secret",
@@ -277,6 +286,11 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 def _require_whole_supabase(settings: Settings) -> None:
     """Refuse a part of Supabase that cannot work without another."""
+    if settings.connected_apps not in ("admins", "everybody", "none"):
+        given = settings.connected_apps
+        raise SettingsError(f"RAG_CONNECTED_APPS is {given!r}, but it has to be admins, everybody or none.")
+    if settings.log_format not in ("text", "json"):
+        raise SettingsError(f"RAG_LOG_FORMAT is {settings.log_format!r}, but it has to be text or json.")
     if settings.sign_in not in ("builtin", "supabase"):
         raise SettingsError(f"RAG_SIGN_IN is {settings.sign_in!r}, but it has to be builtin or supabase.")
     if settings.supabase_url and not settings.database_url:
