@@ -129,6 +129,6 @@ def text_to_rerank(result: SearchResult, template: str) -> str:
 
 
 def is_reranking_enabled(settings: Settings | None = None) -> bool:
-    """Whether a reranker is configured: `COHERE_API_KEY` or `RAG_CROSS_ENCODER` is set."""
+    """Return whether a reranker is configured: a provider of one, such as Cohere, or `RAG_CROSS_ENCODER`."""
     settings = settings or load_settings()
-    return bool(settings.cohere_api_key or settings.cross_encoder)
+    return bool(settings.provider_for("rerank") or settings.cross_encoder)
