@@ -599,7 +599,7 @@ def test_lines_of_one_document_name_it_once_and_by_its_last_heading() -> None:
         return Candidate(text, "sentence", frozenset([text]), place, position, nothing, nothing, nothing, 1.0)
 
     chosen = [candidate("Yoga is paid.", 0, 0), candidate("So is rowing.", 0, 2), candidate("A doctor is not.", 1, 0)]
-    quotes = written(chosen, {c: 1.0 for c in chosen}, chosen, [one, other], frozenset(), {})
+    quotes = written(chosen, dict.fromkeys(chosen, 1.0), chosen, [one, other], frozenset(), {})
     assert quotes.text.split("\n\n") == [
         "Perks › Sport: “Yoga is paid.” [1]",
         "“So is rowing.” [1]",
