@@ -78,8 +78,6 @@ class AnswerWriter:
             return
         model = run.parts.providers.chat_model_for(run.profile)
         if model is None:
-            if context.evidence == "perhaps":
-                run.end(Outcome.PERHAPS, MessageState.COMPLETE)
             yield from self._quote(NO_MODEL)
             return
         run.step("writing")
@@ -199,8 +197,6 @@ class AnswerWriter:
             opening = phrase(NOT_THE_MODELS, run.answer_language)
             yield from run.show_pieces(f"{opening}\n\n{asked.quotes}", run.context)
             return
-        if run.context is not None and run.context.evidence == "perhaps":
-            run.end(Outcome.PERHAPS, MessageState.COMPLETE)
         yield from self._quote(NOT_THE_MODELS)
 
     def _note_ending(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
@@ -240,9 +236,6 @@ class AnswerWriter:
         """Answer without a model: with the passages' own sentences, opened by why there is no model."""
         run = self._run
         context = run.context
-        opening = phrase(reason, run.answer_language)
-        if context is not None and context.evidence == "perhaps":
-            opening = f"{phrase(CLOSEST, run.answer_language)} {opening}"
         quotes = None
         if context is not None:
             translated = run.details.query.translated_query
@@ -261,6 +254,12 @@ class AnswerWriter:
             run.show_nearest()
             yield from run.say(phrase(NOTHING_FOUND if run.citations else NOTHING_NEAR, run.answer_language))
             return
+        opening = phrase(reason, run.answer_language)
+        if context.evidence == "perhaps" or not quotes.is_of_type:
+            # An amount is asked for, and nothing quoted names one: near is all it is.
+            opening = f"{phrase(CLOSEST, run.answer_language)} {opening}"
+            if run.outcome is Outcome.ANSWERED:
+                run.end(Outcome.PERHAPS, MessageState.COMPLETE)
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, run.answer_language))))
         yield from run.show_pieces(f"{opening}\n\n{quotes.text}", context)
