@@ -19,7 +19,6 @@ from rag.answering.follow_ups import suggest_follow_ups
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
 from rag.answering.routed_answer import RoutedAnswer
 from rag.answering.routes import Reply
-from rag.answering.turns import Turns
 from rag.answering.writing import AnswerWriter
 from rag.money.ledger import Ledger
 from rag.profile import Profile
@@ -50,8 +49,6 @@ class Parts:
     ledger: Ledger
     chat_logs: ChatLogs
     settings: Settings
-    #: Those of the thread that answers are written in; given back while it waits for a provider.
-    turns: Turns
 
 
 class AnswerRun:
@@ -94,7 +91,6 @@ class AnswerRun:
             chat_log_id,
             ledger=parts.ledger,
             chat_logs=parts.chat_logs,
-            turns=parts.turns,
         )
         self.first_text_ms: int | None = None
         self.text_ms: int | None = None

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rag.answering.turns import Turns
 from rag.errors import DatabaseUnavailable
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
@@ -43,15 +42,11 @@ COST_FIELDS: dict[Operation, str] = {
 class CallRecords:
     """Write down the paid calls of one question, and how it ended."""
 
-    def __init__(
-        self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs, turns: Turns | None = None
-    ) -> None:
-        """Record for one question; a turn of `turns` that the caller has is given back while a request is under way."""
+    def __init__(self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs) -> None:
         self._tenant_id = tenant_id
         self._chat_log_id = chat_log_id
         self._ledger = ledger
         self._chat_logs = chat_logs
-        self._turns = turns
         #: Each with its line among the costs of the details.
         self._charges: list[tuple[str, Charge]] = []
         #: Charges the database did not take, each with the call that it ends.
@@ -75,12 +70,6 @@ class CallRecords:
         """Write down a request before it is made; the next `record` or `drop` ends it."""
         self._requests += 1
         self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
-        self.give_turn()
-
-    def give_turn(self) -> None:
-        """Let another answer go on while this one waits for its provider."""
-        if self._turns is not None:
-            self._turns.give()
 
     def drop(self) -> None:
         """Forget the request made last: it failed and nobody bills it."""
@@ -117,8 +106,6 @@ class CallRecords:
         Where `ends` does not say which, that is the first of the requests that were sent.
         """
         if ends is None and self._sent:
-            if self._turns is not None:
-                self._turns.take()
             ends = self._sent.popleft()[0]
         if paid is not None:
             self._charges.append((line or COST_FIELDS.get(paid.operation, ""), paid))

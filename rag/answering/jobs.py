@@ -170,7 +170,6 @@ class LiveAnswers:
 
         def work() -> None:
             has_text = False
-            self._answerer.turns.take()
             try:
                 for event in self._answerer.answer(
                     question,
@@ -183,7 +182,6 @@ class LiveAnswers:
                     live.take(event)
                     if not has_text and isinstance(event, TextEvent):
                         has_text = True
-                        self._answerer.turns.give()
                         metrics.first_text.observe(time.perf_counter() - started)
                         metrics.answers_waiting.dec()
                         with self._lock:
@@ -192,7 +190,6 @@ class LiveAnswers:
                 log.exception("an answer ended unexpectedly")
                 live.fail(str(RagError()))
             finally:
-                self._answerer.turns.give()
                 self._save(live)
                 metrics.answers.labels(live.outcome or "failed").observe(time.perf_counter() - started)
                 metrics.answers_under_way.dec()

@@ -14,7 +14,6 @@ from uuid import UUID
 
 from rag.answering.answer_run import AnswerRun, Parts
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.turns import Turns
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Profile
@@ -43,15 +42,12 @@ class Answerer:
     ) -> None:
         self.chat_logs = chat_logs
         self.settings = settings
-        #: Threads that answer at the same time take one before they begin.
-        self.turns = Turns()
         self._parts = Parts(
             retriever=retriever,
             providers=providers,
             ledger=ledger,
             chat_logs=chat_logs,
             settings=settings,
-            turns=self.turns,
         )
 
     def answer(

@@ -133,7 +133,6 @@ class AnswerWriter:
         watch = None if asked and asked.quotes is None else self._watch(context, filtered)
         trouble: Trouble | None = None
         started = time.perf_counter()
-        run.calls.give_turn()
         try:
             for event in model.stream(
                 messages,
