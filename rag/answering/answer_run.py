@@ -253,12 +253,18 @@ class AnswerRun:
             )
         places = self.books.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
+        # A reply that names no source, or none that holds, is not an answer.
+        if self.outcome is Outcome.ANSWERED and not (
+            self.kind == "cited" and any(citation.is_supported for citation in self.citations)
+        ):
+            self.outcome = Outcome.PERHAPS
 
     def suggest_follow_ups(self) -> None:
         """Add follow-up questions, where a model is there and the answer is whole."""
         self.text_ms = self._elapsed_ms()
         model = self._small_model()
-        if self.outcome is not Outcome.ANSWERED or self.cancel.is_set() or not self.profile.answer.follow_ups:
+        is_reply = self.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
+        if not is_reply or self.cancel.is_set() or not self.profile.answer.follow_ups:
             return
         if model is None or self.context is None or not self.model or self._is_withdrawn:
             return
