@@ -32,8 +32,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
-from rag.ingestion.reading import ReadStep
-from rag.ingestion.recognise import RecogniseStep
+from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
