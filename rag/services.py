@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -34,12 +35,14 @@ from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
+from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
@@ -78,6 +81,7 @@ class Services:
     chat_logs: ChatLogs
     calibrations: Calibrations
     analytics: Analytics
+    gaps: Gaps
     accounts: Accounts
     sessions: Sessions
     tenants: Tenants
@@ -167,6 +171,7 @@ def assemble(
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
+        gaps=Gaps(database, partial(_question_embedder, providers)),
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
         tenants=Tenants(database, files, owner_conninfo),
@@ -179,6 +184,16 @@ def assemble(
         alone_at=embedded.alone_at if embedded else None,
         closers=tuple(closers),
     )
+
+
+def _question_embedder(providers: Providers, embedding_model: str) -> QuestionEmbedder:
+    """Return what compares questions: the built-in model of meaning, else their words."""
+    meaning = providers.meaning
+    if meaning is not None:
+        # Questions that ask the same, also in two languages, are at 0.81 to 0.93; others are at 0.78, a few at 0.85.
+        return QuestionEmbedder(meaning.id, 0.84, lambda texts: meaning.embed(texts, purpose="query").vectors)
+    words = LexicalEmbedder()
+    return QuestionEmbedder(words.id, 0.55, lambda texts: words.embed(texts, purpose="query").vectors)
 
 
 def _at_supabase(

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.records.chat_logs import ChatLogEntry
-from rag.ui.analytics import OPERATION_NAMES, waterfall_figure
+from rag.ui.charts import OPERATION_NAMES, waterfall_figure
 from rag.ui.formats import count, date_time, duration, money, pages
 from rag.ui.text import answer_markdown, plain
 from rag.ui.theme import PLOTLY_CONFIG
@@ -18,7 +18,7 @@ from rag.ui.theme import PLOTLY_CONFIG
 #: Outcome as (words, colour of its badge).
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "answered": ("Answered", "green"),
-    "perhaps": ("Closest found", "blue"),
+    "perhaps": ("Partly", "blue"),
     "no_context": ("Not in the documents", "orange"),
     "small_talk": ("Small talk", "gray"),
     "asked_back": ("Asked back", "blue"),

@@ -32,7 +32,7 @@ def rows(database: Database, collection: Collection) -> Read:
 
     def read(statement: str) -> pd.DataFrame:
         with database.transaction("demo") as connection:
-            cursor = connection.execute(statement)  # type: ignore[call-overload]
+            cursor = connection.execute(statement)
             assert cursor.description is not None
             return pd.DataFrame(cursor.fetchall(), columns=[column.name for column in cursor.description])
 
@@ -172,9 +172,9 @@ def test_a_late_change_of_a_day_that_is_added_up_is_counted(
         now = analytics.summary(tenant, period, filters).current
         return now.questions, now.answered, now.rated, now.helpful, now.cost
 
-    assert figures() == (1, 0, 0, 0, 0)
+    assert figures() == (1, 0, 0, 0, Decimal(0))
     rate(database, question, 1)
-    assert figures() == (1, 0, 1, 1, 0)
+    assert figures() == (1, 0, 1, 1, Decimal(0))
     pay(database, "chat", "0.25", chat_log_id=question, created_at=at)
     assert figures() == (1, 0, 1, 1, Decimal("0.25"))
     with database.transaction(tenant) as connection:
