@@ -27,6 +27,7 @@ from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
+from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
@@ -82,6 +83,7 @@ class Services:
     calibrations: Calibrations
     analytics: Analytics
     gaps: Gaps
+    evaluations: Evaluations
     accounts: Accounts
     sessions: Sessions
     tenants: Tenants
@@ -171,6 +173,7 @@ def assemble(
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
+        evaluations=Evaluations(database, answerer),
         gaps=Gaps(database, partial(_question_embedder, providers)),
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,

@@ -112,38 +112,43 @@ ORDER BY days.day
 -- Median and 95th percentile of each stage, by day, week or month or (`unit` null) over the whole period: those of
 -- values within one percent of the true ones, between two of them as percentile_cont has it.
 WITH counted AS (
-    SELECT date_trunc(%(unit)s::text, t.day::timestamp)::date AS day, t.stage, u.bucket, sum(u.questions) AS questions
+    SELECT date_trunc(%(unit)s::text, t.day::timestamp)::date AS day, t.stage, u.bucket,
+           sum(u.questions)::integer AS questions
     FROM rag_time_days(
         %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
     CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
     WHERE %(stages)s::text[] IS NULL OR t.stage = ANY (%(stages)s)
     GROUP BY 1, 2, 3
 ), ranked AS (
-    SELECT day, stage, exp(bucket / 50.0::float8) AS ms,
-           sum(questions) OVER (PARTITION BY day, stage ORDER BY bucket) AS reached,
-           sum(questions) OVER (PARTITION BY day, stage) AS questions
+    SELECT day, stage, bucket, sum(questions) OVER (PARTITION BY day, stage ORDER BY bucket)::float8 AS reached,
+           sum(questions) OVER (PARTITION BY day, stage)::float8 AS questions
     FROM counted
 ), placed AS (
-    SELECT day, stage, max(questions)::bigint AS questions,
-           min(ms) FILTER (WHERE reached > floor(0.5 * (questions - 1))) AS low_p50,
-           min(ms) FILTER (WHERE reached > ceil(0.5 * (questions - 1))) AS high_p50,
-           min(ms) FILTER (WHERE reached > floor(0.95 * (questions - 1))) AS low_p95,
-           min(ms) FILTER (WHERE reached > ceil(0.95 * (questions - 1))) AS high_p95
+    SELECT day, stage, max(questions) AS questions,
+           min(bucket) FILTER (WHERE reached > floor(0.5::float8 * (questions - 1))) AS low_p50,
+           min(bucket) FILTER (WHERE reached > ceil(0.5::float8 * (questions - 1))) AS high_p50,
+           min(bucket) FILTER (WHERE reached > floor(0.95::float8 * (questions - 1))) AS low_p95,
+           min(bucket) FILTER (WHERE reached > ceil(0.95::float8 * (questions - 1))) AS high_p95
     FROM ranked GROUP BY day, stage
 )
-SELECT day, stage, questions,
-       low_p50 + (high_p50 - low_p50) * (0.5 * (questions - 1) - floor(0.5 * (questions - 1)))::float8 AS p50_ms,
-       low_p95 + (high_p95 - low_p95) * (0.95 * (questions - 1) - floor(0.95 * (questions - 1)))::float8 AS p95_ms
+SELECT day, stage, questions::bigint AS questions,
+       exp(low_p50 / 50.0::float8) + (exp(high_p50 / 50.0::float8) - exp(low_p50 / 50.0::float8))
+           * (0.5::float8 * (questions - 1) - floor(0.5::float8 * (questions - 1))) AS p50_ms,
+       exp(low_p95 / 50.0::float8) + (exp(high_p95 / 50.0::float8) - exp(low_p95 / 50.0::float8))
+           * (0.95::float8 * (questions - 1) - floor(0.95::float8 * (questions - 1))) AS p95_ms
 FROM placed
 ORDER BY day, stage
 
 -- analytics_time_histogram --
 -- How many questions a stage took how long: buckets of some ten percent.
-SELECT exp(round(u.bucket / 5.0) / 10.0)::float8 AS ms, sum(u.questions)::bigint AS questions
-FROM rag_time_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
-CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
-WHERE t.stage = %(stage)s
-GROUP BY 1
+SELECT exp(counted.bucket / 10.0::float8) AS ms, counted.questions
+FROM (
+    SELECT (u.bucket + 2) / 5 AS bucket, sum(u.questions)::bigint AS questions
+    FROM rag_time_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
+    CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
+    WHERE t.stage = %(stage)s
+    GROUP BY 1
+) counted
 ORDER BY 1
 
 -- analytics_cost_by_day --
