@@ -21,6 +21,7 @@ from psycopg import Connection
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput
+from rag.language import N_
 from rag.settings.providers import FREE_PROVIDERS, provider_spec
 from rag.storage.database import Database, queries
 from rag.types import Charge, Identity, Operation, Usage, Who
@@ -39,11 +40,11 @@ SIZES: Mapping[str, Decimal] = {
 }
 #: What the units are called where people read and choose them.
 UNIT_NAMES: Mapping[str, str] = {
-    "input_mtok": "A million input tokens",
-    "cached_input_mtok": "A million cached input tokens",
-    "output_mtok": "A million output tokens, reasoning included",
-    "search_unit": "A search unit",
-    "page": "A page",
+    "input_mtok": N_("A million input tokens"),
+    "cached_input_mtok": N_("A million cached input tokens"),
+    "output_mtok": N_("A million output tokens, reasoning included"),
+    "search_unit": N_("A search unit"),
+    "page": N_("A page"),
 }
 #: The ledger's numeric(14, 8).
 SMALLEST = Decimal("0.00000001")

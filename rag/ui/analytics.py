@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, cast
 import pandas as pd
 import streamlit as st
 
-from rag.language import _, ngettext, number
+from rag.language import N_, _, ngettext, number
 from rag.records.analytics import (
     FIRST,
     WHOLE,
@@ -37,18 +37,18 @@ from rag.ui.charts import (
     outcomes_of,
     stage_figure,
 )
-from rag.ui.formats import duration, money, percent
+from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.text import plain
 
 DeltaColor = Literal["normal", "inverse", "off"]
 #: Days with questions from which a line says something.
 LEAST_POINTS = 3
 PURPOSE_NAMES = {
-    "question": "Questions",
-    "search": "Searches of programs",
-    "evaluation": "Evaluation",
-    "document": "Documents",
-    "other": "Other",
+    "question": N_("Questions"),
+    "search": N_("Searches of programs"),
+    "evaluation": N_("Evaluation"),
+    "document": N_("Documents"),
+    "other": N_("Other"),
 }
 
 
@@ -184,7 +184,7 @@ def moved(now: float | None, before: float | None) -> Change:
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
-    return Change(0 if abs(change) < 0.05 else f"{change:+.1f} pts", abs(change) >= 1)
+    return Change(0 if abs(change) < 0.05 else _("{change} pts", change=f"{change:+.1f}"), abs(change) >= 1)
 
 
 def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters, days: Sequence[Day]) -> None:
@@ -272,7 +272,7 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
             pd.DataFrame(
                 {
                     _("From"): [cost.day for cost in costs],
-                    names[by]: [(words or {}).get(cost.name, cost.name) or _("none") for cost in costs],
+                    names[by]: [_((words or {}).get(cost.name, cost.name)) or _("none") for cost in costs],
                     _("Cost"): [None if cost.cost is None else float(cost.cost) for cost in costs],
                     _("Calls"): [cost.calls for cost in costs],
                     _("Unpriced calls"): [cost.unpriced_calls for cost in costs],
@@ -288,7 +288,7 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
         if cost.unpriced_calls:
             unpriced[cost.name] = unpriced.get(cost.name, 0) + cost.unpriced_calls
     if unpriced:
-        listed = ", ".join(f"{plain((words or {}).get(n, n))} {calls:,}" for n, calls in unpriced.items())
+        listed = ", ".join(f"{plain(_((words or {}).get(n, n)))} {calls:,}" for n, calls in unpriced.items())
         st.caption(f":orange[:material/help: {_('Unpriced calls, not in the bars: {calls}', calls=listed)}]")
 
 
@@ -350,7 +350,7 @@ def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters
             pd.DataFrame(
                 {
                     _("From"): [row.day for row in times],
-                    _("Stage"): [STAGE_NAMES.get(row.stage, row.stage) for row in times],
+                    _("Stage"): [_(STAGE_NAMES.get(row.stage, row.stage)) for row in times],
                     _("Questions"): [row.questions for row in times],
                     _("Median (ms)"): [round(row.p50_ms, 1) for row in times],
                     _("p95 (ms)"): [round(row.p95_ms, 1) for row in times],
@@ -442,62 +442,67 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
 
 
 def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    st.subheader("Most asked documents", anchor=False)
+    st.subheader(_("Most asked documents"), anchor=False)
     used = analytics.top_documents(who, period, filters)
     if not used:
-        st.caption("No answer was built on a document in this period.")
+        st.caption(_("No answer was built on a document in this period."))
         return
     st.dataframe(
         pd.DataFrame(
             {
-                "Document": [u.title for u in used],
-                "Questions": [u.questions for u in used],
-                "Helpful": [f"{u.helpful} of {u.rated}" if u.rated else "–" for u in used],
+                _("Document"): [u.title for u in used],
+                _("Questions"): [u.questions for u in used],
+                _("Helpful"): [
+                    _("{helpful} of {rated}", helpful=u.helpful, rated=u.rated) if u.rated else "–" for u in used
+                ],
             }
         ),
         hide_index=True,
         key="analytics_top_documents",
         column_config={
-            "Document": st.column_config.TextColumn(width=165),
-            "Questions": st.column_config.ProgressColumn(
+            _("Document"): st.column_config.TextColumn(width=165),
+            _("Questions"): st.column_config.ProgressColumn(
                 min_value=0, max_value=max(u.questions for u in used), format="%d", width=125
             ),
-            "Helpful": st.column_config.TextColumn(alignment="right", width=85, help="Of the answers that were rated."),
+            _("Helpful"): st.column_config.TextColumn(
+                alignment="right", width=85, help=_("Of the answers that were rated.")
+            ),
         },
-        alt="Documents by the number of questions answered from them",
+        alt=_("Documents by the number of questions answered from them"),
     )
 
 
 def _draw_models(models: Sequence[ModelCost]) -> None:
     st.subheader(_("Models"), anchor=False)
     if not models:
-        st.caption("No paid model was called in this period.")
+        st.caption(_("No paid model was called in this period."))
         return
     st.dataframe(
         pd.DataFrame(
             {
-                "Model": [m.model for m in models],
-                "For": [OPERATION_NAMES.get(m.operation, m.operation) for m in models],
+                _("Model"): [m.model for m in models],
+                _("For"): [_(OPERATION_NAMES.get(m.operation, m.operation)) for m in models],
                 # On a small screen the last columns are out of sight.
-                "Cost": [_model_cost(m.cost, m.unpriced_calls) for m in models],
-                "Calls": [m.calls for m in models],
-                "Tokens": [m.input_tokens + m.output_tokens for m in models],
+                _("Cost"): [_model_cost(m.cost, m.unpriced_calls) for m in models],
+                _("Calls"): [m.calls for m in models],
+                _("Tokens"): [m.input_tokens + m.output_tokens for m in models],
             }
         ),
         hide_index=True,
         key="analytics_models",
         column_config={
-            "Model": st.column_config.TextColumn(width=150),
-            "For": st.column_config.TextColumn(width=80),
-            "Calls": st.column_config.NumberColumn(format="localized", width=50),
-            "Tokens": st.column_config.NumberColumn(format="compact", width=58),
-            "Cost": st.column_config.TextColumn(alignment="right", width=95),
+            _("Model"): st.column_config.TextColumn(width=150),
+            _("For"): st.column_config.TextColumn(width=80),
+            _("Calls"): st.column_config.NumberColumn(format="localized", width=50),
+            _("Tokens"): st.column_config.NumberColumn(format="compact", width=58),
+            _("Cost"): st.column_config.TextColumn(alignment="right", width=95),
         },
-        alt="Models by what they cost",
+        alt=_("Models by what they cost"),
     )
 
 
 def _model_cost(cost: Decimal | None, unpriced_calls: int) -> str:
     if cost is None:
-        return f"{unpriced_calls:,} unpriced"
-    return money(cost) + (f" + {unpriced_calls:,} unpriced" if unpriced_calls else "")
+        return _("{unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls))
+    more = _(" + {unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls))
+    return money(cost) + (more if unpriced_calls else "")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from rag.language import _
+from rag.language import N_, _, ngettext
 from rag.records.analytics import STAGES, DailyCost, Day, Period, StageTimes, TimeBucket
 from rag.ui.formats import duration, money
 from rag.ui.text import in_chart
@@ -35,22 +36,22 @@ STAGE_COLOR_INDEX = {"translation": 3, "embedding": 1, "search": 6, "reranking":
 
 
 STAGE_NAMES = {
-    "translation": "Translation",
-    "embedding": "Embedding",
-    "search": "Search",
-    "reranking": "Reranking",
-    "model": "Model",
-    "other": "Everything else",
+    "translation": N_("Translation"),
+    "embedding": N_("Embedding"),
+    "search": N_("Search"),
+    "reranking": N_("Reranking"),
+    "model": N_("Model"),
+    "other": N_("Everything else"),
 }
 
 
 OPERATION_NAMES = {
-    "chat": "Chat",
-    "embedding": "Embedding",
-    "chunking": "Chunking",
-    "reranking": "Reranking",
-    "translation": "Translation",
-    "tagging": "Tagging",
+    "chat": N_("Chat"),
+    "embedding": N_("Embedding"),
+    "chunking": N_("Chunking"),
+    "reranking": N_("Reranking"),
+    "translation": N_("Translation"),
+    "tagging": N_("Tagging"),
     "ocr": "OCR",
 }
 
@@ -150,13 +151,17 @@ def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[st
         figure.add_bar(
             x=[row.day for row in rows],
             y=[float(row.cost or 0) for row in rows],
-            name=in_chart((names or {}).get(name, name)) or _("none"),
+            name=in_chart(_((names or {}).get(name, name))) or _("none"),
             marker_color=chart_color(index),
-            customdata=[[money(row.cost), row.calls] for row in rows],
-            hovertemplate="%{customdata[0]} for %{customdata[1]} calls",
+            customdata=[[_cost_of_calls(row.cost, row.calls)] for row in rows],
+            hovertemplate="%{customdata[0]}",
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
     return _by_day(quiet_figure(figure, height=280, money_axis=True), period)
+
+
+def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
+    return ngettext("{cost} for {count} calls", "{cost} for {count} calls", calls, cost=money(cost))
 
 
 def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
@@ -169,7 +174,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
             figure.add_scatter(
                 x=[row.day for row in rows],
                 y=values,
-                name=STAGE_NAMES[stage],
+                name=_(STAGE_NAMES[stage]),
                 mode="lines+markers" if len(rows) < 4 else "lines",
                 line={"color": chart_color(STAGE_COLOR_INDEX[stage]), "width": 2},
                 customdata=[duration(value) for value in values],
@@ -193,14 +198,20 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
     for stage, ms in parts:
         figure.add_bar(
             x=[ms],
-            y=[STAGE_NAMES[stage]],
+            y=[_(STAGE_NAMES[stage])],
             base=[begins],
             orientation="h",
             marker_color=chart_color(STAGE_COLOR_INDEX[stage]),
             text=[duration(ms)],
             textposition="outside",
             cliponaxis=False,
-            hovertemplate=f"{STAGE_NAMES[stage]}: {duration(ms)}, begins at {duration(begins)}<extra></extra>",
+            hovertemplate=_(
+                "{stage}: {duration}, begins at {start}",
+                stage=_(STAGE_NAMES[stage]),
+                duration=duration(ms),
+                start=duration(begins),
+            )
+            + "<extra></extra>",
         )
         begins += ms
     figure = quiet_figure(figure, height=70 + 34 * max(len(parts), 1), legend=False)

@@ -17,7 +17,6 @@ from rag.records.gaps import Gap, Status, written_answer
 from rag.services import services
 from rag.types import DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
-from rag.ui.formats import SELECT_A_ROW
 from rag.ui.text import plain
 from rag.ui.widgets import document_labels
 
@@ -89,7 +88,11 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
         },
         alt=_("Questions the documents could not answer"),
     )
-    st.caption(ngettext("{count} question.", "{count} questions.", len(found)) + f" {SELECT_A_ROW}.")
+    st.caption(
+        ngettext("{count} question.", "{count} questions.", len(found))
+        + " "
+        + _("Select a row (Shift + Space on the keyboard) to see what can be done.")
+    )
     rows = chosen.selection.rows
     if rows and rows[0] < len(found):
         with st.container(border=True):
