@@ -22,8 +22,10 @@ from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui import actions
 from rag.ui.analytics import draw_costs, draw_metrics, draw_overview, draw_times
+from rag.ui.budgets import draw_warnings
 from rag.ui.formats import count, time_zone
 from rag.ui.gaps import draw_gaps
+from rag.ui.quality import draw_quality
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
 from rag.ui.widgets import choose_collection, document_labels, words_of
 
@@ -329,10 +331,11 @@ def draw_nothing(filters: Filters) -> None:
 period = choose_period()
 filters = choose_filters(period)
 summary = analytics.summary(identity, period, filters)
+draw_warnings(identity)
 if summary.current.questions or summary.current.calls:
     draw_metrics(summary, period)
-    overview, costs, times, questions, gaps = st.tabs(
-        [_("Overview"), _("Costs"), _("Times"), _("Questions"), _("Gaps")],
+    overview, costs, times, questions, gaps, quality = st.tabs(
+        [_("Overview"), _("Costs"), _("Times"), _("Questions"), _("Gaps"), _("Quality")],
         key="analytics_view",
         on_change="rerun",
         bind="query-params",
@@ -352,5 +355,8 @@ if summary.current.questions or summary.current.calls:
     if gaps.open:
         with gaps:
             st.fragment(draw_gaps)(identity, period, filters, draw_details)
+    if quality.open:
+        with quality:
+            draw_quality(identity)
 else:
     draw_nothing(filters)

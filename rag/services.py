@@ -35,6 +35,7 @@ from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
+from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
 from rag.providers.builtin_embedders import LexicalEmbedder
@@ -46,6 +47,7 @@ from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
 from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.records.help_requests import HelpRequests
+from rag.records.privacy import Privacy
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
@@ -59,6 +61,12 @@ from rag.types import Collection, Identity, Role
 log = logging.getLogger("rag.start")
 #: The account behind calls made by programs on this machine.
 PROGRAM = UUID(int=0)
+#: What somebody reads whose question is answered without a model, by whose budget is spent.
+BUDGET_OF = {
+    "company": "The company's budget for this month is spent: searching works, models are not called.",
+    "group": "Your group's budget for this month is spent: searching works, models are not called.",
+    "person": "Your budget for this month is spent: searching works, models are not called.",
+}
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class Services:
     tenants: Tenants
     audit: AuditLog
     prices: TenantPrices
+    budgets: Budgets
+    privacy: Privacy
     api_keys: ApiKeys
     connected_apps: ConnectedApps
     limits: Limits
@@ -149,13 +159,27 @@ def assemble(
     chat_logs = ChatLogs(database)
     conversations = Conversations(database)
     retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
-    answerer = Answerer(retriever, providers, ledger, chat_logs, settings)
+    budgets = Budgets(database)
+
+    def stop_spending(identity: Identity) -> str:
+        spent = budgets.spent_for(identity)
+        return "" if spent is None else BUDGET_OF[spent.scope]
+
+    answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
     answers = LiveAnswers(answerer, conversations, database)
+    evaluations = Evaluations(database, answerer)
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
-    closers[:0] = [answers.stop_all, queue.stop_worker, pipeline.close, providers.close, database.close]
+    closers[:0] = [
+        evaluations.stop,
+        answers.stop_all,
+        queue.stop_worker,
+        pipeline.close,
+        providers.close,
+        database.close,
+    ]
     if embedded is not None:
         closers.append(embedded.stop)
     return Services(
@@ -179,13 +203,15 @@ def assemble(
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
-        evaluations=Evaluations(database, answerer),
-        gaps=Gaps(database, partial(_question_embedder, providers)),
+        evaluations=evaluations,
+        gaps=Gaps(database, partial(_question_embedder, providers), HelpRequests(database)),
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
         tenants=Tenants(database, files, owner_conninfo),
         audit=AuditLog(database),
         prices=TenantPrices(database),
+        budgets=budgets,
+        privacy=Privacy(database, owner_conninfo),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),

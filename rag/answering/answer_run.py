@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import (
+    BUDGET_SPENT,
     CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
@@ -55,6 +56,7 @@ from rag.settings import Settings
 from rag.types import (
     Citation,
     ContextResponse,
+    Identity,
     MessageState,
     Outcome,
     Question,
@@ -82,6 +84,8 @@ class Parts:
     ledger: Ledger
     chat_logs: ChatLogs
     settings: Settings
+    #: Returns a sentence where no more may be spent for this person; "" where it may.
+    stop_spending: Callable[[Identity], str] = lambda _identity: ""
 
 
 class AnswerRun:
@@ -132,6 +136,12 @@ class AnswerRun:
         self._every_seconds = every_seconds
 
     # The steps
+
+    def hold_to_budget(self) -> None:
+        """Go on without models that cost money once a budget is spent."""
+        if self.profile.spends and (why := self.parts.stop_spending(self.question.identity)):
+            self.profile = self.profile.model_copy(update={"spends": False})
+            self.asides.append(why)
 
     def route(self) -> Reply | None:
         """Reply to small talk and to questions about whole documents; None for all others."""
@@ -205,11 +215,12 @@ class AnswerRun:
             self.show_nearest()
             yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
+        self.hold_to_budget()
         model = self.parts.providers.chat_model_for(self.profile)
         if model is None:
             if context.evidence == "perhaps":
                 self.end(Outcome.PERHAPS, MessageState.COMPLETE)
-            yield from self._quote(NO_MODEL)
+            yield from self._quote(NO_MODEL if self.profile.spends else BUDGET_SPENT)
             return
         self.step("writing")
         yield from self.pending_steps()

@@ -7,10 +7,11 @@ next is asked: a run that was interrupted goes on where it ended, and nothing is
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Event
+from threading import Event, Lock, Thread
 from typing import Any
 from uuid import UUID
 
@@ -23,10 +24,12 @@ from rag.errors import InvalidInput, NotFound
 from rag.evaluation.golden import GoldenQuestion, golden_from_json
 from rag.evaluation.metrics import Comparison, Reply, compare, figures_of, means
 from rag.profile import Profile
-from rag.profiles import profile_by_name
+from rag.profiles import profile_by_name, profile_of
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Question, Who
+
+log = logging.getLogger("rag.evaluation")
 
 MAXIMUM_LISTED = 50
 
@@ -71,10 +74,13 @@ class Evaluations:
     def __init__(self, database: Database, answerer: Answerer) -> None:
         self._database = database
         self._answerer = answerer
+        self._cancel = Event()
+        self._running: set[UUID] = set()
+        self._lock = Lock()
 
     # Golden questions
 
-    def golden(self, who: Who, collection_id: UUID) -> Mapping[UUID, GoldenQuestion]:
+    def golden(self, who: Who, collection_id: UUID) -> dict[UUID, GoldenQuestion]:
         """Return the golden questions of a collection by their ids, in the order in which they were added."""
         rows = self._database.fetch_all(who, "list_golden_questions", _Golden, collection_id=collection_id)
         return {row.id: golden_from_json(row.golden) for row in rows}
@@ -148,6 +154,42 @@ class Evaluations:
         figures = Jsonb(means([done[place] for place in sorted(done)]))
         self._database.execute(collection.tenant_id, "finish_evaluation_run", run_id=run_id, figures=figures)
         return self.run(collection.tenant_id, run_id)
+
+    def start(self, identity: Identity, collection: Collection, golden: Sequence[GoldenQuestion]) -> UUID:
+        """Begin a run of the collection's own settings in the background. For administrators."""
+        require_admin(identity)
+        run_id = self.begin(collection, profile_of(collection), golden)
+        self.go_on(identity, collection, run_id)
+        return run_id
+
+    def go_on(self, identity: Identity, collection: Collection, run_id: UUID) -> None:
+        """Go on with an interrupted run in the background; nothing where it is under way here. For administrators."""
+        require_admin(identity)
+        self.run(identity, run_id)
+        with self._lock:
+            if run_id in self._running or self._cancel.is_set():
+                return
+            self._running.add(run_id)
+
+        def work() -> None:
+            try:
+                self.work(collection, run_id, identity, cancel=self._cancel)
+            except Exception:
+                log.exception("run %s was interrupted", run_id)
+            finally:
+                with self._lock:
+                    self._running.discard(run_id)
+
+        Thread(target=work, name=f"evaluation {run_id}", daemon=True).start()
+
+    def is_running(self, run_id: UUID) -> bool:
+        """Return whether this process works on a run."""
+        with self._lock:
+            return run_id in self._running
+
+    def stop(self) -> None:
+        """Have runs end after their present question; they can be gone on with."""
+        self._cancel.set()
 
     def runs(self, who: Who, collection_id: UUID | None = None) -> builtins.list[Run]:
         """Return the newest runs first."""

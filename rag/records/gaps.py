@@ -21,6 +21,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
 from rag.records.analytics import Filters, Period
+from rag.records.help_requests import HelpRequest, HelpRequests
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import FloatMatrix, Identity, Role, Who
@@ -63,6 +64,8 @@ class Gap:
     wordings: list[str]
     #: Questions among them that were answered, with a rating of not helpful.
     badly_rated: int
+    #: People who asked to be told and were not yet, whenever they asked.
+    waiting: int
     latest_id: UUID
     #: The latest wording.
     question: str
@@ -110,9 +113,12 @@ class _Groups:
 class Gaps:
     """Groups unanswered questions, lists the groups, and keeps what was done about them."""
 
-    def __init__(self, database: Database, embedder_for: Callable[[str], QuestionEmbedder]) -> None:
+    def __init__(
+        self, database: Database, embedder_for: Callable[[str], QuestionEmbedder], help_requests: HelpRequests
+    ) -> None:
         """`embedder_for` gives the embedder that compares questions of a collection with this embedding model."""
         self._database = database
+        self._help_requests = help_requests
         self._embedder_for = embedder_for
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
@@ -163,9 +169,23 @@ class Gaps:
             limit=limit,
         )
 
-    def solve(self, identity: Identity, gap_id: UUID, document_id: UUID) -> None:
-        """Note the document that answers a gap. Raises `NotAllowed`, `NotFound`."""
+    def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
+        """Note the document that answers a gap, and tell those who asked to be told, in their conversations.
+
+        `reply` is what they read. Return how many were told. Raises `NotAllowed`, `NotFound`.
+        """
         self._change(identity, gap_id, "solved", solved_by_id=document_id)
+        waiting = self.waiting(identity, gap_id)
+        for request in waiting:
+            self._help_requests.answer(identity, request.id, reply)
+        return len(waiting)
+
+    def waiting(self, identity: Identity, gap_id: UUID) -> builtins.list[HelpRequest]:
+        """Return what people asked to be told about a gap and nobody has answered."""
+        _check_manager(identity)
+        with self._database.transaction(identity) as connection:
+            found = [row[0] for row in connection.execute(queries["waiting_for_gap"], {"gap_id": gap_id})]
+        return [self._help_requests.get(identity, request_id) for request_id in found]
 
     def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
         """Close a gap that needs no document. Raises `NotAllowed`, `NotFound`, `InvalidInput` without a reason."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from rag.language import N_, _, ngettext, number
 from rag.records.analytics import (
@@ -39,10 +40,22 @@ from rag.ui.charts import (
 )
 from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.text import plain
+from rag.ui.widgets import name_labels, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
 #: Days with questions from which a line says something.
 LEAST_POINTS = 3
+COSTS_BY = {
+    "operation": N_("Operation"),
+    "model": N_("Model"),
+    "collection": N_("Collection"),
+    "group": N_("Group"),
+    "purpose": N_("Purpose"),
+}
+UNITS = {"day": N_("By day"), "week": N_("By week"), "month": N_("By month")}
+PERCENTILES = {"p50": N_("Median"), "p95": N_("p95")}
+WAITED = {WHOLE: N_("Whole answer"), FIRST: N_("First words")}
+PARTS_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 PURPOSE_NAMES = {
     "question": N_("Questions"),
     "search": N_("Searches of programs"),
@@ -120,14 +133,13 @@ def _draw_context(summary: Summary, period: Period) -> None:
         )
         if days > LEAST_POINTS:
             words = _("There were no questions in the period before, so nothing is compared.")
-    words = f"{words} " + _("Days are UTC. Questions are personal: you see groups, never names or addresses.")
-    words = f":small[:gray[:material/shield_person: {words}]]"
+    about = _("Days are UTC. Questions are personal: you see groups, never names or addresses.")
+    st.markdown(f":small[:gray[:material/shield_person: {plain(f'{words} {about}')}]]")
     if now.unpriced_calls:
         missing = ngettext(
             "{count} unpriced call not in the cost", "{count} unpriced calls not in the cost", now.unpriced_calls
         )
-        words += f" :orange-badge[{missing}]"
-    st.markdown(words)
+        st.markdown(f":orange-badge[{plain(missing)}]")
 
 
 def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None:
@@ -231,39 +243,39 @@ def draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters)
         _draw_histogram(analytics, who, period, filters)
 
 
-def _draw_head(title: str, label: str, options: Sequence[str], key: str, names: Mapping[str, str] | None = None) -> str:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(title, anchor=False, width="content")
-        chosen = st.segmented_control(
-            label,
-            options,
-            default=options[0],
-            required=True,
-            key=key,
-            format_func=lambda option: (names or {}).get(option, option),
-            label_visibility="collapsed",
-            bind="query-params",
-        )
-    return chosen or options[0]
+def _head(title: str) -> DeltaGenerator:
+    """Draw the heading of a card, and return the place beside it for a choice."""
+    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    row.subheader(title, anchor=False, width="content")
+    return row
 
 
 def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    names = {
-        "operation": _("Operation"),
-        "model": _("Model"),
-        "collection": _("Collection"),
-        "group": _("Group"),
-        "purpose": _("Purpose"),
-    }
-    by = cast(CostsBy, _draw_head(_("Cost"), _("Costs by"), list(names), "analytics_cost_by", names))
-    units = {"day": _("By day"), "week": _("By week"), "month": _("By month")}
+    by = cast(
+        CostsBy,
+        _head(_("Cost")).segmented_control(
+            _("Costs by"),
+            list(COSTS_BY),
+            default="operation",
+            required=True,
+            format_func=words_of(COSTS_BY),
+            key="analytics_cost_by",
+            label_visibility="collapsed",
+            bind="query-params",
+        ),
+    )
     unit = cast(
         Unit,
         st.segmented_control(
-            _("Divided"), list(units), default=period.unit, required=True, key=f"analytics_cost_unit_{period.unit}",
-            format_func=units.__getitem__, label_visibility="collapsed",
+            _("Divided"),
+            list(UNITS),
+            default=period.unit,
+            required=True,
+            format_func=words_of(UNITS),
+            key=f"analytics_cost_unit_{period.unit}",
+            label_visibility="collapsed",
         ),
-    )  # fmt: skip
+    )
     costs = analytics.cost_by_day(who, period, filters, by, unit)
     words = OPERATION_NAMES if by == "operation" else PURPOSE_NAMES if by == "purpose" else None
     if any(cost.cost for cost in costs):
@@ -272,14 +284,14 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
             pd.DataFrame(
                 {
                     _("From"): [cost.day for cost in costs],
-                    names[by]: [_((words or {}).get(cost.name, cost.name)) or _("none") for cost in costs],
+                    _(COSTS_BY[by]): [_((words or {}).get(cost.name, cost.name)) or _("none") for cost in costs],
                     _("Cost"): [None if cost.cost is None else float(cost.cost) for cost in costs],
                     _("Calls"): [cost.calls for cost in costs],
                     _("Unpriced calls"): [cost.unpriced_calls for cost in costs],
                 }
             ),
             key="analytics_cost_chart",
-            alt=_("Cost per day by {kind}", kind=names[by].lower()),
+            alt=_("Cost per day by {kind}", kind=_(COSTS_BY[by]).lower()),
         )
     else:
         st.caption(_("Nothing was paid in this period: the built-in search and answers cost nothing."))
@@ -311,11 +323,12 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
     if not any(row.operation in CHAT_OPERATIONS for row in models):
         return
     st.subheader(_("The same traffic with another model"), anchor=False)
+    labels = name_labels({model: " · ".join(model) for model in priced_chat_models()})
     chosen = st.selectbox(
         _("Model"),
-        priced_chat_models(),
+        list(labels),
         index=None,
-        format_func=lambda model: " · ".join(model),
+        format_func=labels.of,
         placeholder=_("Choose a model"),
         key="analytics_other_model",
         label_visibility="collapsed",
@@ -340,13 +353,20 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
 
 
 def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    chosen = _draw_head(
-        _("Time per stage"), _("Percentile"), ["p50", "p95"], "analytics_percentile", {"p50": _("Median")}
+    chosen = _head(_("Time per stage")).segmented_control(
+        _("Percentile"),
+        list(PERCENTILES),
+        default="p50",
+        required=True,
+        format_func=words_of(PERCENTILES),
+        key="analytics_percentile",
+        label_visibility="collapsed",
+        bind="query-params",
     )
     times = analytics.stage_percentiles(who, period, filters)
     if times:
         draw_chart(
-            stage_figure(times, period, percentile=chosen),
+            stage_figure(times, period, percentile=chosen or "p50"),
             pd.DataFrame(
                 {
                     _("From"): [row.day for row in times],
@@ -365,8 +385,19 @@ def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters
 
 
 def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    names = {WHOLE: _("Whole answer"), FIRST: _("First words")}
-    stage = _draw_head(_("How the times are spread"), _("Time of"), list(names), "analytics_spread", names)
+    stage = (
+        _head(_("How the times are spread")).segmented_control(
+            _("Time of"),
+            list(WAITED),
+            default=WHOLE,
+            required=True,
+            format_func=words_of(WAITED),
+            key="analytics_spread",
+            label_visibility="collapsed",
+            bind="query-params",
+        )
+        or WHOLE
+    )
     buckets = analytics.time_histogram(who, period, filters, stage)
     taken = {row.stage: row for row in analytics.times(who, period, filters, stages=[stage])}
     if not buckets or stage not in taken:
@@ -387,14 +418,25 @@ def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Fil
 
 
 def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    names = {"group": _("Group"), "language": _("Language"), "collection": _("Collection")}
-    by = cast(PartsBy, _draw_head(_("Who asks"), _("Questions by"), list(names), "analytics_parts", names))
+    by = cast(
+        PartsBy,
+        _head(_("Who asks")).segmented_control(
+            _("Questions by"),
+            list(PARTS_BY),
+            default="group",
+            required=True,
+            format_func=words_of(PARTS_BY),
+            key="analytics_parts",
+            label_visibility="collapsed",
+            bind="query-params",
+        ),
+    )
     parts = analytics.by_part(who, period, filters, by)
     ended = [part.questions - part.aside for part in parts]
     st.dataframe(
         pd.DataFrame(
             {
-                names[by]: [part.name or _("none") for part in parts],
+                _(PARTS_BY[by]): [part.name or _("none") for part in parts],
                 _("Questions"): [part.questions for part in parts],
                 _("Answered"): [percent(p.answered / n if n else None) for p, n in zip(parts, ended, strict=True)],
                 _("Not found"): [part.no_context for part in parts],
@@ -412,7 +454,7 @@ def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters
             _("Not found"): st.column_config.NumberColumn(width=75, help=_("Not in the documents.")),
             _("Helpful"): st.column_config.TextColumn(alignment="right", width=75),
         },
-        alt=_("Questions and outcomes by {kind}", kind=names[by].lower()),
+        alt=_("Questions and outcomes by {kind}", kind=_(PARTS_BY[by]).lower()),
     )
 
 

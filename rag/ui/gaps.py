@@ -11,16 +11,18 @@ import streamlit as st
 
 from rag.access.sessions import require_admin
 from rag.errors import RagError
-from rag.language import _, ngettext
+from rag.language import N_, _, ngettext
 from rag.records.analytics import Filters, Period
 from rag.records.gaps import Gap, Status, written_answer
+from rag.records.help_requests import HelpRequest
 from rag.services import services
 from rag.types import DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
 from rag.ui.text import plain
-from rag.ui.widgets import document_labels
+from rag.ui.widgets import dialog, document_labels, name_labels, words_of
 
 PROBLEM = "analytics_gap_problem"
+STATES: dict[Status, str] = {"open": N_("Open"), "solved": N_("Solved"), "dismissed": N_("Dismissed")}
 #: A written answer is looked at again after a year, unless its author says otherwise.
 REVIEW_DAYS = 365
 MOST_DOCUMENTS = 200
@@ -30,7 +32,6 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     """Draw the gaps of a period, and the chosen one with what can be done; `draw_details` draws its latest question."""
     gaps = services().gaps
     gaps.group(identity.tenant_id)
-    words: dict[Status, str] = {"open": _("Open"), "solved": _("Solved"), "dismissed": _("Dismissed")}
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(
             _("Asked, and not in the documents or rated as not helpful, grouped by what is asked in any wording and "
@@ -38,8 +39,8 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             width="stretch",
         )  # fmt: skip
         status = st.segmented_control(
-            _("State"), list(words), default="open", required=True, key="analytics_gap_state",
-            format_func=words.__getitem__, label_visibility="collapsed",
+            _("State"), list(STATES), default="open", required=True, key="analytics_gap_state",
+            format_func=words_of(STATES), label_visibility="collapsed",
         )  # fmt: skip
     if st.session_state.get(PROBLEM):
         st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
@@ -59,6 +60,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 _("Languages"): [", ".join(gap.languages) for gap in found],
                 _("Groups"): [", ".join(gap.user_groups) for gap in found],
                 _("Nearest document"): [gap.nearest or "–" for gap in found],
+                _("Waiting"): [gap.waiting for gap in found],
                 _("Assigned to"): [gap.assignee or "–" for gap in found],
                 _("Last asked"): [gap.last_asked_at for gap in found],
             }
@@ -81,6 +83,9 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             _("Languages"): st.column_config.TextColumn(width=80),
             _("Groups"): st.column_config.TextColumn(width=140),
             _("Nearest document"): st.column_config.TextColumn(width=150),
+            _("Waiting"): st.column_config.NumberColumn(
+                width=65, help=_("People who asked a person and wait for an answer.")
+            ),
             _("Assigned to"): st.column_config.TextColumn(width=110),
             _("Last asked"): st.column_config.DatetimeColumn(
                 format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=140
@@ -113,10 +118,10 @@ def _draw_gap(identity: Identity, gap: Gap) -> None:
     if gap.badly_rated:
         facts.append(ngettext("one rated as not helpful", "{count} rated as not helpful", gap.badly_rated))
     if gap.solved_by:
-        facts.append(_("solved by {title}", title=plain(gap.solved_by)))
+        facts.append(_("solved by {title}", title=gap.solved_by))
     if gap.reason:
-        facts.append(_("dismissed: {reason}", reason=plain(gap.reason)))
-    st.caption(" · ".join(facts))
+        facts.append(_("dismissed: {reason}", reason=gap.reason))
+    st.caption(plain(" · ".join(facts)))
     key = f"analytics_gap_{gap.id}"
     if gap.status != "open":
         if st.button(_("Open again"), icon=":material/undo:", key=f"{key}_reopen"):
@@ -131,13 +136,13 @@ def _draw_gap(identity: Identity, gap: Gap) -> None:
                 _choose_document(identity, gap)
         if st.button(_("Dismiss"), icon=":material/do_not_disturb_on:", key=f"{key}_dismiss"):
             _dismiss(identity, gap)
-        people = {person.id: person.name for person in gaps.people(identity)}
+        people = name_labels({person.id: person.name for person in gaps.people(identity)})
         ids = list(people)
         chosen = st.selectbox(
             _("Assigned to"),
             ids,
-            index=ids.index(gap.assigned_to) if gap.assigned_to in people else None,
-            format_func=people.__getitem__,
+            index=ids.index(gap.assigned_to) if gap.assigned_to in ids else None,
+            format_func=people.of,
             placeholder=_("Nobody"),
             key=f"{key}_assign_{gap.assigned_to}",
             width=220,
@@ -145,11 +150,28 @@ def _draw_gap(identity: Identity, gap: Gap) -> None:
         if chosen != gap.assigned_to:
             actions.attempt(PROBLEM, gaps.assign, identity, gap.id, chosen)
             st.rerun()
+    for request in gaps.waiting(identity, gap.id):
+        _draw_waiting(identity, request)
     if not identity.may(Role.ADMIN):
         st.caption(_("Administrators add documents and answers: assign it to one of them."))
 
 
-@st.dialog("Write an answer", width="large", icon=":material/edit_note:")
+def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
+    """Draw somebody's wish to be answered by a person; the answer appears in their conversation."""
+    asker = plain(request.asker) or _("Somebody who left")
+    with st.expander(_("{asker} asked a person", asker=asker), icon=":material/contact_support:"):
+        st.markdown(plain(request.question))
+        if request.comment:
+            st.markdown(f"“{plain(request.comment)}”")
+        with st.form(f"analytics_gap_reply_{request.id}", border=False):
+            text = st.text_area(_("Answer"), help=_("It appears in their conversation, as yours."))
+            if st.form_submit_button(_("Send"), icon=":material/send:"):
+                answer = services().help_requests.answer
+                if actions.attempt(PROBLEM, answer, identity, request.id, text):
+                    st.rerun()
+
+
+@dialog(N_("Write an answer"), width="large", icon=":material/edit_note:")
 def _write_answer(identity: Identity, gap: Gap) -> None:
     st.caption(
         _("It becomes a document of the collection: found, answered from and cited like others, for everybody who may "
@@ -190,11 +212,11 @@ def publish_answer(
     )  # fmt: skip
     title = " ".join(question.split())
     running.gaps.note_answer(identity, result.document_id, title=title, owner=owner, review_on=review_on)
-    running.gaps.solve(identity, gap.id, result.document_id)
+    running.gaps.solve(identity, gap.id, result.document_id, answer)
     return result.document_id
 
 
-@st.dialog("A document answers it", icon=":material/description:")
+@dialog(N_("A document answers it"), icon=":material/description:")
 def _choose_document(identity: Identity, gap: Gap) -> None:
     running = services()
     st.caption(_("Add it on the page Documents first, if it is not there yet."))
@@ -207,19 +229,20 @@ def _choose_document(identity: Identity, gap: Gap) -> None:
     )  # fmt: skip
     if st.button(_("It answers the question"), type="primary", disabled=chosen is None) and chosen is not None:
         try:
-            running.gaps.solve(identity, gap.id, chosen)
+            reply = _("The documents answer this now: see “{title}”. Ask again.", title=titles.of(chosen))
+            running.gaps.solve(identity, gap.id, chosen, reply)
         except RagError as error:
             actions.draw_error(error)
         else:
             st.rerun()
 
 
-@st.dialog("Dismiss", icon=":material/do_not_disturb_on:")
+@dialog(N_("Dismiss"), icon=":material/do_not_disturb_on:")
 def _dismiss(identity: Identity, gap: Gap) -> None:
     usual = [_("Not about our company"), _("Somebody else answers such questions"), _("Not to be answered here")]
     reason = st.selectbox(
         _("Reason"), usual, index=None, accept_new_options=True, placeholder=_("Choose or write a reason"),
-        key=f"analytics_gap_reason_{gap.id}",
+        key="analytics_gap_reason",
     )  # fmt: skip
     if st.button(_("Dismiss"), type="primary", disabled=not reason, key=f"analytics_gap_dismiss_{gap.id}"):
         try:

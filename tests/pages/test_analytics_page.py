@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
 from rag.errors import NotAllowed
+from rag.evaluation.golden import GoldenQuestion
 from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period
 from rag.services import Services, program_of
@@ -289,6 +290,32 @@ def test_a_written_answer_is_found_cited_and_closes_the_gap(
     document = app_services.documents.get("demo", found.citations[0].document_id)
     assert document.metadata["owner"] == "Asker"
     assert document.metadata["review_on"] > today().isoformat()
+
+
+def test_golden_questions_are_run_and_compared_on_the_page(
+    open_page: Open, month: list[UUID], app_services: Services, collection: Collection
+) -> None:
+    page = open_page(Role.ADMIN, analytics_view="Quality")
+    assert "None yet." in words(page)
+    golden = [GoldenQuestion(question=f"What is rule {n}?", document="Leave policy") for n in range(12)]
+    app_services.evaluations.add_golden(program_of("demo"), collection, golden)
+    for _ in range(2):
+        page = open_page(Role.ADMIN, analytics_view="Quality")
+        page.button("analytics_golden_run").click().run()
+        assert not page.exception
+        while any(app_services.evaluations.is_running(run.id) for run in app_services.evaluations.runs("demo")):
+            pass
+    page = open_page(Role.ADMIN, analytics_view="Quality")
+    assert list(page.dataframe[1].value["Questions"]) == ["12 / 12", "12 / 12"]
+    key = next(k for k in page.session_state if str(k).startswith("analytics_runs_"))
+    page.session_state[key] = {"selection": {"rows": [0, 1], "columns": [], "cells": []}}
+    page.run()
+
+    assert not page.exception
+    compared = page.dataframe[2].value
+    assert set(compared["Verdict"]) <= {"no difference", "better", "worse"}
+    manager = open_page(analytics_view="Quality")
+    assert not [button for button in manager.button if button.key == "analytics_golden_run"]
 
 
 def test_a_hostile_question_is_shown_as_text(open_page: Open, database: Database) -> None:

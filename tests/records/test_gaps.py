@@ -10,6 +10,7 @@ import pytest
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.records.analytics import Filters, Period
 from rag.records.gaps import Gaps, QuestionEmbedder, written_answer
+from rag.records.help_requests import HelpRequests
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.records.test_analytics import add_document, rate
@@ -31,7 +32,7 @@ def embed(texts: Any) -> Any:
 
 @pytest.fixture
 def gaps(database: Database) -> Gaps:
-    return Gaps(database, lambda _: QuestionEmbedder("test", 0.8, embed))
+    return Gaps(database, lambda _: QuestionEmbedder("test", 0.8, embed), HelpRequests(database))
 
 
 def person(role: Role = Role.ADMIN, tenant_id: str = "demo") -> Identity:
@@ -111,17 +112,56 @@ def test_a_gap_is_assigned_solved_opened_again_and_dismissed_with_a_reason(
     assert gaps.list(person(), PERIOD, Filters()) == []
     gaps.reopen(person(), gap.id)
 
-    gaps.solve(person(), gap.id, add_document(database, collection, "Visitors"))
+    assert gaps.solve(person(), gap.id, add_document(database, collection, "Visitors"), "See Visitors.") == 0
     (solved,) = gaps.list(person(), PERIOD, Filters(), status="solved")
     assert (solved.solved_by, solved.times) == ("Visitors", 2)
     unanswered(database, collection, "Still no parking?", created_at=datetime.now(UTC) + timedelta(seconds=1))
     gaps.group("demo")
     assert [g.times for g in gaps.list(person(), Period.of_days(3, until=PERIOD.last + timedelta(days=1)), Filters())]
     with pytest.raises(NotAllowed):
-        gaps.solve(person(Role.EMPLOYEE), gap.id, solved.id)
+        gaps.solve(person(Role.EMPLOYEE), gap.id, solved.id, "")
     with pytest.raises(NotFound):
         gaps.reopen(person(tenant_id="other"), gap.id)
     assert gaps.list(person(tenant_id="other"), PERIOD, Filters()) == []
+
+
+def test_those_who_asked_a_person_are_told_in_their_conversation(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    asked = unanswered(database, collection, "Is there parking?", outcome="answered")
+    unanswered(database, collection, "Where to park?")
+    with database.transaction("demo") as connection:
+        (account_id,) = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+            "VALUES ('demo', 'eve@demo.example', 'Eve', 'employee', '') RETURNING id"
+        ).fetchone() or (None,)
+        connection.execute(
+            "INSERT INTO accounts (id, tenant_id, email, name, role, password_hash) "
+            "VALUES (%s, 'demo', 'a@demo.example', 'Ada', 'admin', '')",
+            (person().account_id,),
+        )
+        (conversation_id,) = connection.execute(
+            "INSERT INTO conversations (tenant_id, account_id, collection_id, title) "
+            "VALUES ('demo', %s, %s, 'Parking') RETURNING id",
+            (account_id, collection.id),
+        ).fetchone() or (None,)
+        connection.execute(
+            "INSERT INTO help_requests (tenant_id, collection_id, account_id, conversation_id, chat_log_id, question) "
+            "VALUES ('demo', %s, %s, %s, %s, 'Is there parking?')",
+            (collection.id, account_id, conversation_id, asked),
+        )
+    gaps.group("demo")
+    (gap,) = gaps.list(person(), PERIOD, Filters())
+    assert (gap.times, gap.waiting) == (2, 1)
+
+    told = gaps.solve(person(), gap.id, add_document(database, collection, "Visitors"), "Spaces 11 to 15.")
+
+    eve = Identity(account_id=account_id, tenant_id="demo", email="eve@demo.example", name="Eve", role=Role.EMPLOYEE)
+    assert told == 1
+    assert [request.answer for request in HelpRequests(database).of_conversation(eve, conversation_id)] == [
+        "Spaces 11 to 15."
+    ]
+    assert HelpRequests(database).unseen(eve) == {conversation_id}
 
 
 def test_a_written_answer_is_a_document_with_its_question_owner_and_date() -> None:

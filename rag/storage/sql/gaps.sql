@@ -2,12 +2,13 @@
 
 -- ungrouped_questions --
 -- Questions of the last half year that may be gaps and belong to none, the oldest first: not in the documents, refused,
--- answered without a source, or rated as not helpful.
+-- answered without a source, rated as not helpful, or passed on to a person.
 SELECT l.id, l.collection_id, l.question, c.embedding_model
 FROM chat_logs l JOIN collections c ON c.id = l.collection_id
 WHERE l.created_at > now() - interval '180 days' AND l.kind = 'question'
   AND (l.outcome IN ('no_context', 'refused') OR l.outcome = 'perhaps' AND l.document_ids = '{}'
-       OR EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = 0))
+       OR EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = 0)
+       OR EXISTS (SELECT FROM help_requests h WHERE h.chat_log_id = l.id))
   AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = l.id)
 ORDER BY l.created_at, l.id
 LIMIT %(limit)s
@@ -50,6 +51,8 @@ WITH asked AS (
 SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, coalesce(a.name, a.email, '') AS assignee,
        g.solved_by_id, coalesce(d.title, '') AS solved_by, counted.times, counted.times_before, counted.people,
        counted.last_asked_at, counted.user_groups, counted.languages, counted.wordings, counted.badly_rated,
+       (SELECT count(*) FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+        WHERE q.gap_id = g.id AND h.status = 'open') AS waiting,
        latest.id AS latest_id, latest.question,
        coalesce((latest.rag_details #>> '{search,rawResults,0,similarity}')::float8, 0) AS nearest_similarity,
        coalesce((SELECT n.title FROM documents n
@@ -70,6 +73,12 @@ LEFT JOIN documents d ON d.id = g.solved_by_id
 WHERE counted.times > 0 AND g.status = %(status)s
 ORDER BY counted.times DESC, counted.last_asked_at DESC
 LIMIT %(limit)s
+
+-- waiting_for_gap --
+-- Questions of a gap that people passed on and that nobody has answered.
+SELECT h.id FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+WHERE q.gap_id = %(gap_id)s AND h.status = 'open'
+ORDER BY h.created_at
 
 -- change_gap --
 UPDATE gaps SET status = %(status)s, reason = %(reason)s, solved_by_id = %(solved_by_id)s, changed_at = now()
