@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag.answering.canned_answers import (
+    BUDGET_SPENT,
     CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
@@ -76,9 +77,10 @@ class AnswerWriter:
             run.show_nearest()
             yield from run.say(phrase(NOTHING_FOUND if run.citations else NOTHING_NEAR, run.answer_language))
             return
+        run.hold_to_budget()
         model = run.parts.providers.chat_model_for(run.profile)
         if model is None:
-            yield from self._quote(NO_MODEL)
+            yield from self._quote(NO_MODEL if run.profile.spends else BUDGET_SPENT)
             return
         run.step("writing")
         yield from run.pending_steps()
