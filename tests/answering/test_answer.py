@@ -151,6 +151,16 @@ def test_documents_that_only_came_near_are_not_logged_as_those_answered_from(des
     assert used == [[done.citations[0].document_id]]
 
 
+def test_a_number_in_a_reply_that_nothing_was_found_keeps_its_passage(desk: Any) -> None:
+    desk.model.scripts = [["You have 25 days [2]."], ["The documents do not say how many days there are [2]."]]
+    _, answered, _ = run_to_end(desk, "Vacation?")
+    text, done, _ = run_to_end(desk, "Vacation?")
+    assert (done.outcome, done.kind) == (Outcome.NO_CONTEXT, "nearest")
+    assert "[1]" in text
+    assert done.citations[0].chunk_id == answered.citations[0].chunk_id
+    assert [c.number for c in done.citations] == list(range(1, len(done.citations) + 1))
+
+
 def test_an_unknown_price_is_unpriced_and_never_nothing(desk: Any) -> None:
     desk.retriever.charges = (charged("embedding", None),)
     desk.model.scripts = [["Yes [1]."]]
