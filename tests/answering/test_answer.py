@@ -140,26 +140,6 @@ def test_a_request_whose_end_a_fault_of_our_own_lost_is_charged_by_its_estimate(
     assert rows == [(1000, True, log_id)]
 
 
-def test_documents_that_only_came_near_are_not_logged_as_those_answered_from(desk: Any) -> None:
-    desk.model.scripts = [["Yes."], ["Yes [1]."]]
-    _, done, _ = run_to_end(desk, "Vacation?")
-    assert (done.kind, bool(done.citations)) == ("nearest", True)
-    assert desk.rows("chat_logs")[0]["document_ids"] == []
-    _, done, _ = run_to_end(desk, "Vacation?")
-    used = [log["document_ids"] for log in desk.rows("chat_logs") if log["document_ids"]]
-    assert used == [[done.citations[0].document_id]]
-
-
-def test_a_number_in_a_reply_that_nothing_was_found_keeps_its_passage(desk: Any) -> None:
-    desk.model.scripts = [["You have 25 days [2]."], ["The documents do not say how many days there are [2]."]]
-    _, answered, _ = run_to_end(desk, "Vacation?")
-    text, done, _ = run_to_end(desk, "Vacation?")
-    assert (done.outcome, done.kind) == (Outcome.NO_CONTEXT, "nearest")
-    assert "[1]" in text
-    assert done.citations[0].chunk_id == answered.citations[0].chunk_id
-    assert [c.number for c in done.citations] == list(range(1, len(done.citations) + 1))
-
-
 def test_an_unknown_price_is_unpriced_and_never_nothing(desk: Any) -> None:
     desk.retriever.charges = (charged("embedding", None),)
     desk.model.scripts = [["Yes [1]."]]
