@@ -1,4 +1,6 @@
-"""Choose the provider of each task: keys decide which there are, settings and profile which model."""
+"""Choose the provider and model of each task: keys decide which providers there are, settings and profile which
+model.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ ASKABLE = tuple(spec.name for spec in PROVIDERS if variable_of(spec.name))
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChoice:
-    """The model that a profile wants, and the one that does it here; `model` is empty when there is none."""
+    """The model that a profile wants, and the one used here; `model` is empty when there is none."""
 
     wanted_provider: str
     wanted_model: str
@@ -52,7 +54,7 @@ class ModelChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderOption:
-    """An embedder for a new collection, and what it takes to have it."""
+    """An embedder offered for a new collection, and the variable it needs."""
 
     id: str
     provider: str
@@ -62,7 +64,7 @@ class EmbedderOption:
     missing: str
 
 
-#: Longest wait for a provider that is probed.
+#: Longest wait for the answer to a probe.
 PROBE_SECONDS = 5.0
 
 
