@@ -144,6 +144,8 @@ def assemble(
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
+    documents = DocumentLibrary(database, files, providers, settings, queue)
+    queue.on_empty_bin = documents.bin.empty
     closers[:0] = [answers.stop_all, queue.stop_worker, pipeline.close, providers.close, database.close]
     if embedded is not None:
         closers.append(embedded.stop)
@@ -157,7 +159,7 @@ def assemble(
         pipeline=pipeline,
         queue=queue,
         syncs=syncs,
-        documents=DocumentLibrary(database, files, providers, settings, queue),
+        documents=documents,
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
         searches=Searches(retriever, ledger, chat_logs),

@@ -5,10 +5,10 @@ Nothing here does long work: what takes time is queued in the same transaction t
 
 from __future__ import annotations
 
-from collections.abc import Collection as Several
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from uuid import UUID
 
 from psycopg import Connection
@@ -16,13 +16,16 @@ from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
+from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
 from rag.ingestion.loaders.ocr import Engine, recognition_engine
 from rag.ingestion.loaders.sandbox import PageImages, Sandbox, sandbox_for
+from rag.ingestion.particulars import DocumentParticulars
 from rag.ingestion.reading import is_pdf
 from rag.ingestion.reembedding import Reembeddings
+from rag.ingestion.text_search import documents_with_words
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
 from rag.profiles import BOARD_PROFILES, profile_of
@@ -40,6 +43,7 @@ from rag.types import (
     DocumentFilters,
     DocumentName,
     DocumentPage,
+    DocumentRow,
     DocumentSort,
     DocumentStatus,
     Identity,
@@ -55,6 +59,7 @@ Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
 Questions = list[str]
 Names = list[DocumentName]
+Rows = list[DocumentRow]
 Figures = list[DocumentFigures]
 Board = list[BoardFigures]
 #: Rows of a table of documents: what people look through, and what a run of a page reads.
@@ -104,6 +109,8 @@ class DocumentLibrary(CollectionLibrary):
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
         self.reembeddings = Reembeddings(database, providers)
+        self.particulars = DocumentParticulars(database)
+        self.bin = Bin(database, queue, estimate=self.versions.estimate, forget=self._forget)
 
     # Adding
 
@@ -119,12 +126,14 @@ class DocumentLibrary(CollectionLibrary):
         generate_metadata: bool = True,
         pdf_type: PdfType | None = None,
         metadata: Mapping[str, str] | None = None,
+        confirmed_up_to: Decimal | None = None,
     ) -> Document:
         """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
 
         Without a way to cut, or a kind of PDF, those of the collection hold. Other bytes under a name that is known
         become its next version; the bytes of an earlier version restore it. `metadata` says what searches may be
-        narrowed by, in the fields that the collection has for that; `InvalidInput` for others.
+        narrowed by, in the fields that the collection has for that; `InvalidInput` for others. With `confirmed_up_to`,
+        in US dollars, nobody is asked about an estimate within it, unless the file replaces another.
 
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
@@ -148,6 +157,7 @@ class DocumentLibrary(CollectionLibrary):
                 pdf_type=pdf_type,
                 added_by=identity,
                 queue=self._queue,
+                confirmed_up_to=confirmed_up_to,
             )
         except DocumentAlreadyStored as exc:
             if not exc.details.get("is_earlier_version"):
@@ -219,8 +229,9 @@ class DocumentLibrary(CollectionLibrary):
         self._forget(tenant_id, removed)
         return bool(removed)
 
-    def _forget(self, tenant_id: str, removed: Several[UUID]) -> None:
+    def _forget(self, tenant_id: str, removed: Iterable[UUID]) -> None:
         """Remove the pictures of deleted documents, and the files that wait to be removed."""
+        removed = list(removed)
         for document_id in removed:
             self._images.forget(document_id)
         if removed:
@@ -310,6 +321,16 @@ class DocumentLibrary(CollectionLibrary):
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
         rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+    def rows(self, who: Who, filters: DocumentFilters, *, limit: int) -> Rows:
+        """List the documents that meet the filters as rows of a table, newest first, those of notice boards last."""
+        parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "limit": limit}
+        rows = self._database.fetch_all(who, "library_rows", DocumentRow, **parameters)
+        return [replace(row, status=DocumentStatus(row.status)) for row in rows]
+
+    def with_words(self, who: Who, text: str) -> tuple[UUID, ...]:
+        """Return the searchable documents whose text holds all these words."""
+        return tuple(documents_with_words(self._database, who, [c.id for c in self.collections(who)], text))
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
         """Count the documents that meet the filters, and tell when the newest of them came."""

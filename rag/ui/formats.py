@@ -124,6 +124,7 @@ STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
     DocumentStatus.NEEDS_OCR: ("Needs OCR", "violet"),
     DocumentStatus.FAILED: ("Failed", "red"),
     DocumentStatus.SUPERSEDED: ("Earlier version", "gray"),
+    DocumentStatus.BINNED: ("In the bin", "gray"),
 }
 
 
