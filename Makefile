@@ -1,7 +1,7 @@
 # All do all their own set-up on a machine with Python 3.11+ and nothing else.
 PYTHON ?= python3
 
-.PHONY: run test coverage doctor lock audit sbom
+.PHONY: run test coverage doctor translations lock audit sbom
 
 run:
 	@$(PYTHON) -m rag.launch serve
@@ -15,6 +15,10 @@ coverage:
 
 doctor:
 	@$(PYTHON) -m rag.launch doctor
+
+# Sentences of the code and the templates into the catalogues that translators edit, rag/locales/*/LC_MESSAGES/*.po.
+translations:
+	@$(PYTHON) -m rag.launch translations
 
 # After a change of a requirements.in: everything it needs in turn, with hashes, into the .txt beside it.
 lock:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TESSERACT_SCALE, run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.confinement import READING, Rules

@@ -22,7 +22,7 @@ from pathlib import Path
 import pypdf
 
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE

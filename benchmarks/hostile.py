@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rag.errors import PasswordNeeded, RagError
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
 
 TEXT = re.compile(r"(?:text containing: |the text ')(?P<text>.*?)'?$")

@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue

@@ -24,7 +24,7 @@ from pgvector import HalfVector
 
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.document_jobs import JobControl
-from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits, title_from_file_name, title_from_metadata
+from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, title_from_file_name, title_from_metadata
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR

@@ -17,7 +17,7 @@ import streamlit as st
 from rag.access.sessions import require_recent
 from rag.errors import PasswordNeeded, RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.services import require, services
 from rag.types import (
     ChunkingMethod,

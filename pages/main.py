@@ -12,7 +12,7 @@ from rag.errors import AccessError
 from rag.profiles import holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
-from rag.ui import actions
+from rag.ui import actions, language
 from rag.ui.frame import FRAME_SCRIPTS, SIGN_IN_AGAIN, account_actions
 from rag.ui.people import ROLES
 from rag.ui.text import plain
@@ -128,11 +128,13 @@ st.logo(WORDMARK, size="large")
 try:
     identity = current_identity()
 except AccessError as exc:
+    language.begin(None)
     st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
     st.info(plain(exc.message), icon=":material/lock:")
     st.markdown("[Sign in](/login)")
     st.stop()
 
+language.begin(identity)
 page = st.navigation(pages_for(identity))
 st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.title == "Chat" else "wide")
 

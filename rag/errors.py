@@ -63,6 +63,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from rag.language import translated
+
 
 class RagError(Exception):
     """Something went wrong. Try again; if it happens again, tell your administrator."""
@@ -77,7 +79,8 @@ class RagError(Exception):
 
     @property
     def message(self) -> str:
-        return str(self)
+        """The sentence in the language of the person who is served; `str()` is the English one, for the log."""
+        return translated(str(self))
 
     @property
     def code(self) -> str:

@@ -1,7 +1,8 @@
 """From a fresh machine to the running product: makes `.venv`, installs what is locked, goes on inside it.
 
 Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `test` runs the checks and the tests,
-`lock`, `audit` and `sbom` look after the packages, anything else is a command of `python -m rag`.
+`translations` after the catalogues, `lock`, `audit` and `sbom` after the packages, anything else is a command of
+`python -m rag`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def main(arguments: list[str]) -> int:
     os.chdir(PROJECT)
     if testing:
         return run_checks(arguments[1:])
-    command = [str(PYTHON), "-m", "rag", *(arguments or ["serve"])]
+    module = "rag.catalogues" if arguments[:1] == ["translations"] else "rag"
+    command = [str(PYTHON), "-m", module, *(arguments or ["serve"])]
     if os.name != "nt":
         os.execv(PYTHON, command)  # noqa: S606 - signals reach the server itself
     return subprocess.call(command)  # noqa: S603

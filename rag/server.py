@@ -22,7 +22,7 @@ from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.access.problems import problem, unexpected
 from rag.api import app, sign_in
 from rag.api.app import API_ROUTES
-from rag.api.middleware import REQUEST_IDS, Cors, RequestLog
+from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
@@ -126,6 +126,7 @@ OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBL
 MIDDLEWARE = [
     REQUEST_IDS,
     Middleware(RequestLog),
+    Middleware(Languages),
     Middleware(Cors, settings=lambda: services().settings),
     Middleware(AuthGuard, services=services, open_paths=OPEN_PATHS),
 ]

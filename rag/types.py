@@ -63,6 +63,8 @@ class Identity:
     user_group: str = ""
     #: Hash of the session's token as hex; names the session without being able to act as it.
     session_id: str = ""
+    #: The language chosen for the interface; "" is that of the browser.
+    language: str = ""
 
     def may(self, role: Role) -> bool:
         return self.role.includes(role)

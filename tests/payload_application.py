@@ -14,7 +14,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import confined_output
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import ENVIRONMENT

@@ -6,8 +6,7 @@ import json
 import sys
 from typing import Any
 
-from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import sandbox_worker
+from rag.ingestion.loaders import ExtractionLimits, sandbox_worker
 from rag.isolation.child_process import Reply
 from tests import payload
 

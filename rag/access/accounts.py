@@ -35,10 +35,18 @@ from rag.access.account_rows import (
 )
 from rag.access.external import SUSPENDED
 from rag.access.limits import Attempts, Browser, ResetRequests, UnknownSignIns, Waiting, next_attempt, too_early
-from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
 from rag.access.second_factor import SecondFactors
-from rag.access.sessions import TOKEN, Sessions, require_admin, require_recent, token_hash
+from rag.access.sessions import (
+    TOKEN,
+    Sessions,
+    add_link,
+    open_link,
+    require_admin,
+    require_recent,
+    token_hash,
+    use_link,
+)
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
 from rag.settings import Settings
 from rag.storage.database import Database, queries

@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from rag import language
 from rag.access.api_keys import SECRET, KeyUse
 from rag.access.identity import AccessServices
 from rag.access.problems import problem
@@ -211,6 +212,8 @@ class AuthGuard:
         if identity is None:
             await (self._app if is_open else _sign_in_first(scope, path))(scope, receive, send)
             return
+        if identity.language:
+            language.speak(identity.language)
         try:
             self._within_limits(scope, path, identity, services)
         except RagError as exc:

@@ -22,8 +22,7 @@ from psycopg.types.json import Jsonb
 
 from rag.access.account_rows import read_account
 from rag.access.limits import next_attempt
-from rag.access.links import add_link, open_link, use_link
-from rag.access.sessions import require_admin, require_recent
+from rag.access.sessions import add_link, open_link, require_admin, require_recent, use_link
 from rag.errors import LinkExpired, NotAllowed, WrongPassword
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role

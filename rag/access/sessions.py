@@ -1,4 +1,4 @@
-"""Sessions: an opaque token in the browser, its hash in a table, revocable on the server.
+"""Sessions and one-time links: an opaque token in the browser, its hash in a table, revocable on the server.
 
 Sessions are cached for three seconds, because a page asks many times while it loads. Ending a session in this process
 removes it from the cache at once and notifies everything that is open for it.
@@ -20,14 +20,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 from uuid import UUID
 
+from psycopg import Connection
 from psycopg.rows import kwargs_row
 
 from rag.access.external import AccountFromElsewhere, SignInElsewhere, note_origin, renew_origin
-from rag.errors import AccessError, DatabaseUnavailable, NotAllowed, ProviderError, SignInAgain
+from rag.errors import AccessError, DatabaseUnavailable, LinkExpired, NotAllowed, ProviderError, SignInAgain
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role, Who
@@ -188,6 +189,13 @@ class Sessions:
                 noted = {"account_id": identity.account_id, "action": "sign-in confirmed", "target": ""}
                 connection.execute(queries["note_sign_in"], noted)
 
+    def set_language(self, tenant_id: str, account_id: UUID, language: str) -> None:
+        """Keep the language in which a person reads the interface."""
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["set_language"], {"account_id": account_id, "language": language})
+            found = connection.execute(queries["session_ids_of_account"], {"account_id": account_id}).fetchall()
+        self.refresh(session_id for (session_id,) in found)
+
     def is_recent(self, identity: Identity) -> bool:
         """Return whether the sign-in of this session is recent enough for sensitive acts."""
         return is_recent(self._database, identity)
@@ -321,3 +329,39 @@ class Sessions:
 
 def _identity(*, role: str, **values: Any) -> Identity:
     return Identity(role=Role(role), **values)
+
+
+#: What a one-time link is for: the first administrator, a new password, the step between two factors.
+Purpose = Literal["first_admin", "set_password", "second_factor"]
+#: How long a link of each kind works, in hours.
+HOURS: dict[Purpose, int] = {"first_admin": 24, "set_password": 72, "second_factor": 1}
+
+
+def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None = None) -> str:
+    """Make a link and return its token; earlier unused links for the same purpose stop working."""
+    token = secrets.token_urlsafe(32)
+    parameters = {
+        "purpose": purpose,
+        "account_id": account_id,
+        "token_hash": token_hash(token),
+        "hours": HOURS[purpose],
+    }
+    connection.execute(queries["drop_unused_links"], parameters)
+    connection.execute(queries["add_link"], parameters)
+    return token
+
+
+def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UUID | None]:
+    """Return tenant and account of a link that still works. The link stays valid. Raises `LinkExpired`."""
+    parameters = {"token_hash": token_hash(token), "purpose": purpose}
+    with database.transaction(None, token_hash=parameters["token_hash"]) as connection:
+        found = connection.execute(queries["open_link"], parameters).fetchone()
+    if found is None:
+        raise LinkExpired
+    return found[0], found[1]
+
+
+def use_link(connection: Connection, token: str, purpose: Purpose) -> None:
+    """Use a link up in the transaction of the act it allows. Raises `LinkExpired` when it was used already."""
+    if not connection.execute(queries["use_link"], {"token_hash": token_hash(token), "purpose": purpose}).fetchone():
+        raise LinkExpired

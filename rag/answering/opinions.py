@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rag.answering.prompts import opinion_rules
 from rag.profile import Profile
 from rag.profiles import PROFILES, REFERENCE_PROFILES
-from rag.providers.prompt_data import defused
+from rag.providers import defused
 from rag.retrieval.context_builder import Passage, filled
 from rag.types import SearchResult
 

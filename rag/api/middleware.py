@@ -15,9 +15,11 @@ from asgi_correlation_id import CorrelationIdMiddleware
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag import language
 from rag.access.guard import API, SECURITY_HEADERS, route_path
 from rag.settings import Settings
 
@@ -67,6 +69,24 @@ class RequestLog:
             await send(message)
 
         await self._app(scope, receive, logged)
+
+
+#: The language chosen in a browser, with and without https.
+LANGUAGE_COOKIES = ("__Host-hr_language", "hr_language")
+
+
+class Languages:
+    """Answers each request in the language that was chosen in its browser, else in one the browser accepts."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            request = HTTPConnection(scope)
+            chosen = [request.cookies.get(name, "") for name in LANGUAGE_COOKIES]
+            language.speak(language.choose(chosen, language.accepted(request.headers.get("accept-language", ""))))
+        await self._app(scope, receive, send)
 
 
 class Cors(CORSMiddleware):

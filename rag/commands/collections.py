@@ -184,7 +184,7 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
     """Sync with the named source. RAG_SYNC_FOLDERS does not matter: who runs this command can read the folder."""
-    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.board.table import PostsTable
     from rag.ingestion.sources.folder import FolderSource
     from rag.ingestion.sources.github import GitHubSource

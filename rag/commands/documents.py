@@ -64,7 +64,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
-    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import count_files, files_at
     from rag.services import services
 

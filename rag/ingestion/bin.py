@@ -124,7 +124,7 @@ class Bin:
                     connection.execute(queries["await_confirmation"], parameters)
 
     def delete_for_good(self, identity: Identity, document_ids: Sequence[UUID]) -> int:
-        """Delete documents that are in the bin with their files. Returns the number of versions. Raises `SignInAgain`."""
+        """Delete documents in the bin with their files; returns the number of versions. Raises `SignInAgain`."""
         require_admin(identity)
         require_recent(self._database, identity)
         return self._delete(identity, document_ids)

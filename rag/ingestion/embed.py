@@ -17,8 +17,7 @@ import numpy as np
 
 from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
-from rag.ingestion.parallel import groups_in_parallel
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding, groups_in_parallel
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.tokens import estimate_tokens

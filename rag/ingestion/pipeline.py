@@ -32,8 +32,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
-from rag.ingestion.reading import ReadStep
-from rag.ingestion.recognise import RecogniseStep
+from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
@@ -109,7 +108,8 @@ class Pipeline:
     def _read(self, tenant_id: str, document_id: UUID) -> None:
         """Read the file and estimate the cost; then the document waits for an administrator's yes.
 
-        Documents of a source need none, nor those whose estimate is within the limit they were added with. Raises what is wrong with the file.
+        Documents of a source need none, nor those whose estimate is within the limit they were added with. Raises what
+        is wrong with the file.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:

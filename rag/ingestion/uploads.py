@@ -12,8 +12,7 @@ from uuid import UUID
 from rag.errors import DocumentAlreadyStored, NoTextInPdf
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import find_documents
-from rag.ingestion.extracted import title_from_file_name
-from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders import MIME_TYPES, title_from_file_name
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.profiles import profile_of

@@ -13,8 +13,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import ENDINGS, formats_in_words
+from rag.ingestion.loaders import ENDINGS, ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
 from rag.profile import Profile
 from rag.profiles import profile_of

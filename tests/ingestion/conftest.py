@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from rag.errors import ProviderAnswerCut, ProviderKeyRejected
-from rag.ingestion.extracted import ExtractedDocument
+from rag.ingestion.loaders import ExtractedDocument
 from rag.ingestion.loaders.attachments import (
     MAXIMUM_BYTES,
     AttachmentLimits,

@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rag.api.health import Check, check_rag_health
 from rag.errors import PdfDamaged
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import HEADER
@@ -198,7 +198,7 @@ def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:
     """As in containers without that right: the other means hold."""
     command = [
         sys.executable, "-c",
-        "from rag.ingestion.extracted import ExtractionLimits\n"
+        "from rag.ingestion.loaders import ExtractionLimits\n"
         "from rag.ingestion.loaders.sandbox import Sandbox\n"
         "sandbox = Sandbox(ExtractionLimits(), processes=1)\n"
         "print(sandbox.means())\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import count_files, files_at, files_in_archive
 
 LIMITS = ExtractionLimits(maximum_bytes=3 * 1024 * 1024)

@@ -15,8 +15,16 @@ from PIL import Image
 
 from rag.errors import DocumentError, FileDamaged, FileEmpty, FileKindUnknown, FileTooLarge, NotAPdf, PasswordNeeded
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
-from rag.ingestion.loaders import LOADERS, LoadOptions, check, formats_in_words, kind_of, load
+from rag.ingestion.loaders import (
+    LOADERS,
+    ExtractedDocument,
+    ExtractionLimits,
+    LoadOptions,
+    check,
+    formats_in_words,
+    kind_of,
+    load,
+)
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.docx import OLD_FORMAT
 from rag.ingestion.loaders.sandbox import Sandbox

@@ -18,7 +18,6 @@ from rag.errors import (
     ProviderUnavailable,
     SettingsError,
 )
-from rag.ingestion.chunking.tables import row_in_words, tables_in
 from rag.ingestion.loaders.ocr import (
     TextRecognition,
     moved_sections,
@@ -30,6 +29,7 @@ from rag.ingestion.loaders.ocr import (
 )
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.tables import row_in_words, tables_in
 from rag.money.price_list import charge
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section

@@ -18,7 +18,7 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
+from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders.pdf import check_pdf, extract_pages
 from tests import hostile
 

@@ -13,11 +13,10 @@ from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table, Ta
 
 import rag.samples
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.chunking.tables import row_in_words, tables_in
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.loaders.pictures import draw_page
-from rag.ingestion.loaders.table_rows import lines_of
+from rag.ingestion.tables import lines_of, row_in_words, tables_in
 from rag.types import ChunkingMethod, Page
 
 PLANS = [

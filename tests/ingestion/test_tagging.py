@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from rag.errors import ProviderAnswerInvalid
-from rag.ingestion.extracted import title_from_file_name, title_from_metadata
-from rag.ingestion.suggested_questions import questions_from_sections
-from rag.ingestion.tagging import metadata_from_answer
+from rag.ingestion.loaders import title_from_file_name, title_from_metadata
+from rag.ingestion.tagging import metadata_from_answer, questions_from_sections
 from rag.types import Section
 
 

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.sync import SyncReport, sync_collection
 from rag.services import Services

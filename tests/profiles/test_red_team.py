@@ -12,7 +12,7 @@ from rag.answering.opinions import reference_block
 from rag.answering.prompts import answer_messages, follow_up_messages, rewrite_messages
 from rag.ingestion.tagging import messages_for_chunk, messages_for_document
 from rag.profiles import LEGAL
-from rag.providers.prompt_data import as_data
+from rag.providers import as_data
 from rag.services import Services
 from rag.types import ChatMessage, Collection, Identity, SearchResult
 from rag.ui.text import answer_markdown

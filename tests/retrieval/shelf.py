@@ -12,7 +12,7 @@ from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.providers import Embedder
 from rag.retrieval.bm25.index import contextual_text, index_document

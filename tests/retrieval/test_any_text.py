@@ -24,7 +24,7 @@ from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.html import COLOUR, COMMENT, HIDDEN, RULE, _parsed, load_html
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
-from rag.ingestion.suggested_questions import FIGURE
+from rag.ingestion.tagging import FIGURE
 from rag.profiles import PORTFOLIO
 from rag.providers import builtin_embedders
 from rag.providers.upstage import TAG

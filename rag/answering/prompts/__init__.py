@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rag.answering.citations import without_markers
-from rag.providers.prompt_data import as_data
+from rag.providers import as_data
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChatMessage
 

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
-from rag.ingestion.chunking.tables import Row, tables_in
+from rag.ingestion.tables import Row, tables_in
 from rag.providers.tokens import estimate_tokens
 
 PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")

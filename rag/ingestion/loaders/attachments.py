@@ -18,9 +18,8 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.ingestion.extracted import ExtractedDocument
-from rag.providers import ChatModel
-from rag.providers.prompt_data import as_data
+from rag.ingestion.loaders import ExtractedDocument
+from rag.providers import ChatModel, as_data
 from rag.types import ATTACHMENT_HEADS, ChatMessage, Usage
 
 AttachmentKind = Literal["image", "document", "office", "too_large", "other"]

@@ -13,10 +13,9 @@ from docx.text.paragraph import Paragraph
 from docx.text.run import Run
 
 from rag.errors import FileDamaged, FileTooLarge, PasswordNeeded
-from rag.ingestion.extracted import CheckedFile, ExtractedDocument, ExtractionLimits
-from rag.ingestion.loaders import DEFAULT_OPTIONS, LoadOptions
+from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.page_text import normalise_characters
-from rag.ingestion.loaders.table_rows import guessed_head_rows, lines_of
+from rag.ingestion.tables import guessed_head_rows, lines_of
 from rag.types import Page, Section
 
 #: A compound file: how Word stores documents with a password, and how it stored all of them before 2007.

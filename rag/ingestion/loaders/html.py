@@ -14,12 +14,11 @@ import lxml.html
 from lxml import etree
 
 from rag.errors import FileEmpty
-from rag.ingestion.extracted import ExtractedDocument
-from rag.ingestion.loaders import DEFAULT_OPTIONS, LoadOptions
+from rag.ingestion.loaders import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.page_text import normalise_characters
-from rag.ingestion.loaders.table_rows import lines_of
 from rag.ingestion.loaders.text import decode
+from rag.ingestion.tables import lines_of
 from rag.types import Page, Section
 
 #: Never text: programs, styles, forms, drawings, and what Word and HWP leave for themselves.

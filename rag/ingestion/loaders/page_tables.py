@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import median
 
 from rag.ingestion.loaders.page_text import normalise_characters
-from rag.ingestion.loaders.table_rows import guessed_head_rows, lines_of
+from rag.ingestion.tables import guessed_head_rows, lines_of
 
 Box = tuple[float, float, float, float]
 

@@ -23,8 +23,7 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.extracted import CheckedFile, ExtractedDocument, ExtractionLimits
-from rag.ingestion.loaders import LoadOptions
+from rag.ingestion.loaders import CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.page_text import (
     BLANK_PAGE,
     PICTURED_PAGE,

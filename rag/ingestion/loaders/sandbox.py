@@ -33,7 +33,7 @@ from rag.errors import (
     ReadingTookTooLong,
     TooManyPages,
 )
-from rag.ingestion.extracted import (
+from rag.ingestion.loaders import (
     CheckedFile,
     ExtractedDocument,
     ExtractionLimits,

@@ -13,8 +13,7 @@ from typing import Any
 from PIL import Image
 
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
-from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import MODULES, LoadOptions, check, load
+from rag.ingestion.loaders import MODULES, ExtractionLimits, LoadOptions, check, load
 from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message

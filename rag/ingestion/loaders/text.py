@@ -1,4 +1,4 @@
-"""Load plain text and Markdown, in whatever encoding: one page, or as many as there are form feeds.
+"""Load plain text, Markdown and tables of text (.csv, .tsv), in any encoding. Form feeds begin pages.
 
 Byte order marks, UTF-8 and what a file declares decide first; else charset-normalizer tells the encoding by the text.
 """
@@ -6,13 +6,14 @@ Byte order marks, UTF-8 and what a file declares decide first; else charset-norm
 from __future__ import annotations
 
 import codecs
+import csv
+import io
 import re
 
 from charset_normalizer import from_bytes
 
 from rag.ingestion.chunking.markdown import headings_of
-from rag.ingestion.extracted import CheckedFile, ExtractedDocument
-from rag.ingestion.loaders import DEFAULT_OPTIONS, LoadOptions
+from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.types import Page, Section
 
@@ -157,3 +158,28 @@ def _guessed(content: bytes) -> str:
     # Italian and Spanish are also good Slovene, a language that few of our readers write.
     alike = [match for match in found if match.chaos <= best.chaos + 0.01 and match.coherence >= best.coherence]
     return "cp1252" if any("cp1252" in match.could_be_from_charset for match in alike) else "cp1250"
+
+
+DELIMITERS = ",;\t|"
+#: The delimiter is guessed by so many characters from the start.
+DELIMITER_CHARACTERS = 20_000
+
+
+def load_csv(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load the rows on one page, cells parted by `|`. A file without two columns is loaded as plain text."""
+    text, encoding = decode(content)
+    try:
+        dialect = csv.Sniffer().sniff(text[:DELIMITER_CHARACTERS], DELIMITERS)
+        rows = [[_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""), dialect)]
+    except csv.Error:
+        return load_text(content, options)
+    rows = [row for row in rows if any(row)]
+    if len(rows) < 2 or min(map(len, rows[:2])) < 2:
+        return load_text(content, options)
+    lines = [" | ".join(row).rstrip() for row in rows]
+    page = Page(number=1, text="\n".join(lines), method="text", warnings=warnings_for(encoding))
+    return ExtractedDocument(pages=(page,))
+
+
+def _cell(text: str) -> str:
+    return " ".join(normalise_characters(text).replace("|", "/").split())

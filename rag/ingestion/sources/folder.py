@@ -14,8 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from rag.errors import DocumentError, InvalidInput
-from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES, kind_of
+from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.settings import Settings
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag.ingestion.document_jobs import JobControl, JobQueue
-from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.events import PostEvents

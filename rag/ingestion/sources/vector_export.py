@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import ExtractedDocument, title_from_file_name
+from rag.ingestion.loaders import ExtractedDocument, title_from_file_name
 from rag.providers.tokens import estimate_tokens
 from rag.types import Chunk, Page, storable, storable_json
 

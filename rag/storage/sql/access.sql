@@ -188,10 +188,19 @@ WITH seen AS (
     UPDATE sessions SET last_seen_at = now()
     WHERE %(is_act)s AND token_hash = decode(%(session_id)s, 'hex') AND last_seen_at < now() - interval '1 minute'
 )
-SELECT a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, %(session_id)s::text AS session_id
+SELECT a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, a.language,
+       %(session_id)s::text AS session_id
 FROM sessions s JOIN accounts a ON a.id = s.account_id JOIN tenants t ON t.id = a.tenant_id
 WHERE s.token_hash = decode(%(session_id)s, 'hex') AND s.expires_at > now() AND a.is_active
   AND t.suspended_at IS NULL
+
+-- set_language --
+-- In which language this account reads the interface; '' is that of the browser
+UPDATE accounts SET language = %(language)s WHERE tenant_id = rag_tenant() AND id = %(account_id)s
+
+-- session_ids_of_account --
+-- The sessions of an account, to read them again
+SELECT encode(token_hash, 'hex') FROM sessions WHERE account_id = %(account_id)s
 
 -- note_act --
 -- Somebody did something in a session that has not ended.

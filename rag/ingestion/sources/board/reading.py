@@ -14,7 +14,7 @@ from typing import Any
 
 from rag.errors import FileEmpty
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob
-from rag.ingestion.extracted import ExtractedDocument
+from rag.ingestion.loaders import ExtractedDocument
 from rag.ingestion.loaders.attachments import (
     NOTES,
     AttachmentLimits,

@@ -1,0 +1,165 @@
+"""Bring the catalogues up to date with the code: `make translations` (Babel's extract and update in one).
+
+Sentences are found in calls of `_`, `ngettext` and `N_`, in the templates, and where errors are raised. Those are plain
+English in the code, since a log and a program read them too, and are translated where a person reads them. The
+docstring of an error class is its sentence.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from rag import errors
+from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
+
+PROJECT = Path(__file__).resolve().parent.parent
+#: Only programs and terminals read these; they stay English.
+NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
+ERRORS = frozenset(name for name, value in vars(errors).items() if isinstance(value, type)) - {"SettingsError"}
+KEYWORDS: dict[str, Any] = {"_": None, "N_": None, "ngettext": (1, 2)}
+COMMENT_TAGS = ("Translators:",)
+WIDTH = 100
+
+
+def extract_errors(
+    file: IO[bytes], keywords: Any, comment_tags: Any, options: Mapping[str, Any]
+) -> Iterator[tuple[int, str, str | tuple[str, ...], list[str]]]:
+    """Find the sentences of errors in a module, and its gettext calls; an extractor of Babel's."""
+    from babel.messages.extract import extract_python
+
+    source = file.read()
+    yield from extract_python(io.BytesIO(source), keywords, comment_tags, dict(options))  # type: ignore[arg-type,misc]
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name in ERRORS and (sentence := ast.get_docstring(node)):
+            yield node.lineno, "_", " ".join(sentence.split()), []
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ERRORS
+            and node.args
+            and (sentence := sentence_of(node.args[0]))
+        ):
+            yield node.lineno, "_", sentence, []
+
+
+def sentence_of(node: ast.expr) -> str:
+    """Return a literal, or an f-string with `{name}` where it fills something in; "" for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) and " " in node.value else ""
+    if not isinstance(node, ast.JoinedStr):
+        return ""
+    written, names = "", list[str]()
+    for piece in node.values:
+        if isinstance(piece, ast.Constant):
+            written += str(piece.value)
+        elif isinstance(piece, ast.FormattedValue):
+            name = name_of(piece.value)
+            while name in names:
+                name += "_"
+            names.append(name)
+            written += f"{{{name}}}"
+    return written if " " in written.strip() else ""
+
+
+def name_of(node: ast.expr) -> str:
+    """Return what a translator may call this value."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.strip("_").lower() or "value"
+        case ast.Call(args=[first, *_]):
+            return name_of(first)
+        case ast.Subscript(value=value) | ast.BoolOp(values=[value, *_]):
+            return name_of(value)
+        case _:
+            return "value"
+
+
+METHODS: list[tuple[str, Any]] = [
+    ("rag/api/templates/**.html", "jinja2.ext:babel_extract"),
+    ("rag/**.py", extract_errors),
+    ("pages/**.py", extract_errors),
+]
+
+
+def template() -> Catalog:
+    """Return every sentence of the code, untranslated."""
+    found = Catalog(project="HR Assistant", charset="utf-8", fuzzy=False)
+    # By file and not by line: a line more in a file would change every catalogue.
+    for folder in ("rag", "pages"):
+        for name, _line, message, comments, context in extract_from_dir(
+            PROJECT / folder,
+            method_map=[(p.removeprefix(f"{folder}/"), m) for p, m in METHODS if p.startswith(folder)],
+            keywords=KEYWORDS,
+            comment_tags=COMMENT_TAGS,
+        ):
+            path = f"{folder}/{name}"
+            if not path.startswith(NOT_TRANSLATED):
+                found.add(message, None, [(path, 0)], auto_comments=comments, context=context)
+    return found
+
+
+def path_of(language: str) -> Path:
+    """Return where the catalogue of a language is."""
+    return FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+
+
+def read(language: str) -> Catalog:
+    """Return the catalogue of a language, empty where there is none yet."""
+    path = path_of(language)
+    if not path.exists():
+        return Catalog(locale=language, domain=DOMAIN, project="HR Assistant", fuzzy=False)
+    with path.open("rb") as file:
+        return read_po(file, locale=language, domain=DOMAIN)
+
+
+def write(language: str, catalogue: Catalog) -> None:
+    """Write a catalogue as translators' programs read it, in the order of the sentences."""
+    path = path_of(language)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = io.BytesIO()
+    catalogue.fuzzy = False
+    write_po(written, catalogue, width=WIDTH, ignore_obsolete=True, sort_output=True, omit_header=False)
+    head = ("POT-Creation-Date", "PO-Revision-Date", "Generated-By", "Report-Msgid", "Last-Translator", "Language-Team")
+    lines = written.getvalue().decode("utf-8").splitlines(keepends=True)
+    # Dates and tools would be a change of every file at every run.
+    path.write_text("".join(line for line in lines if not line.startswith(tuple(f'"{name}' for name in head))), "utf-8")
+
+
+def missing(catalogue: Catalog, current: Catalog) -> list[str]:
+    """Return the sentences of the code that a catalogue lacks, or whose plural forms it lacks."""
+    lacking = []
+    for message in current:
+        known = catalogue.get(message.id, message.context) if message.id else None
+        if not message.id:
+            continue
+        texts = () if known is None else known.string if isinstance(known.string, (tuple, list)) else (known.string,)
+        if not texts or not all(texts) or (known and known.fuzzy):
+            lacking.append(message.id if isinstance(message.id, str) else message.id[0])
+    return lacking
+
+
+def main() -> int:
+    """Update every catalogue, and say what is still to translate."""
+    current = template()
+    for language in LANGUAGES:
+        if language == ENGLISH:
+            continue
+        catalogue = read(language)
+        catalogue.update(current, no_fuzzy_matching=True)
+        write(language, catalogue)
+        print(f"{LANGUAGES[language]}: {len(missing(catalogue, current))} of {len(current)} still to translate")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
