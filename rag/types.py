@@ -346,6 +346,18 @@ class DocumentRow:
     has_cost: bool
     valid_until: date | None
     review_on: date | None
+    #: What only some documents have: a repository, a department.
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnsweredQuestion:
+    """A question that was answered from a document."""
+
+    id: UUID
+    question: str
+    outcome: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfT
 from rag.ui.formats import ENGINES, METHODS, PDF_TYPE_HELP, PDF_TYPES, STATUSES, count, money
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
+from rag.ui.widgets import red
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 
@@ -28,17 +29,17 @@ def draw_steps(
         )
         _draw_reading(document, engine, on_read)
         method = st.selectbox(
-            "Chunk again",
+            "Cut into passages again",
             list(METHODS),
             index=list(METHODS).index(document.chunking_method),
             format_func=METHODS.__getitem__,
             key=f"documents_again_method_{document.id}",
         )
         buttons = (
-            ("Chunk and embed", Step.CHUNK, False, method, "A new version with other chunks and new vectors."),
-            ("Embed missing chunks", Step.EMBED, True, None, "Makes vectors only for chunks without one."),
-            ("Embed all again", Step.EMBED, False, None, "A new version with the same chunks and new vectors."),
-            ("Tag missing chunks", Step.TAG, True, None, "Writes tags only for chunks without any."),
+            ("Cut again", Step.CHUNK, False, method, "A new version with other passages and new vectors."),
+            ("Embed missing passages", Step.EMBED, True, None, "Makes vectors only for passages without one."),
+            ("Embed all again", Step.EMBED, False, None, "A new version with the same passages and new vectors."),
+            ("Tag missing passages", Step.TAG, True, None, "Writes tags only for passages without any."),
             ("Tag all again", Step.TAG, False, None, "Writes all tags again."),
         )
         for words, step, only_missing, chosen, text in buttons:
@@ -272,26 +273,11 @@ def draw_trouble(
                 args=retry,
             )
             return bool(
-                st.button("Delete", key=f"documents_remove_{document.id}", icon=":material/delete:", type="tertiary")
+                st.button(
+                    red("Delete this document"),
+                    key=f"documents_remove_{document.id}",
+                    icon=":material/delete:",
+                    type="tertiary",
+                    help="It goes to the bin, from where you can have it back.",
+                )
             )
-
-
-@st.dialog("Delete this document?", icon=":material/delete:")
-def ask_to_delete(document: Document, on_delete: OnOne) -> None:
-    st.markdown(f"**{plain(document.title)}**  \n:gray[{plain(document.file_name)}]")
-    st.markdown(
-        f"Its {count(document.page_count, 'page')} and {count(document.chunk_count, 'chunk')} are removed at once, and "
-        "no question will find it any more. What it cost stays in the analytics. This cannot be undone."
-    )
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Keep it", key="documents_keep"):
-            st.rerun()
-        if st.button(
-            "Delete",
-            key="documents_delete_confirmed",
-            type="primary",
-            icon=":material/delete:",
-            on_click=on_delete,
-            args=(document,),
-        ):
-            st.rerun()

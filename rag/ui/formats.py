@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.loaders import LOADERS
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
@@ -112,6 +113,11 @@ def pages(first: int, last: int) -> str:
 def has_pages(file_name: str) -> bool:
     """Return whether a file of this name has pages to turn; others are one long text."""
     return not file_name.lower().endswith(WITHOUT_PAGES)
+
+
+def language_name(code: str) -> str:
+    """Return a language by its name, an unknown one by its code, a dash where there is none."""
+    return LANGUAGES.get(code.split("-")[0], code) if code else "–"
 
 
 #: Status as (words, colour of its badge).

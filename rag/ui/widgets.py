@@ -95,6 +95,39 @@ def choose_collection(
     return found if isinstance(found, UUID) else None
 
 
+def ask_to_confirm(
+    title: str,
+    sentences: Sequence[str],
+    *,
+    does: str,
+    on_confirm: Callable[[], None],
+    key: str,
+    icon: str = ":material/delete:",
+    keeps: str = "Keep it",
+) -> None:
+    """Ask in a dialog before something that takes away: what and how much, with the way back first.
+
+    `sentences` are Markdown, `does` names the act on its red button.
+    """
+
+    @st.dialog(title, icon=icon)
+    def dialog() -> None:
+        for sentence in sentences:
+            st.markdown(sentence)
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            if st.button(keeps, key=f"{key}_keep"):
+                st.rerun()
+            if st.button(red(does), key=f"{key}_confirmed", icon=icon, on_click=on_confirm):
+                st.rerun()
+
+    dialog()
+
+
+def red(label: str) -> str:
+    """Return the label of a button that takes something away."""
+    return f":red[{label}]"
+
+
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
     """Return the current page of a list, never one past the end, and the key of its `st.pagination`.
 

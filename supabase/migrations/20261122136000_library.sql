@@ -135,8 +135,9 @@ BEGIN
         -- Everybody has their own.
         EXECUTE format('CREATE POLICY own ON %I AS RESTRICTIVE USING (account_id = (SELECT rag_account()) '
                        'OR (SELECT rag_account()) IS NULL)', t);
-        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO rag_app', t);
+        EXECUTE format('GRANT SELECT, INSERT, DELETE ON %I TO rag_app', t);
     END LOOP;
 END
 $$;
+GRANT UPDATE ON saved_views TO rag_app;
 SELECT rag_close_rest_api();

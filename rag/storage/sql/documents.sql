@@ -236,8 +236,8 @@ FROM (SELECT) AS one
 LEFT JOIN LATERAL (
     SELECT d.original_id, (SELECT max(v.version) FROM documents v WHERE v.original_id = d.original_id) AS version
     FROM documents d
-    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.file_name = %(file_name)s
-      AND %(is_version)s AND d.status <> 'binned'
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status <> 'binned'
+      AND (d.id = %(replaces)s OR %(replaces)s::uuid IS NULL AND d.file_name = %(file_name)s AND %(is_version)s)
     ORDER BY d.status = 'completed' DESC, d.created_at DESC
     LIMIT 1
 ) AS known ON true
@@ -486,7 +486,9 @@ ORDER BY kind, name
 -- The documents that meet the filters as rows of the table: only what it shows, so that thousands are read at once
 SELECT d.id, d.title, d.file_name, d.version, d.status, d.is_waiting, d.language, d.folder, d.tags, d.collection_id,
        coalesce(o.name, a.name, '') AS owner_name, d.updated_at, (d.costs ->> 'total')::numeric AS cost,
-       d.costs ? 'total' AS has_cost, d.valid_until, d.review_on
+       d.costs ? 'total' AS has_cost, d.valid_until, d.review_on,
+       jsonb_strip_nulls(jsonb_build_object(
+           'repository', d.metadata -> 'repository', 'department', d.metadata -> 'department')) AS metadata
 FROM documents d
 JOIN collections c ON c.id = d.collection_id
 LEFT JOIN accounts a ON a.id = d.added_by
@@ -494,7 +496,21 @@ LEFT JOIN accounts o ON o.id = d.owner_id
 WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
     d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s,
     %(found_ids)s, %(folder)s, %(tag)s, %(owner_id)s, %(due)s)
-ORDER BY c.profile = ANY (%(board_profiles)s), d.created_at DESC, d.version DESC, d.id
+ORDER BY c.profile = ANY (%(board_profiles)s),
+         CASE %(sort)s::text WHEN 'title' THEN lower(d.title) WHEN 'language' THEN d.language END,
+         CASE %(sort)s::text WHEN 'pages' THEN d.page_count WHEN 'chunks' THEN d.chunk_count WHEN 'size' THEN d.file_size
+             WHEN 'cost' THEN coalesce((d.costs ->> 'total')::numeric, 0) END DESC,
+         CASE WHEN %(sort)s::text = 'oldest' THEN d.created_at END, d.created_at DESC, d.version DESC, d.id
+LIMIT %(limit)s
+
+-- questions_of_document --
+-- Questions that were answered from any version of a document, the latest first
+SELECT l.id, l.question, l.outcome, l.created_at
+FROM chat_logs l
+WHERE l.tenant_id = (SELECT rag_tenant()) AND l.kind = 'question' AND l.outcome IS NOT NULL
+  AND l.document_ids && ARRAY(SELECT id FROM documents
+                              WHERE tenant_id = (SELECT rag_tenant()) AND original_id = %(original_id)s)
+ORDER BY l.created_at DESC
 LIMIT %(limit)s
 
 -- keyword_documents_of --
