@@ -14,10 +14,10 @@ from typing import Any
 from uuid import UUID
 
 import streamlit as st
-from rag.ingestion.loaders import ExtractionLimits
 
 from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
 from rag.ingestion.bin import BIN_DAYS
+from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.particulars import SavedView
 from rag.services import require, services
 from rag.types import (

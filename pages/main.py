@@ -90,6 +90,12 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help="What models cost: as listed, and what you pay yourself.",
         ),
         st.Page(
+            "health.py",
+            title="Health",
+            icon=":material/monitor_heart:",
+            help="What is configured, what a missing key would add, and whether the providers answer.",
+        ),
+        st.Page(
             "audit.py",
             title="Audit log",
             icon=":material/history:",

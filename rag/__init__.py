@@ -18,21 +18,48 @@ What they need is loaded at their first call, so importing `rag` costs nothing a
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from uuid import UUID
 
     from rag.answering.opinions import build_full_prompt
     from rag.api.health import check_rag_health
-    from rag.ingestion.chunking import chunk_document, chunk_text
-    from rag.profile import Options
-    from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
+    from rag.profile import Chunking, Options
+    from rag.profiles import (
+        DEFAULT_CHUNK_SIZE,
+        DEFAULT_CHUNKING_OPTIONS,
+        DEFAULT_EMBEDDING_MODEL,
+        DEFAULT_MODEL,
+        DEFAULT_OVERLAP,
+        DEFAULT_TOP_K,
+        SIMILARITY_THRESHOLD,
+    )
+    from rag.providers import ChatModel, Embedder, Reranker
     from rag.retrieval.language import detect_language_heuristic
-    from rag.retrieval.reranker import is_reranking_enabled, rerank_results
-    from rag.retrieval.translation import translate_query_if_needed
-    from rag.types import ChunkingMethod, ContextResponse, Document, PdfType, ProcessingResult
+    from rag.retrieval.reranker import is_reranking_enabled
+    from rag.services import Services
+    from rag.types import (
+        Chunk,
+        ChunkingMethod,
+        Citation,
+        ContextResponse,
+        ContextSnippet,
+        Document,
+        DocumentChunk,
+        FloatMatrix,
+        Operation,
+        Page,
+        PdfType,
+        ProcessingResult,
+        RAGDetails,
+        SearchResult,
+        Section,
+        Usage,
+    )
 
 __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
     # Context retrieval
@@ -56,20 +83,54 @@ __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
     "detect_language_heuristic",
     # Opinions
     "build_full_prompt",
+    # Types
+    "Document",
+    "DocumentChunk",
+    "SearchResult",
+    "ContextSnippet",
+    "Citation",
+    "ContextResponse",
+    "RAGDetails",
+    # Constants
+    "DEFAULT_CHUNKING_OPTIONS",
+    "DEFAULT_CHUNK_SIZE",
+    "DEFAULT_OVERLAP",
+    "DEFAULT_EMBEDDING_MODEL",
+    "DEFAULT_MODEL",
+    "DEFAULT_TOP_K",
+    "SIMILARITY_THRESHOLD",
 ]
 
 #: The module of each name that is not below.
 _HOME = {
     "check_rag_health": "rag.api.health",
-    "generate_embedding": "rag.providers.embeddings",
-    "generate_embeddings_batch": "rag.providers.embeddings",
-    "chunk_text": "rag.ingestion.chunking",
-    "chunk_document": "rag.ingestion.chunking",
-    "rerank_results": "rag.retrieval.reranker",
     "is_reranking_enabled": "rag.retrieval.reranker",
-    "translate_query_if_needed": "rag.retrieval.translation",
     "detect_language_heuristic": "rag.retrieval.language",
     "build_full_prompt": "rag.answering.opinions",
+    **dict.fromkeys(
+        (
+            "Document",
+            "DocumentChunk",
+            "SearchResult",
+            "ContextSnippet",
+            "Citation",
+            "ContextResponse",
+            "RAGDetails",
+        ),
+        "rag.types",
+    ),
+    **dict.fromkeys(
+        (
+            "DEFAULT_CHUNKING_OPTIONS",
+            "DEFAULT_CHUNK_SIZE",
+            "DEFAULT_OVERLAP",
+            "DEFAULT_EMBEDDING_MODEL",
+            "DEFAULT_MODEL",
+            "DEFAULT_TOP_K",
+            "SIMILARITY_THRESHOLD",
+        ),
+        "rag.profiles",
+    ),
 }
 
 
@@ -153,3 +214,232 @@ def list_documents(tenant_id: str) -> list[Document]:
     from rag.services import services
 
     return services().documents.list(tenant_id)
+
+
+def generate_embedding(
+    text: str,
+    *,
+    embedder: Embedder | None = None,
+    tenant_id: str | None = None,
+    collection: str | None = None,
+    purpose: Literal["document", "query"] = "query",
+) -> FloatMatrix:
+    """Embed one text: a float32 vector of length 1, shape (dimensions,).
+
+    By `embedder`, else that of the collection a question of the tenant would be asked of, else the one that new
+    collections get. The tenant is RAG_TENANT when not given, and the call is in its ledger. Raises `InvalidInput` for
+    a text of only spaces, `ProviderError` when the provider does not do its part.
+    """
+    vectors = generate_embeddings_batch(
+        [text], embedder=embedder, tenant_id=tenant_id, collection=collection, purpose=purpose
+    )
+    vector: FloatMatrix = vectors[0]
+    return vector
+
+
+def generate_embeddings_batch(
+    texts: Sequence[str],
+    *,
+    embedder: Embedder | None = None,
+    tenant_id: str | None = None,
+    collection: str | None = None,
+    batch_size: int = 100,
+    purpose: Literal["document", "query"] = "document",
+) -> FloatMatrix:
+    """Embed many texts in their order: float32, shape (texts, dimensions), rows of length 1.
+
+    As `generate_embedding`; `batch_size` texts travel in one request.
+    """
+    from rag.providers.embeddings import generate_embeddings_batch as embed
+
+    parts, tenant = _at_work(tenant_id)
+    used = embedder or _embedder(parts, tenant, collection)
+    with _billed(parts, tenant, "embedding", is_paid=used.is_paid) as pay:
+        made = embed(texts, embedder=used, batch_size=batch_size, purpose=purpose)
+        pay(made.usages)
+    return made.vectors
+
+
+def chunk_text(
+    text: str,
+    *,
+    method: ChunkingMethod = "smart",
+    chunk_size: int | None = None,
+    overlap: int | None = None,
+    minimum_chunk_size: int | None = None,
+    embedder: Embedder | None = None,
+    file_name: str = "",
+    limits: Chunking | None = None,
+    tenant_id: str | None = None,
+    collection: str | None = None,
+) -> list[Chunk]:
+    """Split a text into chunks of at most `chunk_size` characters; without sizes, the sizes of the method's source.
+
+    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes, `sentences` where
+    one ends, `recursive` at the coarsest separator, `paged` within pages, `generic` by paragraphs; `professional`,
+    `narrative` and `markdown` fit résumés, stories and READMEs, and `auto` chooses by text and `file_name`.
+    `semantic` embeds the sentences, as `generate_embedding` would, and is billed. Raises `InvalidInput` for sizes that
+    do not fit together.
+    """
+    from rag.types import Page
+
+    return chunk_document(
+        [Page(number=1, text=text)],
+        method=method,
+        chunk_size=chunk_size,
+        overlap=overlap,
+        minimum_chunk_size=minimum_chunk_size,
+        embedder=embedder,
+        file_name=file_name,
+        limits=limits,
+        tenant_id=tenant_id,
+        collection=collection,
+    )
+
+
+def chunk_document(
+    pages: Sequence[Page],
+    sections: Sequence[Section] = (),
+    *,
+    method: ChunkingMethod = "smart",
+    chunk_size: int | None = None,
+    overlap: int | None = None,
+    minimum_chunk_size: int | None = None,
+    embedder: Embedder | None = None,
+    file_name: str = "",
+    limits: Chunking | None = None,
+    tenant_id: str | None = None,
+    collection: str | None = None,
+) -> list[Chunk]:
+    """Split a document into chunks that know their pages, character span and section. As `chunk_text`."""
+    from rag.ingestion.chunking import DEFAULT_LIMITS
+    from rag.ingestion.chunking import chunk_document as cut
+
+    def chunks(used: Embedder | None) -> list[Chunk]:
+        return cut(
+            pages,
+            sections,
+            method=method,
+            chunk_size=chunk_size,
+            overlap=overlap,
+            minimum_chunk_size=minimum_chunk_size,
+            embedder=used,
+            file_name=file_name,
+            limits=limits or DEFAULT_LIMITS,
+        )
+
+    if method != "semantic":
+        return chunks(embedder)
+    from rag.ingestion.embed import MeteredEmbedder
+
+    parts, tenant = _at_work(tenant_id)
+    metered = MeteredEmbedder(embedder or _embedder(parts, tenant, collection))
+    with _billed(parts, tenant, "chunking", is_paid=metered.is_paid) as pay:
+        try:
+            return chunks(metered)
+        finally:
+            pay(metered.usages)
+
+
+def rerank_results(
+    query: str,
+    documents: Sequence[SearchResult],
+    *,
+    top_k: int | None = None,
+    reranker: Reranker | None = None,
+    template: str = "",
+    tenant_id: str | None = None,
+) -> list[SearchResult]:
+    """Return the `top_k` most relevant results by the reranker, best first, with their `rerank_score`, 0 … 1.
+
+    `documents` are results of a search, such as `retrieve_context(…).results`. `template` is what is read of each, made
+    of `{title}`, `{section}` and `{content}`. The call is in the tenant's ledger. Raises `SettingsError` where nothing
+    reranks (`is_reranking_enabled`), `ProviderError` when the reranker does not answer.
+    """
+    from rag.errors import SettingsError
+    from rag.profiles import DEFAULT
+    from rag.retrieval.reranker import rerank_results as rerank
+
+    parts, tenant = _at_work(tenant_id)
+    used = reranker or parts.providers.reranker_for(DEFAULT)
+    if used is None:
+        raise SettingsError("Nothing reranks here: set COHERE_API_KEY or RAG_CROSS_ENCODER.")
+    with _billed(parts, tenant, "reranking") as pay:
+        done = rerank(query, documents, reranker=used, limit=top_k, template=template)
+        pay([done.usage] if done.usage else [])
+    return list(done.results)
+
+
+def translate_query_if_needed(
+    query: str,
+    language: str,
+    *,
+    target_language: str = "en",
+    model: ChatModel | None = None,
+    tenant_id: str | None = None,
+) -> str:
+    """Return a question in `target_language`; as it is where it is in that language already.
+
+    `language` is the question's ISO 639-1 code. The call is in the tenant's ledger; a question translated before costs
+    nothing. Raises `SettingsError` where no language model is configured, `ProviderError` when it sends nothing usable.
+    """
+    from rag.errors import SettingsError
+    from rag.profiles import DEFAULT
+    from rag.retrieval.translation import needs_translation
+    from rag.retrieval.translation import translate_query_if_needed as translate
+
+    if not needs_translation(query, language, target_language):
+        return query
+    parts, tenant = _at_work(tenant_id)
+    used = model or parts.providers.translation_model_for(DEFAULT)
+    if used is None:
+        raise SettingsError("No language model is configured to translate with: set OPENAI_API_KEY.")
+    with _billed(parts, tenant, "translation") as pay:
+        done = translate(query, language, target_language=target_language, model=used)
+        pay([done.usage] if done.usage else [])
+    return done.query
+
+
+def _at_work(tenant_id: str | None) -> tuple[Services, str]:
+    """Return the services of this process, and the tenant a call is for."""
+    from rag.services import services
+
+    parts = services()
+    tenant = tenant_id or parts.settings.tenant
+    if tenant != parts.settings.tenant:
+        parts.tenants.get(tenant)
+    return parts, tenant
+
+
+def _embedder(parts: Services, tenant_id: str, collection: str | None) -> Embedder:
+    from rag.profiles import DEFAULT
+
+    if collection is not None:
+        return parts.providers.embedder_for(parts.choose_collection(tenant_id, collection).embedding_model)
+    found = parts.documents.choose(tenant_id, None)
+    return parts.providers.embedder_for(
+        found.embedding_model if found else parts.providers.default_embedder_id(DEFAULT)
+    )
+
+
+def _billed(
+    parts: Services, tenant_id: str, operation: Operation, *, is_paid: bool = True
+) -> AbstractContextManager[Callable[[Sequence[Usage]], None]]:
+    """Hand out what writes the bills of a call to the tenant's ledger; those of lost requests are written too."""
+    from contextlib import contextmanager
+
+    from rag.money.price_list import charge
+    from rag.providers.retry import lost_calls
+
+    prices = parts.chat_logs.tenant_prices(tenant_id)
+
+    def pay(usages: Sequence[Usage]) -> None:
+        for usage in usages if is_paid else ():
+            parts.ledger.record(tenant_id, charge(operation, usage, prices))
+
+    @contextmanager
+    def billed() -> Iterator[Callable[[Sequence[Usage]], None]]:
+        with lost_calls(lambda usage: pay([usage])):
+            yield pay
+
+    return billed()

@@ -6,6 +6,7 @@ A collection has one profile, and an administrator may override single settings 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rag.errors import InvalidInput
 from rag.profile import (
@@ -76,6 +77,9 @@ NOTICES = Profile(
         recency_steps=((7, 1.5), (30, 1.3), (90, 1.1), (365, 1.0)),
         recency_older=0.9,
         pinned_first=True,
+        # A pinned post about something else would lead every answer; below this a post is no evidence at all.
+        pinned_floor=0.26,
+        searches_only_evidence=False,
     ),
     language=Language(
         translate_queries=False,
@@ -170,6 +174,7 @@ PORTFOLIO = Profile(
         quality_boost=1.1,
         quality_minimum_words=100,
         quality_maximum_words=300,
+        searches_only_evidence=False,
     ),
     language=Language(
         translate_queries=False,
@@ -285,6 +290,18 @@ CIVIL = Profile(
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (HR, NOTICES, PORTFOLIO, LEGAL, CIVIL)}
 #: The profile of a first collection, and of what is asked where nobody chose a collection.
 DEFAULT = HR
+#: The constants of source 004 by its names. Those of chunking are arguments of `chunk_text`.
+DEFAULT_TOP_K = HR.search.top_k
+SIMILARITY_THRESHOLD = 0.7
+DEFAULT_CHUNK_SIZE = HR.chunking.chunk_size
+DEFAULT_OVERLAP = HR.chunking.chunk_overlap
+DEFAULT_CHUNKING_OPTIONS: Mapping[str, Any] = {
+    "method": HR.chunking.chunking_method,
+    "chunk_size": DEFAULT_CHUNK_SIZE,
+    "overlap": DEFAULT_OVERLAP,
+    "minimum_chunk_size": HR.chunking.minimum_chunk_size,
+}
+DEFAULT_EMBEDDING_MODEL = DEFAULT_MODEL = HR.embedding.embedding_model.partition("/")[2].partition("@")[0]
 #: Names of the profiles whose collections hold posts, and reference documents. The first is that of a new one.
 BOARD_PROFILES = tuple(name for name, profile in PROFILES.items() if profile.content == "posts")
 REFERENCE_PROFILES = tuple(name for name, profile in PROFILES.items() if profile.holds_references)

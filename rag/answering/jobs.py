@@ -102,18 +102,19 @@ class LiveAnswers:
         document_ids: tuple[UUID, ...] = (),
         options: Options | None = None,
         languages: Sequence[str] = (),
+        history: Sequence[ChatMessage] = (),
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
         `options` are what this question wants otherwise than the collection does; `languages` are those of the asker's
-        browser or program.
+        browser or program. `history` is what was said before, for a program that keeps conversations itself.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
         many for them as it may, `DatabaseUnavailable`.
         """
         with self._place(identity):
-            return self._begin(identity, conversation_id, collection, text, document_ids, options, languages)
+            return self._begin(identity, conversation_id, collection, text, document_ids, options, languages, history)
 
     def _begin(
         self,
@@ -124,13 +125,14 @@ class LiveAnswers:
         document_ids: tuple[UUID, ...],
         options: Options | None,
         languages: Sequence[str],
+        history: Sequence[ChatMessage],
     ) -> LiveAnswer:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
         options = options or Options()
         profile = options.applied_to(profile_of(collection))
-        history: tuple[ChatMessage, ...] = ()
+        history = tuple(history)[-HISTORY_MESSAGES:]
         if conversation_id is None:
             conversation_id = self._conversations.create(identity, collection.id, title_from_question(text)).id
         else:

@@ -52,10 +52,16 @@ def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> H
         found = _checked(parts, database)
     except DatabaseUnavailable as exc:  # between one check and the next
         return Health(checks=(replace(database, state="failed", sentence=exc.message),))
-    return Health(checks=(*found.checks, *_probes(parts))) if probe else found
+    return Health(checks=(*found.checks, *probe_checks(parts))) if probe else found
 
 
-def _probes(parts: Services) -> list[Check]:
+def model_checks(parts: Services) -> tuple[Check, ...]:
+    """Return what is known of the models and of text recognition, which are the same for every tenant."""
+    return (_language_model(parts), _embedder(parts), _reranker(parts), _text_recognition(parts))
+
+
+def probe_checks(parts: Services) -> list[Check]:
+    """Ask each provider by a free call, all at once; takes up to five seconds."""
     return [
         Check(
             name=f"{provider_name(probe.provider)} answers",

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag import language
-from rag.access.guard import API, SECURITY_HEADERS, route_path
+from rag.access.guard import SECURITY_HEADERS, is_for_programs, route_path
 from rag.settings import Settings
 
 log = logging.getLogger("rag.api.requests")
@@ -103,7 +103,7 @@ class Cors(CORSMiddleware):
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_api = scope["type"] == "http" and route_path(scope).startswith(API)
+        is_api = scope["type"] == "http" and is_for_programs(route_path(scope))
         if is_api and self.is_allowed_origin(Headers(scope=scope).get("origin", "")):
             await super().__call__(scope, receive, send)
         else:

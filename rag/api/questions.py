@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from rag.access.problems import problems
 from rag.answering.jobs import LiveAnswer, clean_question
-from rag.api.event_stream import EVENTS, AnswerStream, Changes, ending
+from rag.api.event_stream import EVENTS, AnswerStream, Changes, answer_events, ending
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.search_results import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
@@ -88,6 +88,16 @@ class SearchOptions(ApiBody):
         description="Least similarity of what is found by meaning. Default: the collection's, measured on its text or "
         "set by its profile.",
     )
+    strict_threshold: bool | None = Field(
+        default=None,
+        description="Leave out every passage that is not above the threshold, however well its words fit; "
+        f"`belowThreshold` says how many. {_default('strict_threshold')}",
+    )
+    only_evidence: bool | None = Field(
+        default=None,
+        description="Return only passages that speak to the question, none where no passage does. "
+        f"{_default('only_evidence')}",
+    )
     rerank: bool | None = Field(default=None, description=f"Apply reranking. {_default('reranking')}")
     rerank_top_n: int | None = Field(
         default=None, ge=1, le=MOST_PASSAGES, description=f"Results after reranking. {_default('rerank_top_n')}"
@@ -125,6 +135,8 @@ class SearchOptions(ApiBody):
             top_k=self.top_k,
             search_type=self.search_type,
             similarity_threshold=self.threshold,
+            strict_threshold=self.strict_threshold,
+            only_evidence=self.only_evidence,
             reranking=self.rerank,
             rerank_top_n=self.rerank_top_n,
             recency_boost=self.recency_boost,
@@ -195,6 +207,9 @@ class SearchAnswer(ApiModel):
     total: int
     latency_ms: int
     notices: list[str] = Field(description=SEARCH_NOTICES)
+    below_threshold: int | None = Field(
+        default=None, description="Passages that a strict threshold left out; only where it is strict."
+    )
 
 
 class ChatAnswer(ApiModel):
@@ -259,6 +274,7 @@ def search(
         total=len(results),
         latency_ms=_ms_since(started),
         notices=list(found.notices),
+        below_threshold=found.rag_details.search.below_threshold,
     )
 
 
@@ -288,11 +304,11 @@ async def chat(
 
     conversation = {"X-Conversation-Id": str(live.conversation_id)}
     if body.options.stream:
-        return AnswerStream(live, told, conversation)
+        return AnswerStream(live, answer_events(live, told), conversation)
     response.headers.update(conversation)
-    await _until_done(live, request)
+    await until_done(live, request)
     if not live.text:
-        raise _why(live)
+        raise failure_of(live)
     sources = await to_thread.run_sync(told, live.context) if live.context else []
     ended = ending(live)
     is_whole = live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED
@@ -350,7 +366,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
     return live, profile_of(collection).api_extras
 
 
-async def _until_done(live: LiveAnswer, request: Request) -> None:
+async def until_done(live: LiveAnswer, request: Request) -> None:
     """Wait for the whole answer, and stop it when the caller leaves."""
     changes = Changes(live)
     try:
@@ -364,7 +380,8 @@ async def _until_done(live: LiveAnswer, request: Request) -> None:
             live.cancel.set()
 
 
-def _why(live: LiveAnswer) -> ProviderError:
+def failure_of(live: LiveAnswer) -> ProviderError:
+    """Return the error of an answer that has no text."""
     kind = ProviderRefused if live.outcome is Outcome.REFUSED else ProviderUnavailable
     return kind(live.notice or None)
 

@@ -35,6 +35,19 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         add_place(command)
         command.add_argument("--top-k", type=int, default=None, help="passages wanted")
         command.add_argument("--threshold", type=float, default=None, help="least similarity, 0 to 1")
+        command.add_argument(
+            "--strict",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            dest="strict_threshold",
+            help="leave out every passage that is not above the threshold",
+        )
+        command.add_argument(
+            "--only-evidence",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            help="use only passages that speak to the question",
+        )
         command.add_argument("--search-type", choices=("vector", "hybrid"), default=None, help="or with keywords too")
         command.add_argument("--rerank", action=argparse.BooleanOptionalAction, default=None)
         command.set_defaults(run=search if name == "search" else ask)
@@ -57,8 +70,9 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
         _require_documents(parts, collection)
         question = _question(arguments, collection)
-        profile = _options(arguments).applied_to(profile)
-        retrieval = parts.searches.search(question, profile=profile, language=arguments.language)
+        options = _options(arguments)
+        retrieval = parts.searches.search(question, profile=profile, language=arguments.language, options=options)
+        profile = options.applied_to(profile)
     finally:
         parts.close()
     found = retrieval.response
@@ -66,6 +80,8 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         print("\n".join(explained(retrieval, profile=profile, collection=collection)), end="\n\n")
     for citation in found.citations or found.nearest:
         print("\n".join(shortened(citation)))
+    if (cut := found.rag_details.search.below_threshold) is not None:
+        print(f"{cut} passages were cut: they are not above the threshold.")
     if not found.citations and found.nearest:
         print("The documents do not answer this; above are the nearest passages.")
     elif not found.citations:
@@ -131,6 +147,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     return Options(
         top_k=arguments.top_k,
         similarity_threshold=arguments.threshold,
+        strict_threshold=arguments.strict_threshold,
+        only_evidence=arguments.only_evidence,
         search_type=arguments.search_type,
         reranking=arguments.rerank,
     )

@@ -283,6 +283,8 @@ def _least_similarity(run: RetrievalTrace) -> float:
     profile = run.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0
+    if profile.search.strict_threshold:
+        return -1.0  # cut later, so that it is known how many
     if run.thresholds and run.thresholds[0] < profile.search.similarity_threshold:
         return -1.0
     is_word_count = run.question.collection.embedding_model.startswith("builtin/")

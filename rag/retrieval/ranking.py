@@ -144,8 +144,13 @@ def ordered(
         ]
         items = _by_score(items, [item.result.score * factor for item, factor in zip(items, factors, strict=True)])
     if profile.ranking.pinned_first:
-        # A stable sort: within a class the order stays.
-        items.sort(key=lambda item: priority(is_pinned=of(item).is_pinned, is_important=of(item).is_important))
+        floor = profile.ranking.pinned_floor
+
+        def rank(item: ScoredHit) -> int:
+            leads = not floor or item.probability >= floor
+            return priority(is_pinned=leads and of(item).is_pinned, is_important=leads and of(item).is_important)
+
+        items.sort(key=rank)  # stable: within a class the order stays
     return items
 
 

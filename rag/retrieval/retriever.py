@@ -20,6 +20,7 @@ from rag.retrieval import fusion
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours
 from rag.retrieval.deduplication import without_near_repeats
 from rag.retrieval.evidence import ScoredHit, best_of, in_order, judge, outcome_of, reranked, worth_citing
+from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import find, wordings_of
@@ -136,7 +137,7 @@ class Retriever:
             books=books,
             tenant_prices=self._tenant_prices,
         )
-        is_strict = "similarity_threshold" in options.settings
+        is_strict = "similarity_threshold" in options.settings or profile.search.strict_threshold
         run.thresholds = self._thresholds(run, is_strict=is_strict)
         asked = understand(run, self._providers, today)
         candidates = wanted * profile.search.candidate_factor
@@ -144,6 +145,7 @@ class Retriever:
         if self._has_new_model(run):
             run.thresholds = self._thresholds(run, is_strict=is_strict)
             found = find(run, asked, self._database, self._providers, candidates=candidates)
+        found = self._cut(run, found)
         if profile.search.refine_order and profile.search.search_type == "hybrid":
             with run.step("names") as step:
                 step.detail = "; ".join(names_said(found.text, run.language, found.results, found.languages))
@@ -204,6 +206,22 @@ class Retriever:
         changed = replace(collection, embedding_model=model, calibrated_threshold=None, calibrated_at=None)
         run.question = replace(run.question, collection=changed)
         return True
+
+    def _cut(self, run: RetrievalTrace, found: SearchHits) -> SearchHits:
+        """Return what is above the threshold, where it is strict (source 004: similarity > match_threshold)."""
+        collection, profile = run.question.collection, run.profile
+        if not profile.search.strict_threshold:
+            return found
+        try:
+            own = self._providers.embedder_for(collection.embedding_model).default_threshold
+        except (ProviderError, SettingsError):
+            return found
+        least = profile.threshold(own, collection.calibrated_threshold)
+        with run.step("threshold") as step:
+            kept = tuple(r for r in found.results if r.similarity is not None and r.similarity > least)
+            run.details.search.below_threshold = len(found.results) - len(kept)
+            step.detail = f"{len(found.results) - len(kept)} of {len(found.results)} passages cut: not above {least:g}"
+        return replace(found, results=kept)
 
     def _spread(self, run: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
         """Return the results with their ranks, each said once and over as many documents as the profile wants."""

@@ -58,6 +58,16 @@ class _Cache:
 _cache = _Cache(CACHED_TRANSLATIONS)
 
 
+def needs_translation(query: str, language: str, target_language: str) -> bool:
+    """Whether a question is in another language than wanted; one in an unknown language ("") is taken as it is."""
+    source, target = _code(language), _code(target_language)
+    return bool(source) and source != target and bool(query.strip())
+
+
+def _code(language: str) -> str:
+    return language.lower().split("-")[0]
+
+
 def translate_query_if_needed(
     query: str, language: str, *, target_language: str = "en", model: ChatModel | None = None
 ) -> Translation:
@@ -67,8 +77,8 @@ def translate_query_if_needed(
     question is translated once per process. Raises `ProviderError` when the model fails, is cut at its length limit or
     sends nothing usable.
     """
-    source, target = language.lower().split("-")[0], target_language.lower().split("-")[0]
-    if model is None or not source or source == target or not query.strip():
+    source, target = _code(language), _code(target_language)
+    if model is None or not needs_translation(query, language, target_language):
         return Translation(query=query)
     key = (query, source, target, model.provider, model.model)
     known = _cache.get(key)

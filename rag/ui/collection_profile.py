@@ -191,6 +191,10 @@ def _listed(items: list[str]) -> str:
 def threshold_sentences(collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo) -> list[str]:
     """Explain which threshold counts and what was measured; `profile` has the collection's own values."""
     name = embedder_name(collection.embedding_model)
+    if profile.search.strict_threshold:
+        used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
+        strict = f"Passages that are not above a similarity of {used:.3f} are left out, whatever words they share."
+        return [strict, _measured(collection, profile, zone)]
     if embedder.provider == "builtin":
         return ["The built-in embedder compares words, so that a question's words decide and not a similarity."]
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
@@ -200,7 +204,7 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
         if used > embedder.default_threshold:
             decides += (
                 f" {name} has {embedder.default_threshold:.3f} by itself: where no passage reaches the one set, "
-                "a lower one counts, so that an answer does not stay empty."
+                "a lower one counts, so that an answer does not stay empty. “Cut below the threshold” makes it strict."
             )
     elif profile.search.threshold_mode == "calibrated" and collection.calibrated_threshold is not None:
         decides += " It was measured on this collection."

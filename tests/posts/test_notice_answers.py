@@ -6,6 +6,8 @@ from datetime import date, timedelta
 from threading import Event
 from typing import Any
 
+from starlette.testclient import TestClient
+
 from rag.answering.pipeline import DoneEvent, TextEvent
 from rag.profile import Options, Profile
 from rag.profiles import NOTICES
@@ -142,3 +144,33 @@ def test_a_time_that_is_not_set_is_no_day() -> None:
 def test_the_profile_is_the_sources() -> None:
     profile: Profile = NOTICES
     assert profile.search.categories == ("notice-md", "notice-bmmd", "hr-exam", "sales-db-notice", "general")
+
+
+def test_a_search_returns_the_best_five_and_an_answer_needs_evidence(
+    behind_routes: Services, filled: Collection, caller: TestClient
+) -> None:
+    """The source's search always returns its top five; `onlyEvidence` asks for what speaks to the question."""
+
+    def search(**options: Any) -> list[str]:
+        body = {"query": "구내식당 메뉴는 무엇인가요?", "collection": str(filled.id), "options": options}
+        answer = caller.post("/api/rag/search", json=body)
+        assert answer.status_code == 200, answer.text
+        return [result["title"] for result in answer.json()["results"]]
+
+    assert len(search(rerank=False)) >= 4
+    assert search(rerank=False, onlyEvidence=True) == []
+
+
+def test_a_pinned_post_leads_only_where_it_is_about_the_question(
+    parts: Services, filled: Collection, administrator: Identity
+) -> None:
+    """Nothing on the board answers this; by the source's rule, a floor of 0, the pinned post leads all the same."""
+    asked = Question(text="이번 양식은 어디에 있나요?", identity=administrator, collection=filled)
+
+    def order(profile: Profile) -> list[str]:
+        found = parts.retriever.retrieve(asked, profile=profile, options=Options(only_evidence=False, reranking=False))
+        return [citation.title for citation in found.response.citations]
+
+    assert order(NOTICES.changed(pinned_floor=0.0))[0] == "고정 정착지원금"
+    assert order(NOTICES.changed(pinned_floor=1.0)) == order(NOTICES.changed(pinned_first=False))
+    assert NOTICES.ranking.pinned_floor > 0

@@ -121,6 +121,13 @@ SWITCHES = [
         said=("search", "spelling put right: vacation"),
     ),
     Switch(
+        name="strict_threshold",
+        question="vacation",
+        shows=lambda found: found.response.rag_details.search.below_threshold is not None,
+        said=("threshold", "passages cut: not above"),
+        beside={"similarity_threshold": 0.9, "threshold_mode": "absolute"},
+    ),
+    Switch(
         name="search_type",
         question=ALL,
         shows=lambda found: any(result.keyword_score for result in found.found),

@@ -1,0 +1,57 @@
+"""Show what is configured and what each missing key would add, and ask the providers whether they answer.
+
+Of an installation with several companies, only the first one's administrators see what concerns all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import streamlit as st
+
+from rag.api.health import Check, check_rag_health, model_checks, probe_checks
+from rag.services import require, services
+from rag.types import Role
+from rag.ui.text import plain
+
+identity = require(Role.ADMIN)
+running = services()
+Color = Literal["green", "gray", "orange", "red"]
+BADGES: dict[str, tuple[str, Color, str]] = {
+    "ok": ("OK", "green", ":material/check_circle:"),
+    "missing": ("Not set", "gray", ":material/remove_circle_outline:"),
+    "warning": ("Look here", "orange", ":material/warning:"),
+    "failed": ("Failed", "red", ":material/error:"),
+}
+
+
+def draw(checks: Sequence[Check]) -> None:
+    """Draw one row for each check."""
+    for check in checks:
+        words, color, icon = BADGES[check.state]
+        with st.container(border=True, gap="small"):
+            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                st.markdown(f"**{plain(check.name)}**", width="content")
+                st.badge(words, icon=icon, color=color)
+            st.markdown(plain(check.sentence))
+
+
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.title("Health", anchor=False, width="content")
+    is_asked = st.button("Check the providers", key="health_check", type="primary", icon=":material/network_check:")
+st.caption(
+    "What answers, searches and reads documents here. Checking asks each provider by a call that costs nothing: a "
+    "wrong key or an address where nobody answers shows at once."
+)
+if is_asked:
+    with st.spinner("Asking the providers"):
+        answers = probe_checks(running)
+    st.subheader("Providers", anchor=False)
+    if answers:
+        draw(answers)
+    else:
+        st.caption("No provider is configured, so there is nothing to ask. Everything is built in.")
+    st.subheader("Configuration", anchor=False)
+is_own = identity.tenant_id == running.settings.tenant
+draw(check_rag_health(running).checks if is_own else model_checks(running))
