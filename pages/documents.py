@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -122,7 +123,7 @@ def confirm_all(until: datetime) -> None:
 
 
 def discard_one(document: Document) -> None:
-    put_in_bin([document.id])
+    put_in_bin([document.id], is_unconfirmed=True)
 
 
 def keep_both(document: Document) -> None:
@@ -171,9 +172,10 @@ def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
     return [name.id for name in library.names(identity, wanted, limit=None)]
 
 
-def put_in_bin(document_ids: Sequence[UUID]) -> None:
-    """Delete documents, with the way back on the page."""
-    if actions.attempt("documents_notice", library.bin.put, identity, list(document_ids)):
+def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> None:
+    """Delete documents, with the way back on the page; with `is_unconfirmed` only those that still wait."""
+    put = partial(library.bin.put, identity, list(document_ids), is_unconfirmed=is_unconfirmed)
+    if actions.attempt("documents_notice", put):
         state.documents_binned = list(document_ids)
         gone = set(document_ids)
         state.documents_selected = [i for i in state.documents_selected if i not in gone]
@@ -199,7 +201,7 @@ def delete_for_good(document_ids: Sequence[UUID]) -> None:
 def discard_all(until: datetime) -> None:
     waiting = DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))
     found = library.find(identity, waiting, sort="oldest", limit=MOST_ROWS)
-    put_in_bin([document.id for document in found if document.updated_at <= until])
+    put_in_bin([document.id for document in found if document.updated_at <= until], is_unconfirmed=True)
 
 
 def select(document_ids: list[UUID]) -> None:
@@ -402,16 +404,22 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
     shown = library.rows(identity, filters, sort=looking.sort, limit=MOST_ROWS)
     present = {row.id for row in shown}
     state.documents_selected = [i for i in state.documents_selected if i in present]
-    draw_selected()
     if not shown:
         st.caption("No document matches.")
         return
-    draw_table(shown, collections=names, today=today, on_open=lambda i: open_document(str(i)), on_select=select)
+    # The row above the table is as high with actions as without: ticking a box must not move the boxes.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        more = " (the first of them; narrow the search to see others)" if len(shown) == MOST_ROWS else ""
-        st.caption(f"{count(len(shown), 'document')}{more}. Click a title to open it, tick boxes to select.")
-        offered = [row_name(row) for row in shown[:MOST_OFFERED]]
-        draw_opener(document_labels(offered), on_open=lambda i: open_document(str(i)))
+        if state.documents_selected:
+            draw_selected()
+        else:
+            more = " (the first of them; narrow the search to see others)" if len(shown) == MOST_ROWS else ""
+            st.caption(
+                f"{count(len(shown), 'document')}{more}. Click a title to open it, tick boxes to select.",
+                width="content",
+            )
+            offered = [row_name(row) for row in shown[:MOST_OFFERED]]
+            draw_opener(document_labels(offered), on_open=lambda i: open_document(str(i)))
+    draw_table(shown, collections=names, today=today, on_open=lambda i: open_document(str(i)), on_select=select)
 
 
 def row_name(row: DocumentRow) -> DocumentName:
@@ -424,10 +432,8 @@ def owners() -> dict[UUID, str]:
 
 
 def draw_selected() -> None:
-    """Draw what can be done with the selected documents; nothing without any."""
+    """Draw what can be done with the selected documents."""
     chosen: list[UUID] = state.documents_selected
-    if not chosen:
-        return
     particulars = library.particulars
 
     def read_selected() -> None:
@@ -466,18 +472,23 @@ def close_drawer() -> None:
     open_document(None)
 
 
-@st.dialog("Document", width=DRAWER_PIXELS, position="right", icon=":material/description:", on_dismiss=close_drawer)
-def draw_opened(document_id: UUID) -> None:
-    """Draw the opened document in a panel beside the library."""
+def draw_opened(document: Document) -> None:
+    """Open the panel of a document beside the library."""
+    title = plain(document.title)
+    icon = ":material/description:"
+    st.dialog(title, width=DRAWER_PIXELS, position="right", icon=icon, on_dismiss=close_drawer)(draw_panel)(document.id)
+
+
+def draw_panel(document_id: UUID) -> None:
+    """Draw a document: what is done with it, and its tabs. A click within it draws only the panel again."""
     try:
         document = library.get(identity, document_id)
     except RagError as error:
         st.info(plain(error.message), icon=":material/info:")
         return
     color = STATUSES[document.status][1]
-    st.subheader(f"{plain(document.title)} :{color}-badge[{status_words(document)}]", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(plain(document.file_name), width="content")
+        st.markdown(f":{color}-badge[{status_words(document)}] :gray[{plain(document.file_name)}]", width="content")
         if document.file_path:
             draw_original_link(document, key="documents_open_file")
         if document.status is DocumentStatus.COMPLETED:
@@ -630,4 +641,4 @@ draw_library(figures, collections)
 draw_models(collections)
 opened = opened_document()
 if opened is not None and not state.get("frame_sign_in_again"):
-    draw_opened(opened.id)
+    draw_opened(opened)

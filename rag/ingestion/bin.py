@@ -67,11 +67,12 @@ class Bin:
         self._estimate = estimate
         self._forget = forget
 
-    def put(self, identity: Identity, document_ids: Sequence[UUID]) -> int:
+    def put(self, identity: Identity, document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> int:
         """Put documents into the bin: of one that answers all versions, else that version.
 
         When this returns, no question finds them, and their pages and files cannot be opened. Returns the number of
-        documents given that were not there before. Raises `SignInAgain`.
+        documents given that were not there before. Raises `SignInAgain`; with `is_unconfirmed`, `InvalidInput` when
+        none of them waits for a decision any more.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -79,13 +80,16 @@ class Bin:
         for first in range(0, len(document_ids), DOCUMENTS_AT_ONCE):
             part = list(document_ids[first : first + DOCUMENTS_AT_ONCE])
             with self._database.transaction(identity) as connection:
-                rows = connection.execute(queries["bin_documents"], {"document_ids": part}).fetchall()
+                wanted = {"document_ids": part, "is_unconfirmed": is_unconfirmed}
+                rows = connection.execute(queries["bin_documents"], wanted).fetchall()
                 for document_id, collection_id, status in rows:
                     if status == "completed":
                         where = {"tenant_id": identity.tenant_id, "collection_id": collection_id}
                         remove_document(connection, **where, document_id=document_id)
                 connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
             binned |= {row[0] for row in rows}
+        if is_unconfirmed and document_ids and not binned:
+            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
         return len(binned.intersection(document_ids))
 
     def list(self, who: Who) -> list[BinnedDocument]:

@@ -145,7 +145,7 @@ def draw_toolbar(
             placeholder="Search in titles and text",
             key="documents_text",
             label_visibility="collapsed",
-            width=280,
+            width=225,
         )
         keep_chosen("documents_view")
         view = st.selectbox(
@@ -155,12 +155,12 @@ def draw_toolbar(
             key="documents_view",
             on_change=use_view,
             label_visibility="collapsed",
-            width=180,
+            width=165,
         )
         folders = {"": "All folders", **{name: f"{name} ({n:,})" for name, n in all_folders(shelves.folders).items()}}
-        folder = _choice("Folder", folders, "documents_folder", width=160)
+        folder = _choice("Folder", folders, "documents_folder", width=150)
         tags = {"": "All tags", **{name: f"{name} ({number:,})" for name, number in shelves.tags.items()}}
-        tag = _choice("Tag", tags, "documents_tag", width=140)
+        tag = _choice("Tag", tags, "documents_tag", width=130)
         with st.popover("Filters", icon=":material/tune:", key="documents_filters", width="content"):
             statuses = status_labels(figures)
             keep_chosen("documents_wanted")
@@ -313,21 +313,21 @@ def draw_table(
         selection_mode="multi-row",
         selection_default={"selection": {"rows": state.documents_table_drawn[1]}},
         hide_index=True,
-        height=38 + 35 * min(max(len(shown), 1), ROWS_SEEN),
+        height=36 + 33 * min(max(len(shown), 1), ROWS_SEEN),
         placeholder="–",
         column_config={
             "Title": st.column_config.ButtonColumn(
-                width=250, alignment="left", type="tertiary", on_click=open_clicked, key=f"{key}_open", pinned=True
+                width=212, alignment="left", type="tertiary", on_click=open_clicked, key=f"{key}_open", pinned=True
             ),
-            "File name": st.column_config.TextColumn(width=150),
+            "File name": st.column_config.TextColumn(width=140),
             "Status": st.column_config.MultiselectColumn(
                 options=[words for words, _ in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 color=[color for _, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
-                width=105,
+                width=98,
             ),
             "Language": st.column_config.TextColumn(width=78),
-            "Owner": st.column_config.TextColumn(width=105),
-            "Updated": st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=92),
+            "Owner": st.column_config.TextColumn(width=100),
+            "Updated": st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=96),
             "Cost": st.column_config.TextColumn(alignment="right", width=72),
             "Folder": st.column_config.TextColumn(width=120),
             "Tags": st.column_config.ListColumn(width=140),

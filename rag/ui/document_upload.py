@@ -346,15 +346,15 @@ def draw_progress(document: Document) -> None:
 def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> None:
     """Draw a document that became ready while this page was open, with its cost."""
     with st.container(border=True, key=f"documents_finished_{document.id}", gap="xsmall"):
+        facts = [count(document.page_count, "page"), count(document.chunk_count, "passage")]
+        facts.append(f"processed in {plain(duration(document.processing_ms))}")
         _draw_head(
-            f":green[:material/check_circle:] **{plain(document.title)}** is ready",
+            f":green[:material/check_circle:] **{plain(document.title)}** is ready  \n"
+            f":small[:gray[{' · '.join(facts)} · {cost_line(document.costs)}]]",
             f"documents_done_{document.id}",
             on_dismiss,
             str(document.id),
         )
-        facts = [count(document.page_count, "page"), count(document.chunk_count, "passage")]
-        st.markdown(" · ".join([*facts, f"processed in {plain(duration(document.processing_ms))}"]))
-        st.markdown(f":gray[{cost_line(document.costs)}]")
         draw_remarks(document)
 
 
@@ -450,12 +450,11 @@ def draw_estimates(
                     on_click=actions.on_discard_all,
                     args=(until,),
                 )
-        with st.expander("File by file", key="documents_estimates_each", on_change="rerun", type="compact") as each:
-            if each.open:
-                for document in estimated:
-                    if document.id not in replaced:
-                        draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
-                draw_rest(number - len(estimated), "waits", "wait", DocumentStatus.ESTIMATED)
+        with st.expander("File by file", type="compact"):
+            for document in estimated:
+                if document.id not in replaced:
+                    draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
+            draw_rest(number - len(estimated), "waits", "wait", DocumentStatus.ESTIMATED)
     for document in estimated:
         if document.id in replaced:
             _draw_replacement(document, *replaced[document.id], documents, actions)

@@ -399,6 +399,7 @@ SET status = 'binned', status_before = d.status, binned_at = now(), updated_at =
     binned_by = (SELECT id FROM accounts WHERE id = rag_account())
 FROM documents wanted
 WHERE wanted.tenant_id = rag_tenant() AND wanted.id = ANY (%(document_ids)s::uuid[]) AND wanted.status <> 'binned'
+  AND (NOT %(is_unconfirmed)s OR wanted.status IN ('reading', 'estimated'))
   AND d.tenant_id = rag_tenant() AND d.status <> 'binned'
   AND (d.id = wanted.id OR wanted.status = 'completed' AND d.original_id = wanted.original_id)
 RETURNING d.id, d.collection_id, d.status_before
@@ -529,9 +530,11 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status = 'completed'
   AND (%(owner_id)s::uuid IS NULL OR d.owner_id = %(owner_id)s)
 
 -- expired_documents --
--- Of these documents the ones that are not valid today, with the day they end or begin
-SELECT id, valid_from, valid_until FROM documents
-WHERE id = ANY (%(document_ids)s::uuid[]) AND (valid_until < current_date OR valid_from > current_date)
+-- Of these documents the ones that are not valid today: whether they were before, and their last or first day
+SELECT id, valid_until IS NOT NULL AND valid_until < current_date AS is_over,
+       CASE WHEN valid_until < current_date THEN valid_until ELSE valid_from END AS day
+FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND id = ANY (%(document_ids)s::uuid[]) AND (valid_until < current_date OR valid_from > current_date)
 
 -- find_views --
 -- A person's views of the library
