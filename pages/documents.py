@@ -20,6 +20,7 @@ from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
 from rag.ingestion.bin import BIN_DAYS
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.particulars import SavedView
+from rag.profiles import profile_of
 from rag.services import require, services
 from rag.types import (
     ChunkingMethod,
@@ -40,6 +41,7 @@ from rag.ui.document_form import date_remark, draw_ask, draw_form, draw_question
 from rag.ui.document_library import (
     MOST_ROWS,
     BulkActions,
+    Looking,
     draw_bin,
     draw_bulk,
     draw_empty_library,
@@ -398,10 +400,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             is_confirmed_needed=lambda: actions.is_needed(identity),
         )
         return
-    filters = looking.filters
-    if filters.text:
-        filters = replace(filters, found_ids=library.with_words(identity, filters.text))
-    shown = library.rows(identity, filters, sort=looking.sort, limit=MOST_ROWS)
+    shown = rows_of(looking, figures)
     present = {row.id for row in shown}
     state.documents_selected = [i for i in state.documents_selected if i in present]
     if not shown:
@@ -420,6 +419,21 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             offered = [row_name(row) for row in shown[:MOST_OFFERED]]
             draw_opener(document_labels(offered), on_open=lambda i: open_document(str(i)))
     draw_table(shown, collections=names, today=today, on_open=lambda i: open_document(str(i)), on_select=select)
+
+
+def rows_of(looking: Looking, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
+    """Return the documents that are looked for: read again only when the library or what is looked for has changed.
+
+    Each click draws the page again, and the totals, which are read each time, change with every document.
+    """
+    wanted = (looking, tuple(figures))
+    if state.get("documents_rows", (None,))[0] != wanted:
+        filters = looking.filters
+        if filters.text:
+            filters = replace(filters, found_ids=library.with_words(identity, filters.text))
+        state.documents_rows = (wanted, library.rows(identity, filters, sort=looking.sort, limit=MOST_ROWS))
+    rows: list[DocumentRow] = state.documents_rows[1]
+    return rows
 
 
 def row_name(row: DocumentRow) -> DocumentName:
@@ -552,6 +566,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
             draw_reembedding(
                 collection,
                 [move for move in moves if move.collection_id == collection.id],
+                services().providers.embedder_options(profile_of(collection)),
                 on_estimate=lambda c, model: attempt(library.reembeddings.estimate, identity, c.id, model),
                 on_confirm=lambda move: attempt(library.reembeddings.confirm, identity, move.id),
                 on_cancel=lambda move: attempt(library.reembeddings.cancel, identity, move.id),

@@ -47,6 +47,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
+from rag.storage.pasted_keys import PastedKeys
 from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
@@ -63,6 +64,8 @@ class Services:
     database: Database
     files: Originals
     providers: Providers
+    #: Keys of providers that an administrator gave in a page.
+    pasted_keys: PastedKeys
     ledger: Ledger
     retriever: Retriever
     pipeline: Pipeline
@@ -133,6 +136,8 @@ def assemble(
     if settings.supabase_service_role_key:
         files, accounts, closer = _at_supabase(settings, database, sessions)
         closers.append(closer)
+    pasted_keys = PastedKeys(settings)
+    pasted_keys.adopt()
     providers = Providers(settings)
     ledger = Ledger(database)
     chat_logs = ChatLogs(database)
@@ -154,6 +159,7 @@ def assemble(
         database=database,
         files=files,
         providers=providers,
+        pasted_keys=pasted_keys,
         ledger=ledger,
         retriever=retriever,
         pipeline=pipeline,

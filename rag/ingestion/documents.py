@@ -368,7 +368,7 @@ class DocumentLibrary(CollectionLibrary):
         return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))
 
     def keep_both(self, identity: Identity, document_id: UUID) -> Document:
-        """Make a waiting version a document of its own, so that it replaces nothing; it still waits for a yes.
+        """Process a waiting version as a document of its own, so that it replaces nothing.
 
         Raises `InvalidInput` when it does not wait any more, or replaces nothing.
         """
@@ -376,7 +376,7 @@ class DocumentLibrary(CollectionLibrary):
         title = f"{self.get(identity, document_id).title} (2)"
         if not self._database.execute(identity, "keep_both", document_id=document_id, title=title):
             raise InvalidInput("This file does not wait for a decision any more.")
-        return self.get(identity, document_id)
+        return self.confirm(identity, document_id)
 
     # What the tenant's administrators chose
 

@@ -10,11 +10,13 @@ import streamlit as st
 from rag.ingestion.documents import QueueState
 from rag.ingestion.reembedding import Reembedding
 from rag.ingestion.references import ReferenceDocument
+from rag.providers.registry import EmbedderOption
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
+from rag.ui.collection_profile import embedder_line, embedder_name
 from rag.ui.formats import ENGINES, METHODS, PDF_TYPE_HELP, PDF_TYPES, STATUSES, count, money
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
-from rag.ui.widgets import red
+from rag.ui.widgets import name_labels, red
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 
@@ -101,6 +103,7 @@ def draw_meaning(done: int, passages: int) -> None:
 def draw_reembedding(
     collection: Collection,
     moves: Sequence[Reembedding],
+    options: Sequence[EmbedderOption],
     *,
     on_estimate: Callable[[Collection, str], None],
     on_confirm: Callable[[Reembedding], None],
@@ -108,8 +111,8 @@ def draw_reembedding(
     on_undo: Callable[[Reembedding], None],
     on_clean_up: Callable[[Collection], None],
 ) -> None:
-    """Draw a collection's embedding model, the move to another one, and the way back."""
-    st.markdown(f"**{plain(collection.name)}** is embedded with {plain(collection.embedding_model)}")
+    """Draw a collection's embedding model, the move to another one of `options`, and the way back."""
+    st.markdown(f"**{plain(collection.name)}** is searched with {plain(embedder_name(collection.embedding_model))}")
     latest = next((move for move in moves if move.status != "cancelled"), None)
     if latest is not None and latest.is_open:
         _draw_move(latest, on_confirm, on_cancel)
@@ -129,16 +132,27 @@ def draw_reembedding(
                 on_click=on_clean_up,
                 args=(collection,),
             )
-    with st.form(f"documents_reembed_{collection.id}", border=False):
-        model = st.text_input(
-            "Another embedding model",
-            placeholder="openai/text-embedding-3-large@1536",
+    others = [option for option in options if option.id != collection.embedding_model and not option.missing]
+    if not others:
+        st.caption("There is no other model: paste a key on the page Set-up first.")
+        return
+    labels = name_labels({option.id: embedder_line(option) for option in others})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        model = st.selectbox(
+            "Move it to",
+            list(labels),
+            format_func=labels.of,
             key=f"documents_reembed_model_{collection.id}",
-            help="provider/model@dimensions. Searches stay on the old vectors until all new ones are there.",
+            help="Questions are answered with the present one until all passages have moved.",
+            width=420,
         )
-        if st.form_submit_button("Show the cost", icon=":material/calculate:") and model:
-            on_estimate(collection, model.strip())
-            st.rerun()
+        st.button(
+            "Show the cost of moving",
+            key=f"documents_reembed_estimate_{collection.id}",
+            icon=":material/calculate:",
+            on_click=on_estimate,
+            args=(collection, model),
+        )
 
 
 def _draw_move(

@@ -293,6 +293,7 @@ def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -
     """Draw what a document holds and what processing it would cost, to confirm or discard."""
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
+        st.caption("Confirm before anything is spent")
         st.markdown(f"**{plain(document.title)}** :gray[{plain(document.file_name)}]")
         facts = (
             count(estimate.get("pages", document.page_count), "page"),
@@ -385,7 +386,7 @@ def step_words(document: Document) -> str:
 
 
 def _draw_head(words: str, key: str, on_dismiss: Callable[[str], None], dismissed: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", wrap=False):
         st.markdown(words, width="stretch")
         st.button("Dismiss", key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,))
 
@@ -497,7 +498,7 @@ def _draw_replacement(
                 args=(document,),
             )
             st.button(
-                "Keep both",
+                f"Keep both ({plain(money(known_cost(document.estimate, 'total')))})",
                 key=f"documents_both_{document.id}",
                 icon=":material/library_add:",
                 help="The file becomes a document of its own, and both answer.",
@@ -526,7 +527,7 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
                 )
         with st.container(height=220 if len(refused) > 4 else "content", border=False, gap="xsmall"):
             for file in refused:
-                with st.container(horizontal=True, vertical_alignment="center"):
+                with st.container(horizontal=True, vertical_alignment="center", wrap=False):
                     size = f" :gray[{file_size(file.file_size)}]" if file.file_size else ""
                     st.markdown(f"**{plain(file.file_name)}**{size}  \n{plain(file.reason)}", width="stretch")
                     st.button(
