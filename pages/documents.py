@@ -183,6 +183,9 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
         state.documents_selected = [i for i in state.documents_selected if i not in gone]
         if st.query_params.get("document") in set(map(str, gone)):
             open_document(None)
+    elif state.get("frame_sign_in_again"):
+        # One dialog at a time: the panel gives way to the question who it is.
+        state.documents_gives_way = True
 
 
 def take_back(document_ids: Sequence[UUID]) -> None:
@@ -655,5 +658,5 @@ draw_troubled(figures)
 draw_library(figures, collections)
 draw_models(collections)
 opened = opened_document()
-if opened is not None and not state.get("frame_sign_in_again"):
+if opened is not None and not state.pop("documents_gives_way", False):
     draw_opened(opened)

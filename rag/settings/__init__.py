@@ -86,6 +86,9 @@ class Settings:
     upstage_base_url: str = "https://api.upstage.ai"
     upstage_timeout_seconds: float = 180.0  # a request of 50 scanned pages takes minutes
     tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
+    # Invitations by e-mail: smtp://name:password@host:587, or smtps://; without it links are handed over by hand.
+    smtp_url: str = field(default="", repr=False)
+    mail_from: str = ""
     # What keys that are pasted in a page are encrypted with; empty: a file of the data folder.
     secret_key: str = field(default="", repr=False)
     # Variables of providers in `rag/settings/providers.py` that have no field here, by their names.
@@ -188,6 +191,8 @@ ENVIRONMENT_NAMES = {
     "database_pooled": "RAG_DATABASE_POOLED",
     "sign_in": "RAG_SIGN_IN",
     "secret_key": "RAG_SECRET_KEY",
+    "smtp_url": "RAG_SMTP_URL",
+    "mail_from": "RAG_MAIL_FROM",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",
@@ -227,6 +232,7 @@ SECRET_FIELDS = frozenset(
         "migration_database_url",
         "openai_api_key",
         "secret_key",
+        "smtp_url",
         "cohere_api_key",
         "gemini_api_key",
         "openrouter_api_key",

@@ -8,6 +8,7 @@ the run before as its value, so that a label may change while something is chose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from typing import Literal
 from uuid import UUID
 
@@ -121,6 +122,32 @@ def ask_to_confirm(
                 st.rerun()
 
     dialog()
+
+
+#: Copies what a button carries, and says so on it for a moment.
+COPY = """
+<script>
+if (!window.hrAssistantCopy) {
+  window.hrAssistantCopy = true;
+  addEventListener("click", async (event) => {
+    const button = event.target.closest?.("button[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.dataset.copy);
+    const words = button.textContent;
+    button.textContent = button.dataset.done;
+    setTimeout(() => { button.textContent = words; }, 2000);
+  });
+}
+</script>
+"""
+
+
+def draw_copy_button(text: str, label: str = "Copy", done: str = "Copied") -> None:
+    """Draw a button that copies a text; the one of a block of code is seen only under the mouse."""
+    button = f'<button type="button" data-copy="{escape(text, quote=True)}" data-done="{escape(done, quote=True)}" '
+    look = "font:inherit;font-size:.875rem;padding:.4rem .8rem;border-radius:10px;cursor:pointer;color:inherit;"
+    look += "background:transparent;border:1px solid rgba(128,138,165,.45)"
+    st.html(f'{button}style="{look}">{escape(label)}</button>{COPY}', unsafe_allow_javascript=True)
 
 
 def red(label: str) -> str:
