@@ -324,7 +324,9 @@ def draw_queue() -> None:
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
     """Return the totals of the library, and the documents being worked on."""
-    return library.figures(identity), library.at_work(identity, limit=2 * MOST_CARDS)
+    # In this order: a document whose reading ends in between is among the totals then, and is drawn.
+    at_work = library.at_work(identity, limit=2 * MOST_CARDS)
+    return library.figures(identity), at_work
 
 
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
