@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -100,10 +101,16 @@ def measure(parts: Services, identity: Identity, session_id: str, runs: int) -> 
         found = library.with_words(identity, words)
         assert library.rows(identity, DocumentFilters(text=words, found_ids=found), limit=20_000)
 
-    searches = statistics.median(milliseconds(lambda n=n: search(f"bicycles floor {n}")) for n in range(1, runs + 1))
+    texts = [f"bicycles floor {number}" for number in range(1, runs + 1)]
+    searches = statistics.median(milliseconds(partial(search, text)) for text in texts)
     some = [row.id for row in library.rows(identity, DocumentFilters(), limit=500)]
     deleted = milliseconds(lambda: library.bin.put(identity, some))
-    restored = milliseconds(lambda: [library.bin.take_back(identity, document_id) for document_id in some])
+
+    def take_back() -> None:
+        for document_id in some:
+            library.bin.take_back(identity, document_id)
+
+    restored = milliseconds(take_back)
     return {
         "Page, first": first,
         "Page, again": again,
