@@ -14,14 +14,15 @@ from rag.errors import RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import PostsTable
+from rag.language import N_, _
 from rag.profiles import holds_posts
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
 from rag.ui.actions import attempt
 from rag.ui.board import draw_post, draw_posts, draw_run, is_post
-from rag.ui.formats import SELECT_A_ROW, STATUSES, count
+from rag.ui.formats import count, status_badge, thousands
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list
+from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list, words_of
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -29,7 +30,7 @@ library = running.documents
 is_admin = identity.may(Role.ADMIN)
 state = st.session_state
 state.setdefault("board_problem", "")
-MARKS = {"isPinned": "Pinned", "isImportant": "Important", "attachmentCount": "With attachments"}
+MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important"), "attachmentCount": N_("With attachments")}
 #: The figure that says whether a board has posts with a mark.
 MARKED_BY = {"isPinned": "pinned", "isImportant": "important", "attachmentCount": "with_attachments"}
 MOST_RUNS = 10
@@ -56,9 +57,9 @@ def save_source(collection: Collection) -> None:
         columns = json.loads(state.board_columns or "{}")
         settings = {**columns, "table": state.board_source_table.strip()}
         running.syncs.set_source(identity, collection, PostsTable.kind, settings)
-        st.toast("The source is saved.", icon=":material/check:")
+        st.toast(_("The source is saved."), icon=":material/check:")
     except ValueError:
-        state.board_problem = "The columns are not written as JSON. Correct them, or leave the field empty."
+        state.board_problem = _("The columns are not written as JSON. Correct them, or leave the field empty.")
     except RagError as error:
         state.board_problem = error.message
 
@@ -77,13 +78,13 @@ def draw_sync(collection: Collection) -> None:
         state.board_was_active = True
     if not runs:
         if not is_sample(collection):
-            st.caption("This board was never synced. Say below where its posts come from, then sync.")
+            st.caption(_("This board was never synced. Say below where its posts come from, then sync."))
         return
     draw_run(runs[0])
     if at_work:
-        st.caption(f"{count(at_work, 'post is', 'posts are')} being read and embedded.")
+        st.caption(_("{at_work} being read and embedded.", at_work=count(at_work, "post is", "posts are")))
     if len(runs) > 1:
-        with st.expander("Earlier syncs", icon=":material/history:"):
+        with st.expander(_("Earlier syncs"), icon=":material/history:"):
             for run in runs[1:]:
                 draw_run(run)
 
@@ -97,26 +98,30 @@ def draw_source(collection: Collection) -> None:
     kept = running.syncs.sources(collection)
     if is_sample(collection):
         st.caption(
-            "These posts are samples that come with the product. For your own board, make a collection with the "
-            "profile Notice board on the page Collections; then set its table here."
+            _(
+                "These posts are samples that come with the product. For your own board, make a collection with the "
+                "profile Notice board on the page Collections; then set its table here."
+            )
         )
         return
     settings = dict(next((source.settings for source in kept if source.kind == PostsTable.kind), {}))
-    with st.expander("Where the posts come from", icon=":material/database:"), st.form("board_source", border=False):
-        st.text_input("Table", value=settings.pop("table", "hof_posts"), key="board_source_table", max_chars=127)
+    with st.expander(_("Where the posts come from"), icon=":material/database:"), st.form("board_source", border=False):
+        st.text_input(_("Table"), value=settings.pop("table", "hof_posts"), key="board_source_table", max_chars=127)
         st.text_area(
-            "Columns that are called otherwise, as JSON",
+            _("Columns that are called otherwise, as JSON"),
             value=json.dumps(settings, ensure_ascii=False, indent=2) if settings else "",
             placeholder='{"content": "body", "attachments": {"table": "post_files"}}',
             key="board_columns",
-            help="Empty: id, title, content, category_id, created_at, updated_at, published_at, is_pinned, "
-            "is_important, status, view_count; categories in hof_categories, attachments in hof_attachments.",
+            help=_(
+                "Empty: id, title, content, category_id, created_at, updated_at, published_at, is_pinned, "
+                "is_important, status, view_count; categories in hof_categories, attachments in hof_attachments."
+            ),
         )
-        st.form_submit_button("Save", key="board_save_source", on_click=save_source, args=(collection,))
+        st.form_submit_button(_("Save"), key="board_save_source", on_click=save_source, args=(collection,))
 
 
 def draw_opened(document: Document) -> None:
-    words, color = STATUSES[document.status]
+    words, color = status_badge(document.status)
     with st.container(border=True):
         badge = f" :{color}-badge[{words}]" if is_admin else ""
         st.subheader(f"{plain(document.title)}{badge}", anchor=False)
@@ -139,15 +144,15 @@ def opened_post(board: Collection) -> Document | None:
 # The page
 
 boards = [c for c in library.collections(identity) if holds_posts(c)]
-st.title("Notice board", anchor=False)
+st.title(_("Notice board"), anchor=False)
 if not boards:
-    st.caption("There is no notice board. An administrator can make one on the page Collections.")
+    st.caption(_("There is no notice board. An administrator can make one on the page Collections."))
     st.stop()
 default = running.syncs.default_collection(identity)
 boards.sort(key=lambda c: default is None or c.id != default.id)
 board = boards[0]
 if len(boards) > 1:
-    chosen = choose_collection({c.id: c.name for c in boards}, key="board_chosen", label="Board", width=320)
+    chosen = choose_collection({c.id: c.name for c in boards}, key="board_chosen", label=_("Board"), width=320)
     board = next((c for c in boards if c.id == chosen), board)
 figures = library.board_figures(identity, board.id, only_ready=not is_admin)
 runs = running.syncs.runs(identity, board.id, limit=1) if is_admin else []
@@ -155,12 +160,12 @@ runs = running.syncs.runs(identity, board.id, limit=1) if is_admin else []
 with st.container(horizontal=True, vertical_alignment="center"):
     number, pinned = sum(f.posts for f in figures), sum(f.pinned for f in figures)
     st.markdown(
-        f"{plain(board.name)} · {count(number, 'post')}" + (f" · {pinned} pinned" if pinned else ""),
+        f"{plain(board.name)} · {count(number, 'post')}" + (_(" · {pinned} pinned", pinned=pinned) if pinned else ""),
         width="content",
     )
     st.space("stretch")
     if is_admin:
-        st.button("Sync now", key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
+        st.button(_("Sync now"), key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
 if state.board_problem:
     st.error(plain(state.board_problem), icon=":material/error:")
 if is_admin:
@@ -170,17 +175,17 @@ if is_admin:
 if figures:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
-            "Search by title",
+            _("Search by title"),
             type="search",
             live=True,
-            placeholder="Search by title",
+            placeholder=_("Search by title"),
             key="board_text",
             label_visibility="collapsed",
             width=280,
         )
         categories = name_labels({f.category: f.category for f in figures})
         wanted = st.pills(
-            "Category",
+            _("Category"),
             list(categories),
             selection_mode="multi",
             format_func=drawn(categories),
@@ -189,10 +194,10 @@ if figures:
             wrap=True,
         )
         marks = st.pills(
-            "Marks",
+            _("Marks"),
             [name for name, counted in MARKED_BY.items() if any(getattr(f, counted) for f in figures)],
             selection_mode="multi",
-            format_func=MARKS.__getitem__,
+            format_func=words_of(MARKS),
             key="board_marks",
             label_visibility="collapsed",
             wrap=True,
@@ -213,23 +218,31 @@ if figures:
     if shown:
         draw_posts(shown, st.query_params.get("post"), with_costs=is_admin, on_open=open_post)
     else:
-        st.caption("No post matches.")
+        st.caption(_("No post matches."))
     if pages > 1:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             first = (page - 1) * DOCUMENTS_PER_PAGE + 1
-            st.caption(f"{first:,} to {first + len(shown) - 1:,} of {count(found, 'post')}", width="content")
+            st.caption(
+                _(
+                    "{first} to {first_2} of {found}",
+                    first=thousands(first),
+                    first_2=thousands(first + len(shown) - 1),
+                    found=count(found, "post"),
+                ),
+                width="content",
+            )
             st.pagination(pages, key=pager)
     opened = opened_post(board)
     if opened is not None:
         draw_opened(opened)
     elif shown:
-        st.caption(f"{SELECT_A_ROW} to read the post.")
+        st.caption(_("Select a row (Shift + Space on the keyboard) to read the post."))
 else:
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")
-        st.markdown(":material/campaign: **No posts yet**", width="content")
+        st.markdown(f":material/campaign: {_('**No posts yet**')}", width="content")
         st.caption(
-            "Sync to bring them in." if is_admin else "They can be read and asked about once they are here.",
+            _("Sync to bring them in.") if is_admin else _("They can be read and asked about once they are here."),
             width="content",
         )
         st.space("small")

@@ -20,6 +20,7 @@ from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
 from rag.ingestion.bin import BIN_DAYS
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.particulars import SavedView
+from rag.language import _
 from rag.profiles import profile_of
 from rag.services import require, services
 from rag.types import (
@@ -313,7 +314,7 @@ def draw_queue() -> None:
     totals = library.meaning_totals(identity.tenant_id)
     draw_meaning(totals.done, totals.passages)
     if at_work:
-        st.subheader("In progress", anchor=False)
+        st.subheader(_("In progress"), anchor=False)
         order = list(at_work)[:MOST_CARDS]
         active = library.find(identity, DocumentFilters(document_ids=tuple(order)))
         for document in sorted(active, key=lambda d: order.index(d.id)):
@@ -364,7 +365,7 @@ def shown_of(
 def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
     troubled = shown_of(figures, DocumentFilters(statuses=TROUBLED))
     if troubled:
-        st.subheader("Needs attention", anchor=False)
+        st.subheader(_("Needs attention"), anchor=False)
     for document in troubled:
         retry = (library.retry, identity, document.id)
         if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
@@ -566,7 +567,7 @@ def draw_reference(document: Document) -> None:
 def draw_models(collections: Sequence[Collection]) -> None:
     moves = library.reembeddings.find(identity)
     is_moving = any(move.is_open for move in moves)
-    with st.expander("Embedding models", icon=":material/scatter_plot:", expanded=is_moving):
+    with st.expander(_("Embedding models"), icon=":material/scatter_plot:", expanded=is_moving):
         for collection in collections:
             draw_reembedding(
                 collection,

@@ -14,6 +14,7 @@ import streamlit as st
 from rag.answering.labels import Labels
 from rag.ingestion.bin import BIN_DAYS, SHOWN, BinnedDocument
 from rag.ingestion.particulars import SavedView, Shelves
+from rag.language import _
 from rag.types import (
     Document,
     DocumentFigures,
@@ -33,6 +34,7 @@ from rag.ui.formats import (
     known_cost,
     language_name,
     money,
+    status_badge,
 )
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, drawn, keep_chosen, name_labels, red
@@ -65,8 +67,8 @@ VIEWS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 def draw_empty_library() -> None:
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")
-        st.markdown(":material/library_books: **No documents yet**", width="content")
-        st.caption("Add documents above. They are answered from as soon as they are ready.", width="content")
+        st.markdown(f":material/library_books: {_('**No documents yet**')}", width="content")
+        st.caption(_("Add documents above. They are answered from as soon as they are ready."), width="content")
         st.space("small")
 
 
@@ -126,7 +128,7 @@ def draw_toolbar(
 ) -> Looking:
     """Draw the search, the views, and what narrows the table. Ids travel, never names."""
     saved = {str(view.id): view for view in views}
-    names = {key: words for key, (words, _) in VIEWS.items()}
+    names = {key: words for key, (words, _filters) in VIEWS.items()}
     names |= {key: view.name for key, view in saved.items()}
     names["bin"] = f"Bin ({binned:,})" if binned else "Bin"
     labels = name_labels(names)
@@ -235,7 +237,7 @@ def _draw_saving(
 def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
     """Return the states of documents, with how many documents have each."""
     counted = {status: sum(f.documents for f in figures if f.status is status) for status in DocumentStatus}
-    return name_labels({status: f"{STATUSES[status][0]} {number}" for status, number in counted.items() if number})
+    return name_labels({status: f"{status_badge(status)[0]} {number}" for status, number in counted.items() if number})
 
 
 def _choice(
@@ -272,8 +274,8 @@ def _id_choice(label: str, everything: str, names: Mapping[UUID, str], key: str)
 def status_words(document: Document | DocumentRow) -> str:
     """Return the words of a document's badge."""
     if not document.is_waiting:
-        return STATUSES[document.status][0]
-    return (TAGS_WAITING if document.status is DocumentStatus.COMPLETED else WAITING)[0]
+        return status_badge(document.status)[0]
+    return _((TAGS_WAITING if document.status is DocumentStatus.COMPLETED else WAITING)[0])
 
 
 def draw_table(
@@ -321,8 +323,8 @@ def draw_table(
             ),
             "File name": st.column_config.TextColumn(width=140),
             "Status": st.column_config.MultiselectColumn(
-                options=[words for words, _ in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
-                color=[color for _, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
+                options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
+                color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 width=98,
             ),
             "Language": st.column_config.TextColumn(width=78),
@@ -347,7 +349,7 @@ EXPIRED = ("Expired", "red")
 def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> pd.DataFrame:
     def status(row: DocumentRow) -> list[str]:
         is_over = row.valid_until is not None and row.valid_until < today and row.status is DocumentStatus.COMPLETED
-        return [EXPIRED[0] if is_over else status_words(row)]
+        return [_(EXPIRED[0]) if is_over else status_words(row)]
 
     columns: dict[str, Iterable[Any]] = {
         "Title": [_title(row) for row in shown],
@@ -535,7 +537,7 @@ def draw_bin(
 
 def draw_cost_table(documents: Sequence[Document]) -> None:
     """Draw what processing cost, a row per document and a column per step."""
-    steps = {**COST_STEPS, "total": "Total"}
+    steps = {**{step: _(label) for step, label in COST_STEPS.items()}, "total": _("Total")}
     st.dataframe(
         pd.DataFrame(
             {
@@ -543,17 +545,17 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
                 "Pages": [d.page_count for d in documents],
                 "Passages": [d.chunk_count for d in documents],
                 **{label: [money(known_cost(d.costs, step)) for d in documents] for step, label in steps.items()},
-                "Time": [duration(d.processing_ms) for d in documents],
+                _("Time"): [duration(d.processing_ms) for d in documents],
             }
         ),
         key="documents_cost_table",
         hide_index=True,
         height=min(38 + 35 * len(documents), 260),
         column_config={
-            "Title": st.column_config.TextColumn(width=260),
-            **{label: st.column_config.TextColumn(alignment="right") for label in (*steps.values(), "Time")},
+            _("Title"): st.column_config.TextColumn(width=260),
+            **{label: st.column_config.TextColumn(alignment="right") for label in (*steps.values(), _("Time"))},
         },
-        alt="Cost per step of the documents that became ready",
+        alt=_("Cost per step of the documents that became ready"),
     )
 
 

@@ -10,8 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from rag.ingestion.documents import DocumentLibrary
+from rag.language import N_, _
 from rag.types import Document, DocumentChunk, DocumentPage
-from rag.ui.formats import SELECT_A_ROW, count, language_name, pages
+from rag.ui.formats import count, language_name, pages
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
@@ -20,7 +21,7 @@ READ_BY = {"text": "Text", "ocr": "Recognised text", "none": "Nothing"}
 CELL_EDGE = " | "
 CELL = "border:1px solid rgba(128,138,165,.4);padding:.15rem .5rem;vertical-align:top;white-space:normal"
 #: How the warning of a page begins whose pictures were read besides its own text.
-TEXT_AND_PICTURES = "Text + recognised"
+TEXT_AND_PICTURES = N_("Text + recognised")
 #: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
 TINTS = ("rgba(64,132,255,.20)", "rgba(255,170,40,.22)")
 OVERLAP_TINT = "rgba(190,80,220,.38)"
@@ -30,15 +31,15 @@ SCROLLED = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-he
 def read_by(page: DocumentPage) -> str:
     """Describe how the text of a page was read."""
     if any(warning.startswith(TEXT_AND_PICTURES) for warning in page.warnings):
-        return TEXT_AND_PICTURES
-    return READ_BY.get(page.method, page.method)
+        return _(TEXT_AND_PICTURES)
+    return _(READ_BY.get(page.method, page.method))
 
 
 def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     """Draw what was understood of each page: its picture beside its text, with tables as tables."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
-        st.caption("No page has been read yet.")
+        st.caption(_("No page has been read yet."))
         return
     _draw_report(document, read)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -49,7 +50,10 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
             help="Marks where passages begin and end, and what they share.",
         )
     page = read[min(number, len(read)) - 1]
-    facts = [f"Page {page.number}" + (f" (printed {plain(page.label)})" if page.label else "")]
+    facts = [
+        _("Page {number}", number=page.number)
+        + (_(" (printed {label})", label=plain(page.label)) if page.label else "")
+    ]
     facts.append(count(page.characters, "character"))
     facts += [plain(language_name(page.language))] if page.language else []
     facts.append(f"read as {read_by(page).lower()}")
@@ -60,7 +64,7 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     image, text = st.columns(2) if has_pictures(document) else (None, st.container())
     with text:
         if not page.text.strip():
-            st.info("There is no text on this page.", icon=":material/image:")
+            st.info(_("There is no text on this page."), icon=":material/image:")
         elif shows_chunks:
             start = sum(len(before.text) + 1 for before in read if before.number < page.number)
             chunks = documents.chunks(document.tenant_id, document.id)
@@ -68,7 +72,11 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
         else:
             st.html(page_html(page.text))
     if image is not None:
-        image.html(picture_html(page_image_url(document.id, page.number), f"Page {page.number} as it is printed"))
+        image.html(
+            picture_html(
+                page_image_url(document.id, page.number), _("Page {number} as it is printed", number=page.number)
+            )
+        )
 
 
 def page_html(text: str) -> str:
@@ -157,17 +165,17 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
             if rows:
                 st.session_state[f"documents_page_{document.id}"] = rows[0] + 1
 
-        st.caption(f"{SELECT_A_ROW} to turn to its page.")
+        st.caption(_("Select a row (Shift + Space on the keyboard) to turn to its page."))
         st.dataframe(
             pd.DataFrame(
                 {
-                    "Page": [page.number for page in read],
-                    "Printed": [page.label for page in read],
-                    "Read by": [read_by(page) for page in read],
-                    "Characters": [page.characters for page in read],
-                    "Language": [page.language for page in read],
-                    "Remarks": [
-                        " ".join(page.warnings) or ("" if page.text.strip() else "No text on this page")
+                    _("Page"): [page.number for page in read],
+                    _("Printed"): [page.label for page in read],
+                    _("Read by"): [read_by(page) for page in read],
+                    _("Characters"): [page.characters for page in read],
+                    _("Language"): [page.language for page in read],
+                    _("Remarks"): [
+                        " ".join(page.warnings) or ("" if page.text.strip() else _("No text on this page"))
                         for page in read
                     ],
                 }
@@ -177,7 +185,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
             selection_mode="single-row",
             hide_index=True,
             height=min(38 + 35 * len(read), 300),
-            alt=f"How each page of {document.title} was read",
+            alt=_("How each page of {title} was read", title=document.title),
         )
 
 
@@ -216,7 +224,12 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
     )
     rows = chosen.selection.rows
     if not rows or rows[0] >= len(chunks):
-        st.caption(f"{SELECT_A_ROW} to read the whole passage. On the Pages tab, Show passages marks them in the text.")
+        st.caption(
+            _(
+                "Select a row (Shift + Space on the keyboard) to read the whole passage. On the Pages tab, Show passages marks "
+                "them in the text."
+            )
+        )
         return
     _draw_chunk(document, chunks, rows[0])
 
@@ -224,7 +237,11 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
     """Draw one chunk with shared text tinted; of a PDF, with its page and the chunk marked on it."""
     chunk = chunks[index]
-    vector = f"vector of {chunk.embedding_model}" if chunk.has_embedding else "no vector yet"
+    vector = (
+        _("vector of {embedding_model}", embedding_model=chunk.embedding_model)
+        if chunk.has_embedding
+        else _("no vector yet")
+    )
     st.caption(
         f"Passage {chunk.chunk_index + 1} · {plain(pages(chunk.first_page, chunk.last_page))} · "
         f"characters {chunk.start_character:,}–{chunk.end_character:,} · {plain(vector)}"

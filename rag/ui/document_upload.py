@@ -13,10 +13,12 @@ from uuid import UUID
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from rag import language
 from rag.errors import InvalidInput
 from rag.ingestion.documents import MOST_UNASKED, DocumentLibrary, RefusedFile
 from rag.ingestion.loaders import ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
+from rag.language import N_, _
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
@@ -35,6 +37,7 @@ from rag.ui.formats import (
     file_size,
     known_cost,
     money,
+    thousands,
 )
 from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, red
@@ -198,10 +201,17 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
         "Write summaries and questions",
         value=True,
         key="documents_metadata",
-        help="Summary, topics and sample questions per document, written by the language model. "
-        "Its cost is part of the estimate.",
+        help=_(
+            "Summary, topics and sample questions per document, written by the language model. Its cost is part of "
+            "the estimate."
+        ),
     )
     return UploadOptions(collection, method, wants_metadata, pdf_type or profile.reading.pdf_type, metadata)
+
+
+def _after_colon(text: str) -> str:
+    """Return a sentence as it goes on after a colon: in English with a small letter."""
+    return text[0].lower() + text[1:] if language.current() == language.ENGLISH else text
 
 
 def _hand_over(
@@ -218,7 +228,15 @@ def _hand_over(
         # A run can be cut short by the next click and begin again: no file is handed over twice.
         if file.file_id in handled:
             continue
-        bar.progress(position / len(files), text=f"Checking {plain(file.name)} ({position + 1:,} of {len(files)})")
+        bar.progress(
+            position / len(files),
+            text=_(
+                "Checking {name} ({position} of {files})",
+                name=plain(file.name),
+                position=thousands(position + 1),
+                files=len(files),
+            ),
+        )
         if file.name.lower().endswith(".zip"):
             for refused in _from_archive(file, options, limits, on_take):
                 on_refuse(refused)
@@ -256,12 +274,12 @@ def _from_archive(
 
 
 STEP_NAMES = {
-    Step.EXTRACT: "Read",
-    Step.RECOGNISE: "Recognise text",
-    Step.CHUNK: "Chunk",
-    Step.EMBED: "Embed",
-    Step.TAG: "Metadata",
-    Step.PUBLISH: "Publish",
+    Step.EXTRACT: N_("Read"),
+    Step.RECOGNISE: N_("Recognise text"),
+    Step.CHUNK: N_("Chunk"),
+    Step.EMBED: N_("Embed"),
+    Step.TAG: N_("Metadata"),
+    Step.PUBLISH: N_("Publish"),
 }
 
 
@@ -280,7 +298,7 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
             st.container(horizontal=True, vertical_alignment="bottom"),
         ):
             st.text_input(
-                "Password of this PDF",
+                _("Password of this PDF"),
                 type="password",
                 autocomplete="off",
                 key=f"documents_password_{locked.key}",
@@ -338,7 +356,7 @@ def draw_progress(document: Document) -> None:
         if document.status is DocumentStatus.PROCESSING and document.step in steps:
             at = steps.index(document.step)
             colors = ["green" if i < at else "blue" if i == at else "gray" for i in range(len(steps))]
-            marks = [f":{color}-badge[{STEP_NAMES[step]}]" for color, step in zip(colors, steps, strict=True)]
+            marks = [f":{color}-badge[{_(STEP_NAMES[step])}]" for color, step in zip(colors, steps, strict=True)]
             st.markdown(" ".join(marks))
         if document.message:
             st.caption(plain(document.message))
@@ -365,16 +383,22 @@ def draw_remarks(document: Document) -> None:
         st.caption(plain(document.message))
     elif document.empty_pages and document.status is not DocumentStatus.FAILED:
         word = "page" if len(document.empty_pages) == 1 else "pages"
-        st.caption(f":orange[:material/image:] No text on {word} {plain(page_ranges(document.empty_pages))}")
+        st.caption(
+            _(
+                ":orange[:material/image:] No text on {word} {empty_pages}",
+                word=word,
+                empty_pages=plain(page_ranges(document.empty_pages)),
+            )
+        )
 
 
 def step_words(document: Document) -> str:
     """Describe the current step: `Reading page 12 of 105`."""
     done, total = document.steps_done, document.steps_total
     if document.is_waiting:
-        return "Waiting for the provider"
+        return _("Waiting for the provider")
     if not total:
-        return "Waiting for its turn"
+        return _("Waiting for its turn")
     return {
         Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
         Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
@@ -388,7 +412,9 @@ def step_words(document: Document) -> str:
 def _draw_head(words: str, key: str, on_dismiss: Callable[[str], None], dismissed: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", wrap=False):
         st.markdown(words, width="stretch")
-        st.button("Dismiss", key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,))
+        st.button(
+            _("Dismiss"), key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,)
+        )
 
 
 OnOne = Callable[[Document], None]
@@ -551,9 +577,12 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
     """Draw one card for the `number` that became ready while this page was open, the latest as a table."""
     with st.container(border=True, key="documents_finished", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f":green[:material/check_circle:] **{number:,} documents** are ready", width="stretch")
+            st.markdown(
+                _(":green[:material/check_circle:] **{number} documents** are ready", number=thousands(number)),
+                width="stretch",
+            )
             st.button(
-                "Dismiss",
+                _("Dismiss"),
                 key="documents_done_all",
                 icon=":material/close:",
                 type="tertiary",
@@ -561,7 +590,7 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
             )
         draw_cost_table(ready)
         if number > len(ready):
-            st.caption(f"The latest {len(ready)} of them.")
+            st.caption(_("The latest {ready} of them.", ready=len(ready)))
 
 
 #: Fields that cutting finds by itself.
@@ -586,6 +615,6 @@ def draw_fields(profile: Profile, key: str) -> dict[str, str]:
             key=f"{key}_{field}",
             max_chars=120,
             width=200,
-            help="Questions can be asked in these documents only. May stay empty.",
+            help=_("Questions can be asked in these documents only. May stay empty."),
         )
     return {field: value for field, value in said.items() if value.strip()}
