@@ -53,7 +53,10 @@ def people_from(text: str) -> list[Invitee]:
     head = [cell.strip().lower() for cell in next(csv.reader([lines[0]], delimiter=separator))]
     has_head = any(cell in COLUMNS["email"] for cell in head)
     found = _from_table(lines, head, separator) if has_head else _from_addresses(lines)
-    people = list({person.email.casefold(): person for person in reversed(found)}.values())[::-1]
+    people_by_address: dict[str, Invitee] = {}
+    for person in found:
+        people_by_address.setdefault(person.email.casefold(), person)
+    people = list(people_by_address.values())
     if len(people) > MOST_INVITED:
         raise InvalidInput(f"Invite at most {MOST_INVITED} people in one go; this list has {len(people):,}.")
     return people
@@ -129,6 +132,7 @@ def _connected(settings: Settings) -> smtplib.SMTP:
         if server.has_extn("starttls"):
             server.starttls(context=context)
         elif parts.password:
+            server.close()
             raise InvalidInput("The mail server offers no encryption, so the password is not sent to it.")
     if parts.username:
         server.login(unquote(parts.username), unquote(parts.password or ""))

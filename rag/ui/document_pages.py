@@ -226,8 +226,8 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
     if not rows or rows[0] >= len(chunks):
         st.caption(
             _(
-                "Select a row (Shift + Space on the keyboard) to read the whole passage. On the Pages tab, Show passages marks "
-                "them in the text."
+                "Select a row (Shift + Space on the keyboard) to read the whole passage. On the Pages tab, Show "
+                "passages marks them in the text."
             )
         )
         return
