@@ -58,6 +58,7 @@ class PastedKeys:
             raise InvalidInput(f"{PASTED[provider]} is set where this product is started, and that counts.")
         if len(key) > LONGEST_KEY or not key.isascii() or any(not c.isprintable() or c == " " for c in key):
             raise InvalidInput("This is not a key: a key is one line of letters and digits, without spaces.")
+        self._folder.mkdir(parents=True, exist_ok=True)
         with self._lock:
             kept = {**self._read(), provider: key}
             kept = {name: value for name, value in kept.items() if value}
