@@ -78,7 +78,7 @@ from rag.ui.document_upload import (
 from rag.ui.formats import STATUSES, count, time_zone
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
-from rag.ui.widgets import document_labels, red
+from rag.ui.widgets import red
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents than these are shown as one table.
@@ -423,7 +423,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
                 width="content",
             )
             offered = [row_name(row) for row in shown[:MOST_OFFERED]]
-            draw_opener(document_labels(offered), on_open=lambda i: open_document(str(i)))
+            draw_opener(offered, on_open=lambda i: open_document(str(i)))
     draw_table(shown, collections=names, today=today, on_open=lambda i: open_document(str(i)), on_select=select)
 
 

@@ -98,12 +98,12 @@ def draw_checklist() -> None:
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
                 draw_mark(task.is_done, task.title, task.sentence)
                 if not task.is_done:
-                    st.page_link(task.page, label=task.button, icon=":material/arrow_forward:", width="content")
+                    st.page_link(task.page, label=plain(task.button), icon=":material/arrow_forward:", width="content")
 
 
 def draw_mark(is_done: bool, title: str, sentence: str) -> None:
     icon = ":green[:material/check_circle:]" if is_done else ":gray[:material/radio_button_unchecked:]"
-    st.markdown(f"{icon} **{title}** :gray[{sentence}]", width="content")
+    st.markdown(f"{icon} **{plain(title)}** :gray[{plain(sentence)}]", width="content")
 
 
 def save_name() -> None:
@@ -126,9 +126,9 @@ def draw_keys() -> None:
         with st.container(border=True, key=f"setup_key_{name}", gap="small"):
             hint = keys.hint(name)
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-                st.markdown(f"**{provider_name(name)}** :gray[{ADDS.get(name, '')}]", width="content")
+                st.markdown(f"**{provider_name(name)}** :gray[{plain(ADDS.get(name, ''))}]", width="content")
                 if hint:
-                    st.badge(f"Set, {hint}", icon=":material/check_circle:", color="green")
+                    st.badge(f"Set, {plain(hint)}", icon=":material/check_circle:", color="green")
                 else:
                     st.badge("Not set", color="gray")
             if name in keys.fixed:

@@ -160,7 +160,9 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
             elif isinstance(event, CitationsEvent):
                 ending = event
             elif isinstance(event, DoneEvent) and not answer:
-                place.info(" ".join(event.notices) or "This document does not say it.", icon=":material/search_off:")
+                place.info(
+                    plain(" ".join(event.notices)) or "This document does not say it.", icon=":material/search_off:"
+                )
     except RagError as error:
         place.error(plain(error.message), icon=":material/error:")
         return

@@ -19,6 +19,7 @@ from rag.types import (
     Document,
     DocumentFigures,
     DocumentFilters,
+    DocumentName,
     DocumentRow,
     DocumentSort,
     DocumentStatus,
@@ -37,7 +38,7 @@ from rag.ui.formats import (
     status_badge,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, drawn, keep_chosen, name_labels, red
+from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red
 
 SORTS: Mapping[DocumentSort, str] = {
     "newest": "Newest first",
@@ -435,8 +436,9 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
         st.button("Clear", key="documents_bulk_clear", type="tertiary", on_click=actions.on_clear)
 
 
-def draw_opener(shown: Labels[UUID], *, on_open: Callable[[UUID], None]) -> None:
+def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
     """Draw a box to open a document by name: a table's rows are hard to reach by screen reader."""
+    shown = document_labels(offered)
     # The labels are part of the key: the browser answers with one of those it was sent.
     key = f"documents_opener_{hash(tuple(shown.items()))}"
 

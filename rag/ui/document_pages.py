@@ -56,7 +56,7 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     ]
     facts.append(count(page.characters, "character"))
     facts += [plain(language_name(page.language))] if page.language else []
-    facts.append(f"read as {read_by(page).lower()}")
+    facts.append(f"read as {plain(read_by(page).lower())}")
     facts += ["text recognition comes with the next step"] if page.number in document.ocr_pages else []
     st.caption(" · ".join(facts))
     for warning in page.warnings:
@@ -116,7 +116,7 @@ def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, di
         st.columns(2), (old, new), (f"Version {old.version}, now", "The new file"), strict=True
     ):
         with column:
-            st.caption(f"{words} · page {number}")
+            st.caption(f"{plain(words)} · page {number}")
             if number > document.page_count:
                 st.info("It has no such page.", icon=":material/remove:")
             elif has_pictures(document):

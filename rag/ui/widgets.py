@@ -136,7 +136,7 @@ def ask_to_confirm(
     """
 
     @st.dialog(title, icon=icon)
-    def dialog() -> None:
+    def question() -> None:
         for sentence in sentences:
             st.markdown(sentence)
         with st.container(horizontal=True, horizontal_alignment="right"):
@@ -145,7 +145,7 @@ def ask_to_confirm(
             if st.button(red(does), key=f"{key}_confirmed", icon=icon, on_click=on_confirm):
                 st.rerun()
 
-    dialog()
+    question()
 
 
 #: Copies what a button carries, and says so on it for a moment.
@@ -168,10 +168,15 @@ if (!window.hrAssistantCopy) {
 
 def draw_copy_button(text: str, label: str = "Copy", done: str = "Copied") -> None:
     """Draw a button that copies a text; the one of a block of code is seen only under the mouse."""
+    st.html(copy_button(text, label, done), unsafe_allow_javascript=True)
+
+
+def copy_button(text: str, label: str, done: str) -> str:
+    """Return the HTML of a button that copies a text."""
     button = f'<button type="button" data-copy="{escape(text, quote=True)}" data-done="{escape(done, quote=True)}" '
     look = "font:inherit;font-size:.875rem;padding:.4rem .8rem;border-radius:10px;cursor:pointer;color:inherit;"
     look += "background:transparent;border:1px solid rgba(128,138,165,.45)"
-    st.html(f'{button}style="{look}">{escape(label)}</button>{COPY}', unsafe_allow_javascript=True)
+    return f'{button}style="{look}">{escape(label)}</button>{COPY}'
 
 
 def red(label: str) -> str:

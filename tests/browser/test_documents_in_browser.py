@@ -41,7 +41,9 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     settle(page)
     # The table tells screen readers of the columns in sight, and of no others.
-    heads = page.get_by_test_id("stDataFrame").locator("canvas [role=columnheader]").all_text_contents()
+    columns = page.get_by_test_id("stDataFrame").locator("canvas [role=columnheader]")
+    expect(columns).not_to_have_count(0)
+    heads = columns.all_text_contents()
     assert {"Title", "File name", "Status", "Language", "Owner", "Updated", "Cost"} <= set(heads), heads
     scrolls = "document.querySelector('[data-testid=stMain]')"
     assert page.evaluate(f"{scrolls}.scrollHeight - {scrolls}.clientHeight") < 40, "one scroll: that of the table"

@@ -36,6 +36,11 @@ OWN_LABELS = {
     "prices_model": "a sorted set of names of models",
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
+    "f'documents_form_folder_{key}": "the names of folders, each once",
+    "f'documents_form_tags_{key}": "tags, each once",
+    "documents_bulk_tag_add": "tags, each once",
+    "documents_bulk_tag_remove": "tags, each once",
+    "documents_bulk_folder": "the names of folders, each once",
     "key": "words written beside the call, or those of a profile's field",
     "self._field_key(field)": "the values of a field, each once",
 }
