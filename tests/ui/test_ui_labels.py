@@ -42,6 +42,9 @@ OWN_LABELS = {
     "documents_bulk_tag_remove": "tags, each once",
     "documents_bulk_folder": "the names of folders, each once",
     "key": "words written beside the call, or those of a profile's field",
+    "prices_budget_group": "the names of groups, each once",
+    "analytics_language": "codes of languages, each once",
+    "analytics_gap_reason": "three sentences of our own",
     "self._field_key(field)": "the values of a field, each once",
 }
 
