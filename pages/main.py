@@ -79,6 +79,13 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
     ]
     administer = [
         st.Page(
+            "setup.py",
+            title="Set-up",
+            url_path="set-up",
+            icon=":material/rocket_launch:",
+            help="What a new company does first, the keys of providers, and better models for its documents.",
+        ),
+        st.Page(
             "people.py",
             title=_("People"),
             icon=":material/group:",
@@ -109,6 +116,14 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
 def has_board(identity: Identity) -> bool:
     """Return whether there is a notice board to read."""
     return any(holds_posts(c) for c in services().documents.collections(identity))
+
+
+def draw_setup_link(identity: Identity) -> None:
+    """Lead a new company's administrators to the checklist until they end it."""
+    if identity.may(Role.ADMIN) and not st.session_state.get("frame_is_set_up"):
+        st.session_state.frame_is_set_up = services().tenants.progress(identity).is_finished
+        if not st.session_state.frame_is_set_up:
+            st.page_link("setup.py", label="Set up your assistant", icon=":material/rocket_launch:")
 
 
 def draw_account(identity: Identity) -> None:
@@ -148,6 +163,7 @@ st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if
 with st.sidebar:
     page_slot = st.container(key="frame_page", gap="small")
     st.space("stretch")
+    draw_setup_link(identity)
     draw_account(identity)
     st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
 

@@ -55,6 +55,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
+from rag.storage.pasted_keys import PastedKeys
 from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
@@ -77,6 +78,8 @@ class Services:
     database: Database
     files: Originals
     providers: Providers
+    #: Keys of providers that an administrator gave in a page.
+    pasted_keys: PastedKeys
     ledger: Ledger
     retriever: Retriever
     pipeline: Pipeline
@@ -153,6 +156,8 @@ def assemble(
     if settings.supabase_service_role_key:
         files, accounts, closer = _at_supabase(settings, database, sessions)
         closers.append(closer)
+    pasted_keys = PastedKeys(settings)
+    pasted_keys.adopt()
     limits = Limits(settings)
     providers = Providers(settings)
     ledger = Ledger(database)
@@ -172,6 +177,8 @@ def assemble(
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
+    documents = DocumentLibrary(database, files, providers, settings, queue)
+    queue.on_empty_bin = documents.bin.empty
     closers[:0] = [
         evaluations.stop,
         answers.stop_all,
@@ -187,12 +194,13 @@ def assemble(
         database=database,
         files=files,
         providers=providers,
+        pasted_keys=pasted_keys,
         ledger=ledger,
         retriever=retriever,
         pipeline=pipeline,
         queue=queue,
         syncs=syncs,
-        documents=DocumentLibrary(database, files, providers, settings, queue),
+        documents=documents,
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
         searches=Searches(retriever, ledger, chat_logs),

@@ -17,8 +17,10 @@ from rag.answering.canned_answers import (
     BUDGET_SPENT,
     CLOSEST,
     MODEL_FAILED,
+    NO_LONGER_VALID,
     NO_MODEL,
     NOT_THE_MODELS,
+    NOT_YET_VALID,
     NOTHING_FOUND,
     NOTHING_NEAR,
     UNCITED,
@@ -259,6 +261,7 @@ class AnswerRun:
                 language=self._written_language(self.text),
                 likely=(language,),
             )
+            self.asides += self._warnings(checked)
         places = self.books.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
         # A reply that names no source, or none that holds, is not an answer.
@@ -266,6 +269,16 @@ class AnswerRun:
             self.kind == "cited" and any(citation.is_supported for citation in self.citations)
         ):
             self.outcome = Outcome.PERHAPS
+
+    def _warnings(self, cited: Sequence[Citation]) -> list[str]:
+        """Say of each document the answer was built on that it is not valid today, and since when or from when."""
+        titles = {citation.document_id: citation.title for citation in cited}
+        found = self.books.days_of_invalid(titles) if titles else {}
+        sentences = []
+        for document_id, (is_over, day) in found.items():
+            words = NO_LONGER_VALID if is_over else NOT_YET_VALID
+            sentences.append(phrase(words, self.answer_language).format(title=titles[document_id], day=day))
+        return sentences
 
     def suggest_follow_ups(self) -> None:
         """Add follow-up questions, where a model is there and the answer is whole."""

@@ -11,7 +11,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS chunks, count(c.embedding) AS embedded, count(*) FILTER (WHERE c.metadata ? 'summary') AS tagged
     FROM document_chunks c WHERE c.tenant_id = d.tenant_id AND c.document_id = d.id
 ) AS counted
-WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned')
   AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
 ORDER BY d.created_at DESC, d.id
 LIMIT %(limit)s OFFSET %(offset)s
@@ -19,7 +19,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 -- count_references --
 -- Count the documents that `find_references` finds.
 SELECT count(*) FROM documents d JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
-WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned')
 
 -- register_document --
 -- Add a document without a file or text.
