@@ -24,6 +24,7 @@ from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
+from rag.answering.opinion_drafts import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.ingestion.documents import DocumentLibrary
@@ -72,6 +73,7 @@ class Services:
     references: ReferenceDocuments
     answerer: Answerer
     searches: Searches
+    opinions: Opinions
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
@@ -140,6 +142,7 @@ def assemble(
     retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings)
     answers = LiveAnswers(answerer, conversations, database)
+    searches = Searches(retriever, ledger, chat_logs)
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
@@ -160,7 +163,8 @@ def assemble(
         documents=DocumentLibrary(database, files, providers, settings, queue),
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
-        searches=Searches(retriever, ledger, chat_logs),
+        searches=searches,
+        opinions=Opinions(database, providers, searches, ledger, chat_logs),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),

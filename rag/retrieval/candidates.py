@@ -207,6 +207,8 @@ def find_hits(
             wanted=contents.wanted_places,
             limit=limit,
             weights=terms.weights if terms else {},
+            k1=query.k1,
+            b=query.b,
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
     return Hits(

@@ -187,6 +187,7 @@ def _shares(query: SearchQuery, hits: Hits) -> FusionScores:
         vector_rank_weight=query.vector_rank_weight,
         keyword_rank_weight=query.keyword_rank_weight,
         rank_constant=query.rank_constant,
+        is_raw=query.fusion == "raw",
     )
 
 

@@ -215,6 +215,8 @@ def _search(
                 embedding_model=run.question.collection.embedding_model,
                 meaning=None if meanings is None else meanings[number],
                 fusion=profile.search.fusion,
+                k1=profile.search.bm25_k1,
+                b=profile.search.bm25_b,
                 vector_weight=profile.search.vector_weight,
                 keyword_weight=profile.search.keyword_weight,
                 vector_rank_weight=profile.search.vector_rank_weight,
