@@ -61,6 +61,7 @@ SAYS: dict[str, list[list[str]]] = {
             r"within 30 days\W+ \[1\]",
         ],
     ],
+    "docs/integrations.md": [[r"27 days of annual leave", r"(?m)^Employee handbook, p\. \d+ http"]],
     "docs/operations.md": [
         [r"hr-assistant\.tar: [1-9]\d* documents, [1-9]\d* originals", r"restored: [1-9]\d* documents"],
         [

@@ -11,14 +11,14 @@ from rag.profiles import PROFILES
 
 PROJECT = Path(__file__).resolve().parents[1]
 #: What defines, checks, names or shows the fields; reading one here is no use of it.
-ABOUT_PROFILES = {"profile.py", "profiles.py", "collection_profile.py", "collection_settings.py"}
+ABOUT_PROFILES = {"profile", "profiles", "collection_profile", "collection_settings"}
 
 
 def attributes_read() -> set[str]:
     """The names of all attributes that are read in the product, outside the modules about profiles."""
     found = set()
     for path in (PROJECT / "rag").rglob("*.py"):
-        if path.name not in ABOUT_PROFILES:
+        if not {path.stem, path.parent.name} & ABOUT_PROFILES:
             tree = ast.parse(path.read_text("utf-8"))
             nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
             found |= {node.attr for node in nodes if isinstance(node.ctx, ast.Load)}

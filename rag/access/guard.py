@@ -22,7 +22,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from rag import language
 from rag.access.api_keys import SECRET, KeyUse
 from rag.access.identity import AccessServices
-from rag.access.problems import problem
+from rag.access.problems import refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.websockets import PATH as MEDIA_PATH
 from rag.access.websockets import ShownMedia, Sockets
@@ -109,18 +109,23 @@ def with_headers(send: Send, added: Mapping[str, str]) -> Send:
 
 SESSION_COOKIE = "hr_session"
 FORMS = frozenset({"GET", "HEAD", "POST"})
+#: Where programs call, with a key in place of a session: our own API, OpenAI's, and the Model Context Protocol.
+API = "/api/"
+OPENAI_API = "/v1/"
+MCP_PATH = "/mcp"
+#: Asked by the monitoring system, whose right to it the route checks.
+METRICS_PATH = "/metrics"
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ["/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/second-factor"], FORMS
     ),
     **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
+    METRICS_PATH: frozenset({"GET", "HEAD"}),
     "/sso/logout": frozenset({"POST"}),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
-#: Where programs call, with a key in place of a session.
-API = "/api/"
 #: Asked by open pages, again and again, whether they are still signed in.
 ME_PATH = "/api/me"
 UPLOAD_PATH = "/_stcore/upload_file"
@@ -187,7 +192,7 @@ class AuthGuard:
             await _refusal(scope, OtherHost())(scope, receive, send)
             return
         is_open = path in self._open_paths
-        secret = presented_key(scope, services.settings, is_open=is_open) if path.startswith(API) else ""
+        secret = presented_key(scope, services.settings, is_open=is_open) if is_for_programs(path) else ""
         if secret:
             # No site can make a browser send a key without asking first, so where this comes from does not matter.
             await self._with_key(scope, receive, send, services, secret, is_open=is_open)
@@ -251,8 +256,7 @@ class AuthGuard:
         if use.remaining < 0:
             wait = f"Wait {use.reset_seconds} seconds and try again."
             message = f"This API key may send {use.limit:,} requests a minute. {wait}"
-            refused = problem(TooManyRequests(message, wait_seconds=use.reset_seconds))
-            await refused(scope, receive, send)
+            await _refusal(scope, TooManyRequests(message, wait_seconds=use.reset_seconds))(scope, receive, send)
             return
         try:
             _count_upload(scope, use.identity, services)
@@ -298,7 +302,7 @@ class AuthGuard:
 
     def _within_limits(self, scope: Scope, path: str, identity: Identity, services: AccessServices) -> None:
         """Raise `TooManyRequests` when this person has sent too many requests."""
-        if path.startswith(API):
+        if is_for_programs(path):
             services.limits.count_request(identity)
         elif _is_page(scope, path) and self._has_many_pages(identity, services.settings):
             raise TooManyRequests(MANY_PAGES.format(most=services.settings.pages_at_once), wait_seconds=RETRY_SECONDS)
@@ -378,6 +382,11 @@ def route_path(scope: Scope) -> str:
     """Return the path as routes compare it: without the prefix a proxy may have announced."""
     path, prefix = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
     return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
+
+
+def is_for_programs(path: str) -> bool:
+    """Return whether programs call this path, with a key."""
+    return path.startswith((API, OPENAI_API)) or path == MCP_PATH
 
 
 def is_https(scope: Scope, settings: Settings) -> bool:
@@ -460,7 +469,7 @@ def _sign_in_first(scope: Scope, path: str) -> Response:
     if _is_form(scope):
         return RedirectResponse("/login", 303, {"Cache-Control": "no-store"})
     if not _wants_page(scope):
-        return problem(SignedOut(), headers={"WWW-Authenticate": "Bearer"})
+        return refusal(scope, SignedOut(), headers={"WWW-Authenticate": "Bearer"})
     query = scope.get("query_string", b"").decode("latin-1")
     target = quote(path + (f"?{query}" if query else ""), safe="/")
     where = "/login" if target == "/" else f"/login?next={target}"
@@ -482,7 +491,7 @@ def _refusal(scope: Scope, exc: RagError) -> Response:
     if _wants_page(scope):
         wait = exc.details.get("wait_seconds")
         return PlainTextResponse(exc.message, exc.status, {"Retry-After": str(wait)} if wait else {})
-    return problem(exc, headers={"WWW-Authenticate": "Bearer"} if isinstance(exc, KeyRejected) else None)
+    return refusal(scope, exc, headers={"WWW-Authenticate": "Bearer"} if isinstance(exc, KeyRejected) else None)
 
 
 async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:

@@ -22,6 +22,26 @@ log = logging.getLogger("rag.api")
 MEDIA_TYPE = "application/problem+json"
 #: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
+#: An error of OpenAI's API.
+OPENAI_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string", "description": "A sentence that says what is wrong and what to do."},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"]},
+                "code": {"type": "string"},
+                "request_id": {"type": "string"},
+            },
+        }
+    },
+}
+#: The `type` of an error by its status, as OpenAI's API has it; other statuses below 500 are `invalid_request_error`.
+OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 class FieldProblem(BaseModel):
@@ -67,10 +87,37 @@ def problem(error: RagError, *, headers: Mapping[str, str] | None = None) -> Res
     )
 
 
+def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer an error in the form that callers of this route read: OpenAI's below `/v1/`, else a problem."""
+    return (openai_error if _is_openai(scope) else problem)(error, headers=headers)
+
+
+def openai_error(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer as OpenAI's API does, so that its clients show our sentence."""
+    wait = {"Retry-After": str(error.details["wait_seconds"])} if "wait_seconds" in error.details else {}
+    return JSONResponse(
+        {"error": openai_fields(error)},
+        status_code=error.status,
+        headers={"Cache-Control": "no-store", **wait, **(headers or {})},
+    )
+
+
+def openai_fields(error: RagError) -> dict[str, Any]:
+    """Return the `error` of OpenAI's API: message, type, param, code, and the id of the request."""
+    fields: list[FieldProblem] = list(error.details.get("fields", []))
+    return {
+        "message": error.message,
+        "type": OPENAI_TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error"),
+        "param": fields[0].field if fields else None,
+        "code": error.code,
+        "request_id": request_id(),
+    }
+
+
 def unexpected(scope: Scope, error: BaseException) -> Response:
     """Answer after a fault of ours: it is logged with its traceback, and the answer has none."""
     log.error("request %s to %s failed", request_id(), scope.get("path", ""), exc_info=error)
-    return problem(RagError())
+    return refusal(scope, RagError())
 
 
 def request_id() -> str:
@@ -91,6 +138,17 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe the refusals with these statuses, for `responses` of a route."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
+
+
+def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the refusals with these statuses in OpenAI's form, for `responses` of a route."""
+    content = {"application/json": {"schema": OPENAI_ERROR}}
+    return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
+
+
+def _is_openai(scope: Scope) -> bool:
+    path, prefix = str(scope.get("path", "")), str(scope.get("root_path", "")).rstrip("/")
+    return path.removeprefix(prefix).startswith("/v1/")
 
 
 def _phrase(status: int) -> str:

@@ -24,6 +24,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag import metrics
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
@@ -102,18 +103,19 @@ class LiveAnswers:
         document_ids: tuple[UUID, ...] = (),
         options: Options | None = None,
         languages: Sequence[str] = (),
+        history: Sequence[ChatMessage] = (),
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
         `options` are what this question wants otherwise than the collection does; `languages` are those of the asker's
-        browser or program.
+        browser or program. `history` is what was said before, for a program that keeps conversations itself.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
         many for them as it may, `DatabaseUnavailable`.
         """
         with self._place(identity):
-            return self._begin(identity, conversation_id, collection, text, document_ids, options, languages)
+            return self._begin(identity, conversation_id, collection, text, document_ids, options, languages, history)
 
     def _begin(
         self,
@@ -124,13 +126,14 @@ class LiveAnswers:
         document_ids: tuple[UUID, ...],
         options: Options | None,
         languages: Sequence[str],
+        history: Sequence[ChatMessage],
     ) -> LiveAnswer:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
         options = options or Options()
         profile = options.applied_to(profile_of(collection))
-        history: tuple[ChatMessage, ...] = ()
+        history = tuple(history)[-HISTORY_MESSAGES:]
         if conversation_id is None:
             conversation_id = self._conversations.create(identity, collection.id, title_from_question(text)).id
         else:
@@ -161,6 +164,10 @@ class LiveAnswers:
             reader_languages=languages,
         )
 
+        started = time.perf_counter()
+        metrics.answers_under_way.inc()
+        metrics.answers_waiting.inc()
+
         def work() -> None:
             has_text = False
             try:
@@ -175,6 +182,8 @@ class LiveAnswers:
                     live.take(event)
                     if not has_text and isinstance(event, TextEvent):
                         has_text = True
+                        metrics.first_text.observe(time.perf_counter() - started)
+                        metrics.answers_waiting.dec()
                         with self._lock:
                             self._without_text -= 1
             except Exception:
@@ -182,6 +191,9 @@ class LiveAnswers:
                 live.fail(str(RagError()))
             finally:
                 self._save(live)
+                metrics.answers.labels(live.outcome or "failed").observe(time.perf_counter() - started)
+                metrics.answers_under_way.dec()
+                metrics.answers_waiting.dec(not has_text)
                 with self._lock:
                     self._under_way -= 1
                     self._without_text -= not has_text

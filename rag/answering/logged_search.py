@@ -14,9 +14,14 @@ from rag.answering.call_records import CallRecords
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Options, Profile
+from rag.providers import Embedder
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.retriever import Retrieval, Retriever
-from rag.types import Charge, Operation, Outcome, Question, RAGDetails, Usage
+from rag.types import Charge, Embeddings, Operation, Outcome, Question, RAGDetails, Usage
+
+#: Of the text that a log row of embeddings is named by.
+LOGGED_CHARACTERS = 200
 
 
 class Searches:
@@ -61,6 +66,41 @@ class Searches:
         document_ids = list(dict.fromkeys(citation.document_id for citation in response.citations))
         books.close(outcome, response.rag_details, started, document_ids=document_ids)
         return found
+
+    def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
+        """Embed texts for a program; a paid call is logged under the first text. Raises `ProviderError`s."""
+        if not embedder.is_paid:
+            return generate_embeddings_batch(texts, embedder=embedder)
+        started = time.perf_counter()
+        log_id = self._chat_logs.open(
+            question.identity, question.text[:LOGGED_CHARACTERS], collection_id=question.collection.id, kind="search"
+        )
+        records = CallRecords(question.identity.tenant_id, log_id, ledger=self._ledger, chat_logs=self._chat_logs)
+        details = RAGDetails()
+        details.query.original = question.text[:LOGGED_CHARACTERS]
+        outcome, error = Outcome.FAILED, ""
+        try:
+            with records.paying("embedding"):
+                made = generate_embeddings_batch(texts, embedder=embedder)
+            for usage in made.usages:
+                records.charge("embedding", usage)
+            outcome = Outcome.ANSWERED
+            return made
+        except RagError as exc:
+            error = exc.message
+            raise
+        finally:
+            records.close(
+                outcome=outcome,
+                answer="",
+                details=details,
+                error=error,
+                language="",
+                model=embedder.id,
+                document_ids=(),
+                first_token_ms=None,
+                total_ms=round((time.perf_counter() - started) * 1000),
+            )
 
 
 class _Books:

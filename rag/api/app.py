@@ -18,8 +18,9 @@ from starlette.responses import FileResponse, JSONResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from rag.access.problems import Problem, invalid, problem, unexpected
-from rag.api import collections, documents, prices, questions, references, service
+from rag.access.guard import OPENAI_API
+from rag.access.problems import Problem, invalid, refusal, unexpected
+from rag.api import collections, documents, openai_routes, prices, questions, references, service
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
 
@@ -43,7 +44,7 @@ SECURITY_SCHEMES = {
     "keyHeader": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "session": {"type": "apiKey", "in": "cookie", "name": "hr_session", "description": "Who is signed in."},
 }
-TAGS = ("Questions", "Notice board", "Collections", "Documents", "Reference documents", "Prices", "Service")
+TAGS = ("Questions", "Notice board", "Collections", "Documents", "Reference documents", "Prices", "OpenAI", "Service")
 #: Swagger UI, of the package that has it for FastAPI without a network.
 ASSETS = Path(fastapi_offline.__file__).parent / "static"
 ASSET_NAMES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
@@ -136,7 +137,7 @@ class Api(FastAPI):
         schemas = described["components"]["schemas"]
         del schemas["HTTPValidationError"], schemas["ValidationError"]
         for operation in (operation for methods in described["paths"].values() for operation in methods.values()):
-            if "application/json" in operation["responses"].get("422", {}).get("content", {}):
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
                 del operation["responses"]["422"]
         problem_schema = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
         schemas |= {**problem_schema.pop("$defs"), "Problem": problem_schema}
@@ -152,11 +153,12 @@ class Api(FastAPI):
             is_found = all(item["loc"][0] != "path" for item in errors)
             exc = invalid({**item, "loc": item["loc"][1:]} for item in errors) if is_found else NotFound()
         elif isinstance(exc, HTTPException) and exc.status_code == 405:
-            return problem(MethodNotAllowed(), headers={"Allow": ", ".join(sorted(self._methods_at(request.scope)))})
+            allowed = ", ".join(sorted(self._methods_at(request.scope)))
+            return refusal(request.scope, MethodNotAllowed(), headers={"Allow": allowed})
         elif isinstance(exc, HTTPException):
             exc = RouteUnknown()
         if isinstance(exc, RagError) and exc.status != 500:
-            return problem(exc)
+            return refusal(request.scope, exc)
         return unexpected(request.scope, exc)
 
     def _methods_at(self, scope: Scope) -> set[str]:
@@ -175,9 +177,13 @@ ROUTERS = (
     references.router,
     references.opinions,
     prices.router,
+    openai_routes.router,
     service.router,
     router,
 )
 API = Api(ROUTERS)
 API_ROUTES = API.api_routes
-ROUTES: list[BaseRoute] = [Route("/api/{path:path}", API, name="api", include_in_schema=False)]
+ROUTES: list[BaseRoute] = [
+    Route(f"{prefix}{{path:path}}", API, name=name, include_in_schema=False)
+    for prefix, name in (("/api/", "api"), (OPENAI_API, "openai"))
+]

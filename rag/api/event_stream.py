@@ -86,17 +86,9 @@ class AnswerStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(
-        self,
-        live: LiveAnswer,
-        told: Told,
-        headers: dict[str, str],
-        *,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
-    ) -> None:
+    def __init__(self, live: LiveAnswer, events: AsyncIterator[str], headers: Mapping[str, str] | None = None) -> None:
         self._live = live
-        events = answer_events(live, told, heartbeat_seconds=heartbeat_seconds)
-        super().__init__(events, headers={**HEADERS, **headers})
+        super().__init__(events, headers={**HEADERS, **(headers or {})})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

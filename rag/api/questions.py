@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from rag.access.problems import problems
 from rag.answering.jobs import LiveAnswer, clean_question
-from rag.api.event_stream import EVENTS, AnswerStream, Changes, ending
+from rag.api.event_stream import EVENTS, AnswerStream, Changes, answer_events, ending
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.search_results import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
@@ -304,11 +304,11 @@ async def chat(
 
     conversation = {"X-Conversation-Id": str(live.conversation_id)}
     if body.options.stream:
-        return AnswerStream(live, told, conversation)
+        return AnswerStream(live, answer_events(live, told), conversation)
     response.headers.update(conversation)
-    await _until_done(live, request)
+    await until_done(live, request)
     if not live.text:
-        raise _why(live)
+        raise failure_of(live)
     sources = await to_thread.run_sync(told, live.context) if live.context else []
     ended = ending(live)
     is_whole = live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED
@@ -366,7 +366,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
     return live, profile_of(collection).api_extras
 
 
-async def _until_done(live: LiveAnswer, request: Request) -> None:
+async def until_done(live: LiveAnswer, request: Request) -> None:
     """Wait for the whole answer, and stop it when the caller leaves."""
     changes = Changes(live)
     try:
@@ -380,7 +380,8 @@ async def _until_done(live: LiveAnswer, request: Request) -> None:
             live.cancel.set()
 
 
-def _why(live: LiveAnswer) -> ProviderError:
+def failure_of(live: LiveAnswer) -> ProviderError:
+    """Return the error of an answer that has no text."""
     kind = ProviderRefused if live.outcome is Outcome.REFUSED else ProviderUnavailable
     return kind(live.notice or None)
 

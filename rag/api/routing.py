@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from rag.access.api_keys import KeyUse, scopes_of
-from rag.access.problems import problems, unexpected
+from rag.access.problems import openai_errors, problems, unexpected
 from rag.api.bodies import ReadRequest, read_form, read_json
 from rag.errors import NotAllowed, RagError, ScopeMissing, SignedOut
 from rag.services import services
@@ -107,6 +107,8 @@ class ApiRoute(APIRoute):
     """Extends FastAPI's route by a scope, a limit and threads, and describes every answer it may give."""
 
     at_once: ClassVar[int] = HANDLERS_AT_ONCE
+    #: Describes refusals by their statuses.
+    refusals: ClassVar[Callable[..., dict[int | str, dict[str, Any]]]] = problems
 
     def __init__(
         self, path: str, endpoint: Handler, *, max_body_size: int | None = None, summary: str | None = None, **rest: Any
@@ -177,7 +179,10 @@ class ApiRoute(APIRoute):
         if self.dependant.path_params:
             refusals.add(404)
         headers = {name: {"description": text, "schema": {"type": kind}} for name, (kind, text) in RATE_HEADERS.items()}
-        found: dict[int | str, dict[str, Any]] = {self.status_code or 200: {"headers": headers}, **problems(*refusals)}
+        found: dict[int | str, dict[str, Any]] = {
+            self.status_code or 200: {"headers": headers},
+            **type(self).refusals(*refusals),
+        }
         for status, answer in self.responses.items():
             found[status] = {**found.get(status, {}), **answer}
         return found
@@ -187,6 +192,12 @@ class ProviderRoute(ApiRoute):
     """Runs a handler that waits for a provider, a file store or another service over the network."""
 
     at_once = CALLERS_AT_ONCE
+
+
+class OpenAIRoute(ProviderRoute):
+    """Refuses in the form of OpenAI's API."""
+
+    refusals = openai_errors
 
 
 def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:

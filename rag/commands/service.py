@@ -23,6 +23,10 @@ log = logging.getLogger("rag.start")
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     add_command(commands, "serve", "start the application").set_defaults(run=serve)
     add_command(commands, "worker", "only process documents, beside a running application").set_defaults(run=worker)
+    text = "serve the Model Context Protocol by standard input and output, for an assistant on this machine"
+    command = add_command(commands, "mcp", text, more="Over HTTP it is served at /mcp by the running application.")
+    command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    command.set_defaults(run=mcp)
     text = "check what is configured, and name what is missing and what it would add"
     command = add_command(commands, "doctor", text)
     command.add_argument("--probe", action="store_true", help="ask each provider by a free call, with time and error")
@@ -87,6 +91,27 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
     finally:
         parts.close()
         log.info("Stopped")
+    return 0
+
+
+def mcp(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Serve one program by standard input and output until it closes them."""
+    # Standard output belongs to the protocol.
+    for handler in log.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stderr)
+
+    import anyio
+
+    from rag.api.mcp_server import serve_stdio
+    from rag.services import program_of, services
+
+    parts = services()
+    try:
+        parts.choose_collection(arguments.tenant or settings.tenant, None)
+        anyio.run(serve_stdio, parts, program_of(arguments.tenant or settings.tenant))
+    finally:
+        parts.close()
     return 0
 
 

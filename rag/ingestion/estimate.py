@@ -112,7 +112,7 @@ def estimate_costs(
     metadata: Decimal | None = Decimal(0)
     tagging_tokens = 0
     if tagger is not None:
-        tagging_tokens = tokens_sent(title, text, chunks, chunk_tags, tagger.model)
+        tagging_tokens = tokens_sent(title, text, chunks, chunk_tags, tagger.model, tag_values)
         usage = Usage(
             provider=tagger.provider,
             model=tagger.model,

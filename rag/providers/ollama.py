@@ -10,8 +10,8 @@ import httpx2
 import numpy as np
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
-from rag.providers.embeddings import unit_rows
-from rag.providers.openai_compatible import NOT_SENT, default_threshold_of, retry_soon, shortened_texts
+from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows
+from rag.providers.openai_compatible import NOT_SENT, retry_soon
 from rag.providers.retry import accounted, billed_as, lost_with
 from rag.providers.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage

@@ -21,8 +21,9 @@ from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is
 from rag.providers.cohere import CohereReranker, cohere_errors
 from rag.providers.connections import connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
+from rag.providers.embeddings import OpenAIEmbedder
 from rag.providers.ollama import OllamaEmbedder
-from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder, openai_errors
+from rag.providers.openai_compatible import OpenAIChatModel, openai_errors
 from rag.settings import Settings
 from rag.settings.providers import PROVIDERS, variable_of
 

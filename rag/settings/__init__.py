@@ -98,6 +98,8 @@ class Settings:
     posts_database_url: str = field(default="", repr=False)
     attachment_urls: str = ""
     webhook_secret: str = field(default="", repr=False)
+    # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
+    metrics_key: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -127,6 +129,7 @@ class Settings:
     # Work.
     worker: bool = True  # RAG_WORKER=false: another process works the queue
     samples: bool = True  # RAG_SAMPLES=false: start without the sample documents
+    log_format: str = "text"  # "json": one object a line, with the id of the request (RAG_LOG_FORMAT)
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -194,6 +197,8 @@ ENVIRONMENT_NAMES = {
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
     "cors_origins": "RAG_CORS_ORIGINS",
+    "metrics_key": "RAG_METRICS_KEY",
+    "log_format": "RAG_LOG_FORMAT",
 }
 #: Names under which other systems have the same.
 ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
@@ -220,6 +225,7 @@ SECRET_FIELDS = frozenset(
         "github_token",
         "posts_database_url",
         "webhook_secret",
+        "metrics_key",
         "supabase_anon_key",
         "supabase_service_role_key",
         "oidc_client_secret",
@@ -268,6 +274,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 def _require_whole_supabase(settings: Settings) -> None:
     """Refuse a part of Supabase that cannot work without another."""
+    if settings.log_format not in ("text", "json"):
+        raise SettingsError(f"RAG_LOG_FORMAT is {settings.log_format!r}, but it has to be text or json.")
     if settings.sign_in not in ("builtin", "supabase"):
         raise SettingsError(f"RAG_SIGN_IN is {settings.sign_in!r}, but it has to be builtin or supabase.")
     if settings.supabase_url and not settings.database_url:

@@ -1,0 +1,447 @@
+"""Serve OpenAI's own routes, `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`: a collection is a model.
+
+Programs that speak to OpenAI (Open WebUI, LibreChat, the `openai` package) then use a collection as they use a model,
+with an API key of ours. Sources are `annotations` of the kind `url_citation`; keys, limits, ledger and log are the same
+as for `/api/rag/chat`. Fields of OpenAI's API that mean nothing here, such as `temperature` or `tools`, are ignored:
+most clients send them unasked. What would be promised and not kept, such as several choices, is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from anyio import to_thread
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from rag.access.problems import openai_errors, openai_fields
+from rag.answering.jobs import LiveAnswer
+from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
+from rag.api.questions import accepted_languages, chosen_collection, failure_of, until_done
+from rag.api.routing import ANYBODY, Caller, OpenAIRoute, needs
+from rag.errors import InvalidInput, NotFound, QuestionEmpty
+from rag.profile import Options
+from rag.services import Services, services
+from rag.types import ChatMessage, Citation, Collection, Identity, MessageState, Outcome, Question
+
+router = APIRouter(route_class=OpenAIRoute, tags=["OpenAI"], prefix="/v1")
+
+#: Messages of a request; the last few are used as history.
+MOST_MESSAGES = 1000
+#: Texts of one request for embeddings; more go in several requests.
+MOST_TEXTS = 256
+NUMBER = re.compile(r"\[(\d{1,3})\]")
+#: Between a text that was withdrawn, which a stream cannot take back, and the one that replaces it.
+WITHDRAWN = "\n\n---\n\n"
+
+
+class _OpenAIModel(BaseModel):
+    """A value of OpenAI's API. Fields that are not named here are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class ContentPart(_OpenAIModel):
+    """A part of a message; of other kinds than text nothing is read."""
+
+    type: str
+    text: str = ""
+
+
+class CompletionMessage(_OpenAIModel):
+    """One message of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[ContentPart] | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content or () if part.type in ("text", "input_text"))
+
+
+class StreamOptions(_OpenAIModel):
+    """Options of a stream."""
+
+    include_usage: bool | None = None
+
+
+class ResponseFormat(_OpenAIModel):
+    """The form of the answer, of which there is one: text."""
+
+    type: Literal["text"] = "text"
+
+
+class CompletionBody(_OpenAIModel):
+    """A request for an answer."""
+
+    model_config = ConfigDict(title="CreateChatCompletionRequest")
+
+    model: str = Field(min_length=1, max_length=200, description="The name or id of a collection.")
+    messages: list[CompletionMessage] = Field(
+        min_length=1,
+        max_length=MOST_MESSAGES,
+        description="The conversation; its last message of the user is the question, those before it the history. "
+        "Messages of the system are ignored: the rules of an answer are the collection's.",
+    )
+    stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    response_format: ResponseFormat | None = None
+    sources: Literal["annotations", "text"] | None = Field(
+        default=None,
+        description="Ours. Where the sources are: `annotations` (default), or also as a list below the text, for "
+        "clients that show no annotations.",
+    )
+
+
+class UrlCitation(BaseModel):
+    """Where a page is."""
+
+    start_index: int = Field(description="The first character of the citation in the text.")
+    end_index: int = Field(description="The first character after it.")
+    title: str
+    url: str = Field(description="Opens the page in a browser, for people who may read the document.")
+
+
+class Annotation(BaseModel):
+    """A source of the answer."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class AnswerMessage(BaseModel):
+    """The answer."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: str | None = None
+    annotations: list[Annotation]
+
+
+class Choice(BaseModel):
+    """The one choice there is."""
+
+    index: int = 0
+    message: AnswerMessage
+    finish_reason: Literal["stop", "length", "content_filter"]
+    logprobs: None = None
+
+
+class CompletionUsage(BaseModel):
+    """Tokens of the model that wrote the answer; 0 where none did. The cost ledger has every call."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class Completion(BaseModel):
+    """An answer. `outcome`, `state` and `notices` are those of `/api/rag/chat`."""
+
+    model_config = ConfigDict(title="CreateChatCompletionResponse")
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: CompletionUsage
+    outcome: str
+    state: str
+    notices: list[str]
+    unsupported: list[str] | None = None
+
+
+class Model(BaseModel):
+    """A collection, as a model."""
+
+    id: str = Field(description="The collection's name.")
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str = Field(description="The profile of the collection.")
+
+
+class Models(BaseModel):
+    """The collections that the caller may ask."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+class EmbeddingsBody(_OpenAIModel):
+    """A request for vectors."""
+
+    model_config = ConfigDict(title="CreateEmbeddingRequest")
+
+    model: str = Field(
+        min_length=1, max_length=200, description="The name or id of a collection, whose embedder is used."
+    )
+    input: str | list[str] = Field(
+        description=f"A text, or at most {MOST_TEXTS} of them; lists of tokens are not taken."
+    )
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: int | None = Field(default=None, description="Has to be what the embedder has, if it is given.")
+
+
+class Embedding(BaseModel):
+    """The vector of one text, of length 1."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str = Field(description="Numbers, or their 32-bit floats in base64.")
+
+
+class EmbeddingUsage(BaseModel):
+    """Tokens as the provider counted them; 0 for the built-in embedder."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingList(BaseModel):
+    """Vectors in the order of the texts."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: EmbeddingUsage
+
+
+@router.get("/models", summary="Collections, as models", dependencies=[needs(ANYBODY)])
+def list_models(caller: Caller) -> Models:
+    """List the collections that the caller may ask, the default one first."""
+    parts = services()
+    default = parts.documents.choose(caller, None)
+    found = sorted(
+        parts.documents.collections(caller), key=lambda item: (default is None or item.id != default.id, item.name)
+    )
+    return Models(data=[_model(collection) for collection in found])
+
+
+@router.get("/models/{model:path}", summary="One collection, as a model", dependencies=[needs(ANYBODY)])
+def retrieve_model(model: str, caller: Caller) -> Model:
+    """Describe a collection as a model."""
+    return _model(_collection(services(), caller, model))
+
+
+@router.post(
+    "/chat/completions",
+    summary="Answer a question, as OpenAI's API does",
+    dependencies=[needs("chat")],
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **openai_errors(404, 502)},
+    response_model=Completion,
+    response_model_exclude_none=True,
+)
+async def create_chat_completion(request: Request, caller: Caller, body: CompletionBody) -> Completion | Response:
+    """Answer the last question of a conversation from a collection; with `stream`, while the answer is written.
+
+    Closing the connection stops the answer.
+    """
+    parts = services()
+    live = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
+    written = _Written(live, body, base=parts.settings.public_url or str(request.base_url))
+    if body.stream:
+        return AnswerStream(live, _chunks(written))
+    await until_done(live, request)
+    if not live.text:
+        raise failure_of(live)
+    return written.completion()
+
+
+@router.post(
+    "/embeddings",
+    summary="Vectors of texts, as OpenAI's API has them",
+    dependencies=[needs("search")],
+    responses=openai_errors(404, 502),
+)
+def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
+    """Embed texts with the embedder of a collection, as its documents are embedded."""
+    parts = services()
+    parts.limits.count_question(caller)
+    collection = _collection(parts, caller, body.model)
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    if not 1 <= len(texts) <= MOST_TEXTS:
+        raise InvalidInput(f"Send 1 to {MOST_TEXTS} texts in a request; this one has {len(texts)}.")
+    embedder = parts.providers.embedder_for(collection.embedding_model)
+    if body.dimensions not in (None, embedder.dimensions):
+        raise InvalidInput(f"{embedder.id} makes vectors of {embedder.dimensions} dimensions, and no others.")
+    made = parts.searches.embed(
+        Question(text=texts[0], identity=caller, collection=collection), texts, embedder=embedder
+    )
+    tokens = sum(usage.input_tokens for usage in made.usages)
+    return EmbeddingList(
+        data=[
+            Embedding(index=index, embedding=_encoded(row, body.encoding_format))
+            for index, row in enumerate(made.vectors)
+        ],
+        model=embedder.id,
+        usage=EmbeddingUsage(prompt_tokens=tokens, total_tokens=tokens),
+    )
+
+
+class _Written:
+    """An answer in the words of OpenAI's API."""
+
+    def __init__(self, live: LiveAnswer, body: CompletionBody, *, base: str) -> None:
+        self.live = live
+        self._body = body
+        self._base = base.rstrip("/")
+        self._head: dict[str, Any] = {
+            "id": f"chatcmpl-{live.message_id}",
+            "created": int(time.time()),
+            "model": body.model,
+        }
+
+    def completion(self) -> Completion:
+        text = self.live.text
+        message = AnswerMessage(content=text + self.source_list(), annotations=list(self.annotations(text)))
+        return Completion(
+            **self._head,
+            choices=[Choice(message=message, finish_reason=self.finish_reason)],
+            usage=self.usage,
+            **ending(self.live),
+        )
+
+    def chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> str:
+        """Write one event of a stream."""
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        return self._event(choices=[choice], **more)
+
+    def usage_chunk(self) -> str:
+        """Write the event of the usage, if it is wanted."""
+        options = self._body.stream_options
+        return self._event(choices=[], usage=self.usage.model_dump()) if options and options.include_usage else ""
+
+    def failure(self) -> str:
+        """Write the event of an answer without text, which clients raise as an error."""
+        return f"data: {json.dumps({'error': openai_fields(failure_of(self.live))}, ensure_ascii=False)}\n\n"
+
+    def annotations(self, text: str) -> Iterator[Annotation]:
+        """Yield the source of each citation, where it is in the text."""
+        by_number = {citation.number: citation for citation in self.live.citations}
+        if self.live.kind == "nearest":
+            return
+        for found in NUMBER.finditer(text):
+            citation = by_number.get(int(found[1]))
+            if citation is not None:
+                where = UrlCitation(
+                    start_index=found.start(), end_index=found.end(), title=_title(citation), url=self._url(citation)
+                )
+                yield Annotation(url_citation=where)
+
+    def source_list(self) -> str:
+        """Return the sources as a list in Markdown, "" where it is not wanted or there are none."""
+        if self._body.sources != "text" or self.live.kind == "nearest" or not self.live.citations:
+            return ""
+        lines = (f"- [{item.number}] [{_escaped(_title(item))}]({self._url(item)})" for item in self.live.citations)
+        return "\n\n" + "\n".join(lines)
+
+    @property
+    def finish_reason(self) -> Literal["stop", "length", "content_filter"]:
+        if self.live.outcome is Outcome.REFUSED:
+            return "content_filter"
+        return "length" if self.live.state is MessageState.CUT else "stop"
+
+    @property
+    def usage(self) -> CompletionUsage:
+        details = self.live.context.rag_details.openai if self.live.context else None
+        used, made = (details.input_tokens, details.output_tokens) if details else (0, 0)
+        return CompletionUsage(prompt_tokens=used, completion_tokens=made, total_tokens=used + made)
+
+    def _url(self, citation: Citation) -> str:
+        return f"{self._base}/api/documents/{citation.document_id}/file#page={citation.first_page}"
+
+    def _event(self, **content: Any) -> str:
+        whole = {**self._head, "object": "chat.completion.chunk", **content}
+        return f"data: {json.dumps(whole, ensure_ascii=False)}\n\n"
+
+
+async def _chunks(written: _Written) -> AsyncIterator[str]:
+    """Yield the events of OpenAI's stream: the role, pieces of text, the sources, how it ended, `[DONE]`."""
+    live = written.live
+    changes = Changes(live)
+    shown, restarts = 0, 0
+    yield written.chunk({"role": "assistant", "content": ""})
+    with live.heard_by(changes.note):
+        while True:
+            is_done, text = live.is_done, live.text
+            if live.restarts > restarts:
+                if shown:
+                    yield written.chunk({"content": WITHDRAWN})
+                shown, restarts, text = 0, live.restarts, live.text
+            if len(text) > shown:
+                yield written.chunk({"content": text[shown:]})
+                shown = len(text)
+                await changes.wait(PACE_SECONDS)
+                continue
+            if is_done:
+                break
+            if not await changes.wait(HEARTBEAT_SECONDS):
+                yield HEARTBEAT
+    if not live.text:
+        yield written.failure()
+        return
+    if sources := written.source_list():
+        yield written.chunk({"content": sources})
+    if annotations := [item.model_dump() for item in written.annotations(live.text)]:
+        yield written.chunk({"annotations": annotations})
+    yield written.chunk({}, written.finish_reason, **ending(live))
+    yield written.usage_chunk()
+    yield "data: [DONE]\n\n"
+
+
+def _ask(parts: Services, caller: Identity, body: CompletionBody, languages: Sequence[str]) -> LiveAnswer:
+    parts.limits.count_question(caller)
+    said = [message for message in body.messages if message.role in ("user", "assistant") and message.text.strip()]
+    if not said or said[-1].role != "user":
+        raise QuestionEmpty("The last message has to be a question of the user.")
+    history = [
+        ChatMessage(role="user" if message.role == "user" else "assistant", content=NUMBER.sub("", message.text))
+        for message in said[:-1]
+    ]
+    return parts.answers.ask(
+        caller,
+        None,
+        _collection(parts, caller, body.model),
+        said[-1].text,
+        options=Options(follow_ups=0),
+        languages=languages,
+        history=history,
+    )
+
+
+def _collection(parts: Services, caller: Identity, model: str) -> Collection:
+    try:
+        return chosen_collection(parts, caller, model)
+    except NotFound:
+        raise NotFound(
+            f"The model {model!r} does not exist: there is no such collection. GET /v1/models lists them."
+        ) from None
+
+
+def _model(collection: Collection) -> Model:
+    return Model(id=collection.name, created=int(collection.created_at.timestamp()), owned_by=collection.profile)
+
+
+def _title(citation: Citation) -> str:
+    last = f"–{citation.last_page}" if citation.last_page > citation.first_page else ""
+    return f"{citation.title or citation.file_name}, p. {citation.first_page}{last}"
+
+
+def _escaped(title: str) -> str:
+    return re.sub(r"([\\\[\]()<>*_`#!|~])", r"\\\1", title)
+
+
+def _encoded(row: Any, encoding: str | None) -> list[float] | str:
+    if encoding == "base64":
+        return base64.b64encode(np.asarray(row, dtype="<f4").tobytes()).decode()
+    return [float(value) for value in row]

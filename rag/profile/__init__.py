@@ -1,0 +1,327 @@
+"""The profile of a collection: every setting by which it reads, chunks, searches, ranks and answers.
+
+Each setting is declared once, in `rag/profile/parts.py`, with its default, title, bounds, unit and source. The settings
+page, the overrides stored with a collection, the options of a call and the limits of the API derive from it. It has one
+name everywhere: `profile.search.top_k` is the override `top_k` and the option `top_k`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from rag.errors import InvalidInput
+from rag.profile.parts import Answer, Chunking, Embedding, Language, Part, Ranking, Reading, Search, Understanding
+from rag.types import SearchFilters
+
+__all__ = [
+    "GROUPS", "PER_CALL", "SETTINGS", "Answer", "Chunking", "Embedding", "Language", "Options", "Part", "Profile",
+    "Ranking", "Reading", "Search", "Setting", "Understanding",
+]  # fmt: skip
+
+Kind = Literal[
+    "whole", "number", "switch", "choice", "text", "words", "pairs", "patterns", "steps", "boosts", "factors"
+]
+#: The groups of the settings page, in its order.
+GROUPS = ("Documents", "Search", "Order", "Language and answers")
+#: Candidates of one question; Cohere takes 1000 documents in one call.
+MAXIMUM_CANDIDATES = 1000
+LOCKED = "The {title} cannot be changed for a collection: {why}."
+
+
+class Profile(BaseModel):
+    """How a collection reads, chunks, searches, ranks and answers. The defaults are those of the HR document (004)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str
+    title: str
+    #: One sentence for the administrator who chooses it.
+    description: str
+    #: A board holds posts, which come from a table and carry dates, pins and attachments.
+    content: Literal["documents", "posts"] = "documents"
+    #: Its collections hold the reference documents of `/api/reference-documents` and of opinions.
+    holds_references: bool = False
+    #: It answers as a person, who has to be named in the settings.
+    is_personal: bool = False
+    #: What `/api/rag/chat` adds to its answers.
+    api_extras: tuple[Literal["follow_ups", "source_names"], ...] = ()
+
+    chunking: Chunking = Chunking()
+    reading: Reading = Reading()
+    embedding: Embedding = Embedding()
+    search: Search = Search()
+    understanding: Understanding = Understanding()
+    ranking: Ranking = Ranking()
+    language: Language = Language()
+    answer: Answer = Answer()
+
+    def value(self, name: str) -> Any:
+        """Return the value of a setting."""
+        return getattr(getattr(self, SETTINGS[name].part), name)
+
+    def changed(self, **values: Any) -> Self:
+        """Return the profile with other values of single settings, which may contradict each other.
+
+        Raises:
+            InvalidInput: a setting is unknown, or does not take its value.
+        """
+        by_part: dict[str, dict[str, Any]] = {}
+        for name, value in values.items():
+            found = SETTINGS.get(name)
+            if found is None:
+                raise InvalidInput(f"A profile has no setting {name!r}.")
+            by_part.setdefault(found.part, {})[name] = value
+        parts = {}
+        for part_name, changes in by_part.items():
+            part: Part = getattr(self, part_name)
+            kept = {name: getattr(part, name) for name in part.model_fields_set if name not in changes}
+            try:
+                parts[part_name] = type(part).model_validate({**kept, **changes})
+            except ValidationError as exc:
+                raise _refused(exc, changes) from exc
+        return self.model_copy(update=parts)
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+        """Return the profile with a collection's own values.
+
+        Raises:
+            InvalidInput: a setting is unknown or locked, does not take its value, or contradicts another.
+        """
+        for name in overrides:
+            if name in SETTINGS and (why := SETTINGS[name].locked):
+                raise InvalidInput(LOCKED.format(title=SETTINGS[name].title.lower(), why=why))
+        made = self.changed(**overrides)
+        if sentence := made.contradiction():
+            raise InvalidInput(sentence)
+        return made
+
+    def differences(self, other: Profile) -> dict[str, tuple[Any, Any]]:
+        """Return this profile's value and the other's of every setting in which they differ."""
+        pairs = {name: (self.value(name), other.value(name)) for name in SETTINGS}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+    def passages(self, top_k: int | None = None) -> int:
+        """Return how many passages the context has: the best `rerank_top_n` of `top_k` after reranking."""
+        wanted = top_k or self.search.top_k
+        return (
+            min(wanted, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else wanted
+        )
+
+    def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
+        """Return the least cosine similarity that counts, given the embedder's default and the one measured."""
+        mode, absolute = self.search.threshold_mode, self.search.similarity_threshold
+        if mode == "absolute" and absolute is not None:
+            return absolute
+        if mode == "calibrated" and calibrated is not None:
+            return calibrated
+        return embedder_default
+
+    def contradiction(self) -> str:
+        """Return why the settings contradict each other, as a sentence; empty where they do not."""
+        cut, search, ranking = self.chunking, self.search, self.ranking
+        candidates = search.top_k * search.candidate_factor
+        rules = (
+            (cut.chunk_overlap >= cut.chunk_size, "The overlap of chunks has to be smaller than their size."),
+            (cut.minimum_chunk_size > cut.chunk_size, "The smallest chunk cannot be larger than the chunk size."),
+            (
+                not cut.narrative_target_tokens <= cut.narrative_soft_tokens <= cut.narrative_hard_tokens,
+                "Of narrative chunks, the wanted size cannot be above the soft limit, nor that above the hard one.",
+            ),
+            (
+                cut.professional_minimum_tokens > cut.professional_maximum_tokens,
+                "The smallest professional chunk cannot be larger than the largest.",
+            ),
+            (
+                cut.markdown_target_words > cut.markdown_maximum_words,
+                "The wanted size of Markdown chunks cannot be above their limit.",
+            ),
+            (
+                search.threshold_mode == "absolute" and search.similarity_threshold is None,
+                "An absolute threshold needs a value: set the similarity threshold first.",
+            ),
+            (
+                ranking.reranking and ranking.rerank_top_n > search.top_k,
+                "Reranking cannot keep more passages than are wanted: raise the passages wanted, or keep fewer.",
+            ),
+            (
+                search.korean_analyser == "kiwi" and importlib.util.find_spec("kiwipiepy") is None,
+                "The package kiwipiepy is not installed. Install it, then choose it: "
+                ".venv/bin/pip install kiwipiepy==0.24.1",
+            ),
+            (
+                search.search_type == "hybrid"
+                and search.fusion != "rrf"
+                and search.vector_weight + search.keyword_weight == 0,
+                "The weights of meaning and of keywords cannot both be 0.",
+            ),
+            (
+                ranking.recency_boost and not ranking.recency_steps,
+                "The boost of recent documents needs its steps: set days and factors first.",
+            ),
+            (
+                ranking.multi_signal
+                and not (ranking.category_boosts or ranking.year_boosts or ranking.quality_maximum_words),
+                "Ordering by several signals needs factors for categories, years or lengths: set one of them first.",
+            ),
+            (
+                ranking.quality_minimum_words > ranking.quality_maximum_words,
+                "The shortest passage of the best length cannot be longer than the longest.",
+            ),
+            (
+                candidates > MAXIMUM_CANDIDATES,
+                f"These are {candidates:,} candidates for one question; at most {MAXIMUM_CANDIDATES:,} are compared.",
+            ),
+        )
+        return next((sentence for is_so, sentence in rules if is_so), "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A field of a profile as the settings page and the errors describe it."""
+
+    name: str
+    #: The part of the profile that has it.
+    part: str
+    group: str
+    title: str
+    help: str
+    kind: Kind
+    default: Any
+    unit: str
+    source: str
+    minimum: float
+    maximum: float
+    choices: tuple[str, ...]
+    locked: str
+    new_documents_only: bool
+    per_call: bool
+    only_with: tuple[str, tuple[Any, ...]] | None
+
+    @property
+    def wanted(self) -> str:
+        """Complete the sentence "it has to be …"."""
+        if self.kind in ("whole", "number"):
+            noun = "a whole number" if self.kind == "whole" else "a number"
+            return f"{noun} from {self.minimum:,g} to {self.maximum:,g}"
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        return {
+            "switch": "on or off",
+            "text": f"a text of at most {self.maximum:,g} characters",
+            "words": "a list of texts",
+            "pairs": "a list of names, each with a text",
+            "patterns": "a list of regular expressions, each with its categories",
+            "steps": "a list of days, each more than the one before, with factors above 0",
+            "boosts": "a list of names, each with a factor above 0",
+            "factors": "a list of factors above 0",
+        }[self.kind]
+
+    def has_effect(self, profile: Profile) -> bool:
+        """Return whether another value of it would change anything with this profile."""
+        if self.only_with is None:
+            return True
+        other, values = self.only_with
+        return profile.value(other) in values
+
+    def refusal(self, value: Any) -> InvalidInput:
+        """Return the error that says what it takes instead of this value."""
+        return InvalidInput(f"{self.title} cannot be {_shown(value)}: it has to be {self.wanted}.")
+
+
+def _settings() -> Iterator[Setting]:
+    for part_name, part_field in Profile.model_fields.items():
+        part = part_field.annotation
+        if not (isinstance(part, type) and issubclass(part, Part)):
+            continue
+        for name, field in part.model_fields.items():
+            facts = cast(dict[str, Any], field.json_schema_extra)
+            yield Setting(
+                name=name,
+                part=part_name,
+                group=part.group,
+                title=field.title or "",
+                help=field.description or "",
+                kind=_kind_of(field),
+                default=field.default,
+                unit=facts["unit"],
+                source=facts["source"],
+                minimum=_bound(field, "ge", 0),
+                maximum=_bound(field, "le", _bound(field, "max_length", math.inf)),
+                choices=get_args(field.annotation) if get_origin(field.annotation) is Literal else (),
+                locked=facts["locked"],
+                new_documents_only=facts["new_documents_only"] or part.new_documents_only,
+                per_call=facts["per_call"],
+                only_with=facts["only_with"],
+            )
+
+
+def _kind_of(field: FieldInfo) -> Kind:
+    if words := [item for item in field.metadata if isinstance(item, str)]:
+        return cast(Kind, words[-1])
+    if get_origin(field.annotation) is Literal:
+        return "choice"
+    kinds: dict[Any, Kind] = {int: "whole", float: "number", float | None: "number", bool: "switch", str: "text"}
+    return kinds[field.annotation]
+
+
+def _bound(field: FieldInfo, name: str, default: float) -> float:
+    return next((getattr(item, name) for item in field.metadata if hasattr(item, name)), default)
+
+
+def _refused(error: ValidationError, values: Mapping[str, Any]) -> InvalidInput:
+    """Return the first fault that pydantic found as a sentence."""
+    name = str(error.errors(include_url=False)[0]["loc"][0])
+    return SETTINGS[name].refusal(values[name])
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+#: Every setting by its name, which is unique among all parts.
+SETTINGS: Mapping[str, Setting] = {found.name: found for found in _settings()}
+
+
+@dataclass(frozen=True, init=False)
+class Options:
+    """What one call wants otherwise than its collection: conditions, and other values of settings.
+
+    Every setting declared `per_call` is an argument; None leaves it as the collection has it.
+
+    Raises:
+        InvalidInput: a setting is unknown or not one a call may change, or does not take its value.
+    """
+
+    #: Conditions of the caller, beside those that the question itself has.
+    filters: SearchFilters | None
+    settings: Mapping[str, Any]
+
+    def __init__(self, *, filters: SearchFilters | None = None, **settings: Any) -> None:
+        wanted = {name: value for name, value in settings.items() if value is not None}
+        for name in settings:
+            if name not in PER_CALL:
+                raise InvalidInput(f"A call cannot change {name!r}; it can change {', '.join(PER_CALL)}.")
+        object.__setattr__(self, "filters", filters)
+        object.__setattr__(self, "settings", wanted)
+
+    def changed(self, **settings: Any) -> Options:
+        """Return these options with other values; None takes one back."""
+        return Options(filters=self.filters, **{**self.settings, **settings})
+
+    def applied_to(self, profile: Profile) -> Profile:
+        """Return the profile for this call. Its own similarity threshold is taken as it is."""
+        if not self.settings:
+            return profile
+        mode = {"threshold_mode": "absolute"} if "similarity_threshold" in self.settings else {}
+        return profile.changed(**self.settings, **mode)
+
+
+PER_CALL = tuple(name for name, found in SETTINGS.items() if found.per_call)

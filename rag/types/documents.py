@@ -1,0 +1,395 @@
+"""The values of documents and collections: pages, sections, chunks, costs, and what lists are filtered by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+ChunkingMethod = Literal[
+    "fixed", "smart", "semantic", "sentences", "recursive", "paged", "professional", "narrative", "markdown", "generic",
+    "auto",
+]  # fmt: skip
+"""How a document is cut; `auto` goes by what kind of document it is."""
+PdfType = Literal["auto", "scanned", "digital"]
+"""Which pages of a PDF text recognition is for: those that show something and have no text, all, or none."""
+DocumentSort = Literal["newest", "oldest", "title", "language", "pages", "chunks", "size", "cost"]
+"""The order of a list of documents: names from A, figures from the largest."""
+
+#: The line above the attachments in the text of a post, in Korean and in English.
+ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
+
+
+class DocumentStatus(StrEnum):
+    """Where a document stands. Only `completed` documents are searched."""
+
+    #: Only its particulars are known; its text, chunks, tags and vectors come step by step.
+    REGISTERED = "registered"
+    #: Pages are being read; nothing has been spent.
+    READING = "reading"
+    #: Pages are read and the cost estimated; waits for an admin's yes.
+    ESTIMATED = "estimated"
+    #: Confirmed; chunks are being made, embedded and published.
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    #: Pages are images: there is no text to search.
+    NEEDS_OCR = "needs_ocr"
+    FAILED = "failed"
+    #: A later version answers in its place; it can be restored.
+    SUPERSEDED = "superseded"
+
+
+class Step(StrEnum):
+    """The durable steps of a document, in their order."""
+
+    EXTRACT = "extract"
+    RECOGNISE = "recognise"
+    CHUNK = "chunk"
+    EMBED = "embed"
+    TAG = "tag"
+    PUBLISH = "publish"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """The text of one page. `number` counts from 1; `label` is what is printed on it, where that differs."""
+
+    number: int
+    text: str
+    method: Literal["text", "ocr", "none"] = "text"
+    language: str = ""
+    label: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A heading and where its text begins: `page` from 1, `start` in characters of the joined text."""
+
+    title: str
+    level: int
+    page: int
+    start: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """A passage cut from a document.
+
+    `start` and `end` are characters of the document's joined text (pages joined by one newline), end exclusive.
+    `section` is the path of headings above it, joined by " › ".
+    """
+
+    index: int
+    content: str
+    first_page: int
+    last_page: int
+    start: int
+    end: int
+    section: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostEstimate:
+    """What processing would cost, before anything is spent. Costs are None where no price is known.
+
+    `embedding_tokens` and `tagging_tokens` are as estimated from the texts alone; costs are corrected by what providers
+    have counted for earlier documents.
+    """
+
+    pages: int
+    characters: int
+    #: To be embedded, as the provider is expected to count them.
+    tokens: int
+    embedding_tokens: int
+    tagging_tokens: int
+    chunks: int
+    parsing: Decimal | None
+    chunking: Decimal | None
+    embedding: Decimal | None
+    metadata: Decimal | None
+    total: Decimal | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessingCosts:
+    """What processing did cost, by step, from the ledger."""
+
+    parsing: Decimal | None = Decimal(0)
+    chunking: Decimal | None = Decimal(0)
+    embedding: Decimal | None = Decimal(0)
+    metadata: Decimal | None = Decimal(0)
+    total: Decimal | None = Decimal(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessingResult:
+    """What `process_document` returns. `processing_time` is in milliseconds."""
+
+    document_id: UUID
+    chunk_count: int
+    processing_time: int
+    costs: ProcessingCosts
+    #: What to know about it, such as why it could not be tagged; "" for nothing.
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A row of `documents`, as the library lists it."""
+
+    id: UUID
+    tenant_id: str
+    collection_id: UUID
+    title: str
+    file_name: str
+    file_path: str
+    file_size: int
+    mime_type: str
+    sha256: str
+    status: DocumentStatus
+    #: The step under way or the one that failed; with `steps_done` of `steps_total` units of it finished.
+    step: Step
+    steps_done: int
+    steps_total: int
+    #: One sentence for the admin: why it failed, or what to know about it.
+    message: str
+    page_count: int
+    empty_pages: list[int]
+    character_count: int
+    chunk_count: int
+    language: str
+    chunking_method: ChunkingMethod
+    generate_metadata: bool
+    estimate: dict[str, Any] | None
+    costs: dict[str, Any]
+    processing_ms: int
+    metadata: dict[str, Any]
+    added_by: UUID | None
+    added_by_name: str
+    created_at: datetime
+    updated_at: datetime
+    #: Shared by all versions of one document: the id of the first.
+    original_id: UUID | None = None
+    version: int = 1
+    published_at: datetime | None = None
+    superseded_at: datetime | None = None
+    #: Steps asked for by hand that are done while it goes on answering.
+    pending_steps: list[str] = field(default_factory=list)
+    #: Paid calls sent again after a kill; a provider without idempotency keys may have billed each twice.
+    repeated_calls: int = 0
+    #: Its provider refuses the key or has no money left; it goes on by itself, and `message` says why it waits.
+    is_waiting: bool = False
+    #: A source keeps it, such as a table of posts; it is processed without being confirmed.
+    is_synced: bool = False
+    pdf_type: PdfType = "auto"
+    #: Pages whose text is still to be recognised.
+    ocr_pages: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentName:
+    """What a document is recognised by in a list to choose from."""
+
+    id: UUID
+    title: str
+    file_name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentFilters:
+    """Which documents a list shows; empty means anything. `document_ids` are the only ones where they are given."""
+
+    text: str = ""
+    statuses: tuple[DocumentStatus, ...] = ()
+    language: str = ""
+    method: str = ""
+    mime_type: str = ""
+    collection_id: UUID | None = None
+    document_ids: tuple[UUID, ...] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the filters as the statements of the library take them."""
+        return {
+            "text": self.text.strip().lower() or None,
+            "statuses": [status.value for status in self.statuses] or None,
+            "language": self.language or None,
+            "method": self.method or None,
+            "mime_type": self.mime_type or None,
+            "collection_id": self.collection_id,
+            "document_ids": None if self.document_ids is None else [*self.document_ids],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentFigures:
+    """Counts of documents that are alike in what the library can be filtered by. Costs are US dollars."""
+
+    collection_id: UUID
+    status: DocumentStatus
+    language: str
+    chunking_method: ChunkingMethod
+    mime_type: str
+    documents: int
+    pages: int
+    chunks: int
+    cost: Decimal
+    unpriced: int
+    estimated: Decimal
+    unpriced_estimates: int
+    #: When the newest of them came, and when one of them changed last.
+    created_at: datetime
+    updated_at: datetime
+
+    def fits(self, filters: DocumentFilters) -> bool:
+        """Whether these are what the filters ask for, but for the text."""
+        return (
+            (not filters.statuses or self.status in filters.statuses)
+            and filters.language in ("", self.language)
+            and filters.method in ("", self.chunking_method)
+            and filters.mime_type in ("", self.mime_type)
+            and filters.collection_id in (None, self.collection_id)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostFilters:
+    """Which posts of a notice board a list shows; empty means all that its reader may see."""
+
+    collection_id: UUID
+    #: Only posts that can be asked about.
+    only_ready: bool = False
+    text: str = ""
+    categories: tuple[str, ...] = ()
+    is_pinned: bool = False
+    is_important: bool = False
+    has_attachments: bool = False
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the filters as the statements of the library take them."""
+        return {
+            "collection_id": self.collection_id,
+            "only_ready": self.only_ready,
+            "text": self.text.strip().lower() or None,
+            "categories": [*self.categories] or None,
+            "is_pinned": self.is_pinned,
+            "is_important": self.is_important,
+            "has_attachments": self.has_attachments,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardFigures:
+    """Counts of the posts of one category."""
+
+    category: str
+    posts: int
+    pinned: int
+    important: int
+    with_attachments: int
+    at_work: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentPage:
+    """A row of `document_pages`."""
+
+    document_id: UUID
+    number: int
+    text: str
+    characters: int
+    method: Literal["text", "ocr", "none"]
+    language: str
+    label: str
+    warnings: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentChunk:
+    """A row of `document_chunks` without its vector."""
+
+    id: UUID
+    document_id: UUID
+    chunk_index: int
+    content: str
+    first_page: int
+    last_page: int
+    start_character: int
+    end_character: int
+    section: str
+    tokens: int
+    embedding_model: str
+    has_embedding: bool
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """Documents that share one profile and one embedding model."""
+
+    id: UUID
+    tenant_id: str
+    name: str
+    profile: str
+    #: The embedder's id, `provider/model@dimensions`.
+    embedding_model: str
+    language: str
+    #: What differs from the profile, as JSON keeps it.
+    overrides: dict[str, Any]
+    created_at: datetime
+    #: The least similarity measured on its own text with its embedder; None until it was.
+    calibrated_threshold: float | None = None
+    calibrated_at: datetime | None = None
+    #: Groups whose people may read it, besides administrators; empty: everybody.
+    groups: list[str] = field(default_factory=list)
+    #: The embedder it was measured with, and on how many passages.
+    calibrated_model: str | None = None
+    calibrated_passages: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionContents:
+    """How much is in a collection, and who has talked about it."""
+
+    collection_id: UUID
+    documents: int
+    #: Documents that can be searched.
+    ready: int
+    pages: int
+    chunks: int
+    conversations: int
+    people: int
+
+
+def storable(text: Any) -> str:
+    """Replace NUL and lone surrogates, which Postgres refuses. The length stays the same."""
+    cleaned = str(text).replace("\0", "\ufffd")
+    return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned
+
+
+def storable_json(value: Any) -> Any:
+    """Return a JSON value whose texts a database can hold."""
+    if isinstance(value, dict):
+        return {storable(name): storable_json(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [storable_json(part) for part in value]
+    return storable(value) if isinstance(value, str) else value
+
+
+def sections_from_json(values: Any) -> tuple[Section, ...]:
+    """Read sections from JSON."""
+    return tuple(
+        Section(
+            title=storable(section["title"]),
+            level=int(section["level"]),
+            page=int(section["page"]),
+            start=int(section["start"]),
+        )
+        for section in values or ()
+    )
