@@ -9,7 +9,7 @@ from __future__ import annotations
 import streamlit as st
 
 from rag.errors import AccessError
-from rag.profiles import holds_posts
+from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions, language
@@ -40,6 +40,15 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
                 title="Notice board",
                 icon=":material/campaign:",
                 help="The posts that questions about notices are answered from.",
+            )
+        )
+    if has_references(identity):
+        asking.append(
+            st.Page(
+                "opinions.py",
+                title="Opinions",
+                icon=":material/gavel:",
+                help="Draft opinions on legal references, and look after the references.",
             )
         )
     asking.append(
@@ -108,6 +117,11 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
 def has_board(identity: Identity) -> bool:
     """Return whether there is a notice board to read."""
     return any(holds_posts(c) for c in services().documents.collections(identity))
+
+
+def has_references(identity: Identity) -> bool:
+    """Return whether there are legal references to draft on."""
+    return any(c.profile in REFERENCE_PROFILES for c in services().documents.collections(identity))
 
 
 def draw_account(identity: Identity) -> None:

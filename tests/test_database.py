@@ -351,7 +351,7 @@ def test_the_statements_of_the_hr_document_work_as_written(database: Database, c
         assert row == (12, True)
         found = connection.execute(
             f"SELECT * FROM match_document_chunks('{vector}'::vector, 'demo', 0.5, 10)"
-        ).fetchall()  # type: ignore[call-overload]
+        ).fetchall()
         assert [(row[1], row[2], row[4]) for row in found] == [(document[0], "Annual leave", 1.0)]
     with pytest.raises(psycopg.errors.RaiseException, match="has no collection"), database.transaction("other") as none:
         none.execute("INSERT INTO documents (tenant_id, file_name) VALUES ('other', 'leave.pdf')")

@@ -6,7 +6,7 @@ A draft is its author's alone. It is written while somebody reads along; what wa
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -79,7 +79,7 @@ class Draft:
     """A draft under way: iterate over `pieces` for its text."""
 
     id: UUID
-    pieces: Iterator[str]
+    pieces: Generator[str]
     prompt: str
 
 
@@ -168,7 +168,7 @@ class Opinions:
 
     def _pieces(
         self, identity: Identity, opinion_id: UUID, profile: Profile, prompt: str, references: int
-    ) -> Iterator[str]:
+    ) -> Generator[str]:
         model = self._providers.chat_model_for(profile)
         if model is None:
             raise SettingsError(NO_MODEL)

@@ -79,8 +79,9 @@ def find(
 
 
 def _filtered(run: RetrievalTrace, found: SearchHits, filters: SearchFilters, database: Database) -> SearchHits:
-    """Return what is left by the question's categories and years; all of it where that is nothing (source 001, step
-    4).
+    """Return what is left by the question's categories and years (source 001, step 4).
+
+    A condition that would leave nothing is dropped, and the other one stays.
     """
     # The caller's own conditions were part of the search and come before what the question was taken to mean.
     filters = replace(
@@ -90,9 +91,17 @@ def _filtered(run: RetrievalTrace, found: SearchHits, filters: SearchFilters, da
     )
     with run.step("filter") as step:
         facts = read_facts(database, run.question.identity, found.results)
-        kept = tuple(r for r in found.results if meets(of_passage(r, facts[r.document_id].signals), filters))
-        step.detail = f"{len(kept)} of {len(found.results)} passages with {describe(filters)}"
-    return replace(found, results=kept) if kept else found
+        kept, said = found.results, list[str]()
+        for condition in (replace(filters, years=()), replace(filters, categories=())):
+            if not (condition.categories or condition.years):
+                continue
+            left = tuple(r for r in kept if meets(of_passage(r, facts[r.document_id].signals), condition))
+            said.append(
+                f"{len(left)} of {len(kept)} passages with {describe(condition)}" + ("" if left else ", dropped")
+            )
+            kept = left or kept
+        step.detail = "; ".join(said)
+    return replace(found, results=kept)
 
 
 def wordings_of(run: RetrievalTrace, asked: ParsedQuestion, found: SearchHits) -> list[tuple[str, str]]:

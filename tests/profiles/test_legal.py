@@ -345,8 +345,9 @@ def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
     assert client.post("/api/opinion/generate", json={"opinionType": "무죄주장"}).status_code == 422
     collection = app_services.documents.choose(admin, profile="legal")
     assert collection is not None
-    case = {"facts": "피고인은 초범이다.", "instructions": "", "references": ()}
-    left = app_services.opinions.write(admin, collection, "무죄주장", **case)
+    left = app_services.opinions.write(
+        admin, collection, "무죄주장", facts="피고인은 초범이다.", instructions="", references=()
+    )
     next(left.pieces)
     left.pieces.close()  # the reader closed the page
     kept = app_services.opinions.get(admin, left.id)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+#: What collections have for k1 and b unless they say otherwise.
+K1, B = 1.5, 0.75
 #: Bytes after which a block of terms ends: small enough to stay in its row, a quarter of a page of Postgres.
 BLOCK_BYTES = 1_800
 #: The longest passage and the highest frequency that fit into a posting; what is longer counts as that.
@@ -161,8 +163,8 @@ def best_of(
     wanted: Ranges | None,
     limit: int,
     weights: Mapping[int, float] | None = None,
-    k1: float = 1.5,
-    b: float = 0.75,
+    k1: float = K1,
+    b: float = B,
 ) -> list[tuple[int, float]]:
     """Return the places with the highest BM25 and their scores, best first; of equal ones, the first written.
 
