@@ -364,6 +364,8 @@ class AnswerRun:
                 language=self.answer_language,
                 persona_name=self.profile.answer.persona_name,
                 persona_facts=self.profile.answer.persona_facts,
+                own_name=self.profile.answer.own_name,
+                own_rules=self.profile.answer.own_rules,
             )
         )
         messages = answer_messages(

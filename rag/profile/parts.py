@@ -465,6 +465,12 @@ class Answer(Part):
 
     prompt: Text = setting(
         "hr", "Rules of answers", "The prompt of the profile.", locked="they belong to the profile", source="chosen")
+    own_name: Text = setting(
+        "", "Name in the rules", "What the model is told this collection is, such as the name of your notice board.",
+        max_length=200, source="000 Gemini Inference: its prompt names the board")
+    own_rules: Text = setting(
+        "", "Rules of your own", "Added to the rules of answers.", max_length=4000,
+        source="000 Gemini Inference: its prompt is the board's own")
     persona_name: Text = setting(
         "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
     persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")
