@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from rag.access.connected_apps import ConnectedApp
 from rag.access.sessions import OpenSession
+from rag.language import _
 from rag.services import current_identity, services
 from rag.ui.formats import time_zone
-from rag.ui.people import ROLES, draw_sessions
+from rag.ui.people import ROLES, draw_apps, draw_sessions
 from rag.ui.text import plain
 
 identity = current_identity()
@@ -16,20 +18,30 @@ sessions = services().sessions
 
 def end(session: OpenSession) -> None:
     sessions.end_one(identity, identity.account_id, session.session_id)
-    st.toast("Signed out there.", icon=":material/check:")
+    st.toast(_("Signed out there."), icon=":material/check:")
 
 
 def end_others() -> None:
     sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
-    st.toast("Signed out everywhere else.", icon=":material/check:")
+    st.toast(_("Signed out everywhere else."), icon=":material/check:")
 
 
-st.title("Your account", anchor=False)
+def disconnect(app: ConnectedApp) -> None:
+    services().connected_apps.disconnect(identity, app.id)
+    st.toast(_("Disconnected."), icon=":material/check:")
+
+
+st.title(_("Your account"), anchor=False)
 group = f" · {plain(identity.user_group)}" if identity.user_group else ""
-st.markdown(f"**{plain(identity.name)}**  \n{plain(identity.email)}  \n:gray[{ROLES[identity.role]}{group}]")
-st.header("Where you are signed in", anchor=False, divider="gray")
+st.markdown(f"**{plain(identity.name)}**  \n{plain(identity.email)}  \n:gray[{_(ROLES[identity.role])}{group}]")
+st.header(_("Where you are signed in"), anchor=False, divider="gray")
 opened = sessions.list(identity)
 draw_sessions(opened, identity.session_id, time_zone(st.context.timezone), end)
 if len(opened) > 1:
-    st.button("Sign out everywhere else", icon=":material/phonelink_erase:", on_click=end_others)
-st.caption("Do you not know one of them? Sign it out and change your password: that ends every other session too.")
+    st.button(_("Sign out everywhere else"), icon=":material/phonelink_erase:", on_click=end_others)
+st.caption(_("Do you not know one of them? Sign it out and change your password: that ends every other session too."))
+
+apps = services().connected_apps.list(identity)
+if apps:
+    st.header(_("Programs connected to your account"), anchor=False, divider="gray")
+    draw_apps(apps, disconnect)

@@ -16,16 +16,17 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import NotFound
+from rag.language import N_, _
 from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui import actions
 from rag.ui.analytics import draw_metrics, draw_overview
-from rag.ui.formats import SELECT_A_ROW, count, time_zone
+from rag.ui.formats import count, time_zone
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
-from rag.ui.widgets import document_labels
+from rag.ui.widgets import document_labels, words_of
 
-PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "Custom": 0}
+PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("Custom"): 0}
 ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
 #: Most documents in the list to choose from; more are searched for.
@@ -43,16 +44,22 @@ today = datetime.now(UTC).date()
 
 def choose_period() -> Period:
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
-        st.title("Analytics", anchor=False, width="content")
+        st.title(_("Analytics"), anchor=False, width="content")
         with st.container(horizontal=True, vertical_alignment="bottom", width="content"):
             chosen = st.segmented_control(
-                "Period", list(PERIODS), default="30 days", required=True, key="analytics_period", bind="query-params"
+                _("Period"),
+                list(PERIODS),
+                default="30 days",
+                format_func=_,
+                required=True,
+                key="analytics_period",
+                bind="query-params",
             )
             if chosen != "Custom":
                 return Period.of_days(PERIODS[chosen or "30 days"], until=today)
             default = Period.of_days(30, until=today)
             days = st.date_input(
-                "From and to",
+                _("From and to"),
                 (default.first, default.last),
                 max_value=today,
                 key="analytics_days",
@@ -75,10 +82,10 @@ def choose_document() -> UUID | None:
     offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)
     if len(offered) > MOST_OFFERED:
         text = st.text_input(
-            "Find a document",
+            _("Find a document"),
             type="search",
             live=True,
-            placeholder="Find a document",
+            placeholder=_("Find a document"),
             key="analytics_document_text",
             label_visibility="collapsed",
             width=200,
@@ -98,11 +105,11 @@ def choose_document() -> UUID | None:
             st.query_params.pop("analytics_document", None)
 
     chosen = st.selectbox(
-        "Document",
+        _("Document"),
         list(titles),
         index=list(titles).index(kept) if kept is not None and kept in titles else None,
         format_func=titles.of,
-        placeholder="All documents",
+        placeholder=_("All documents"),
         key=key,
         on_change=keep,
         label_visibility="collapsed",
@@ -122,10 +129,10 @@ def choose_filters(period: Period) -> Filters:
     with st.container(horizontal=True, vertical_alignment="center"):
         document = choose_document()
         group = st.selectbox(
-            "User group",
+            _("User group"),
             analytics.user_groups(identity, period),
             index=None,
-            placeholder="All user groups",
+            placeholder=_("All user groups"),
             key="analytics_group",
             bind="query-params",
             label_visibility="collapsed",
@@ -140,54 +147,58 @@ def choose_filters(period: Period) -> Filters:
 def draw_questions(period: Period, filters: Filters) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
-            "Search questions and answers",
+            _("Search questions and answers"),
             type="search",
-            placeholder="Search questions and answers",
+            placeholder=_("Search questions and answers"),
             key="analytics_text",
             bind="query-params",
             label_visibility="collapsed",
             width=300,
         )
         outcome = st.selectbox(
-            "Outcome",
+            _("Outcome"),
             list(OUTCOMES),
             index=None,
-            format_func=OUTCOME_WORDS.__getitem__,
-            placeholder="Any outcome",
+            format_func=words_of(OUTCOME_WORDS),
+            placeholder=_("Any outcome"),
             key="analytics_outcome",
             bind="query-params",
             label_visibility="collapsed",
             width=210,
         )
         order = st.segmented_control(
-            "Order",
-            ["Newest", "Slowest"],
+            _("Order"),
+            [N_("Newest"), N_("Slowest")],
             default="Newest",
+            format_func=_,
             required=True,
             key="analytics_order",
             label_visibility="collapsed",
         )
         kind = st.segmented_control(
-            "Kind",
-            ["Questions", "Searches"],
+            _("Kind"),
+            [N_("Questions"), N_("Searches")],
             default="Questions",
+            format_func=_,
             required=True,
             key="analytics_kind",
             label_visibility="collapsed",
-            help="Searches of programs that were paid for, without an answer. No figure above counts them as "
-            "questions; the costs hold what they cost.",
+            help=_(
+                "Searches of programs that were paid for, without an answer. No figure above counts them as "
+                "questions; the costs hold what they cost."
+            ),
         )
         wanted = QuestionFilters(text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question")
         actions.draw_export(
             identity,
-            "Export CSV",
+            _("Export CSV"),
             partial(export, period, filters, wanted),
             f"questions_{period.first}_{period.last}.csv",
             key="analytics_export",
         )
     total = analytics.count_questions(identity, period, filters, wanted)
     if not total:
-        st.caption("No question matches. Change the search, the outcome or the period.")
+        st.caption(_("No question matches. Change the search, the outcome or the period."))
         return
     last_page = -(-total // ROWS_PER_PAGE)
     # The page chosen for other filters may be past the end of these.
@@ -204,17 +215,17 @@ def draw_questions(period: Period, filters: Filters) -> None:
     slowest = max((row.total_ms or 0 for row in rows), default=0) or 1
     table = pd.DataFrame(
         {
-            "Asked": [row.created_at for row in rows],
-            "Question": [row.question for row in rows],
-            "Outcome": [[OUTCOMES.get(row.outcome or "", IN_PROGRESS)[0]] for row in rows],
-            "Group": [row.user_group or "–" for row in rows],
-            "Language": [row.language for row in rows],
-            "Time (s)": [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
-            "Cost": [cost_words(row.cost, row.is_priced) for row in rows],
-            "Rated": [{1: "helpful", 0: "not helpful", None: ""}[row.rating] for row in rows],
+            _("Asked"): [row.created_at for row in rows],
+            _("Question"): [row.question for row in rows],
+            _("Outcome"): [[_(OUTCOMES.get(row.outcome or "", IN_PROGRESS)[0])] for row in rows],
+            _("Group"): [row.user_group or "–" for row in rows],
+            _("Language"): [row.language for row in rows],
+            _("Time (s)"): [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
+            _("Cost"): [cost_words(row.cost, row.is_priced) for row in rows],
+            _("Rated"): [{1: _("helpful"), 0: _("not helpful"), None: ""}[row.rating] for row in rows],
         }
     )
-    outcomes = [*OUTCOMES.values(), IN_PROGRESS]
+    outcomes = [(_(words), color) for words, color in (*OUTCOMES.values(), IN_PROGRESS)]
     ids = [row.id for row in rows]
     chosen = st.dataframe(
         table,
@@ -225,23 +236,29 @@ def draw_questions(period: Period, filters: Filters) -> None:
         hide_index=True,
         height=min(38 + 35 * len(rows), 390),
         column_config={
-            "Asked": st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105),
-            "Question": st.column_config.TextColumn(width=280),
-            "Outcome": st.column_config.MultiselectColumn(
+            _("Asked"): st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105),
+            _("Question"): st.column_config.TextColumn(width=280),
+            _("Outcome"): st.column_config.MultiselectColumn(
                 options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=158
             ),
-            "Group": st.column_config.TextColumn(width=95),
-            "Language": st.column_config.TextColumn("Lang", width=50),
-            "Time (s)": st.column_config.ProgressColumn(
+            _("Group"): st.column_config.TextColumn(width=95),
+            _("Language"): st.column_config.TextColumn(_("Lang"), width=50),
+            _("Time (s)"): st.column_config.ProgressColumn(
                 min_value=0, max_value=slowest / 1000, format="%.1f", width=110
             ),
-            "Cost": st.column_config.TextColumn(alignment="right", width=90),
-            "Rated": st.column_config.TextColumn(width=85),
+            _("Cost"): st.column_config.TextColumn(alignment="right", width=90),
+            _("Rated"): st.column_config.TextColumn(width=85),
         },
-        alt="Questions asked in this period",
+        alt=_("Questions asked in this period"),
     )
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.caption(f"{count(total, 'question')}. {SELECT_A_ROW} to see everything about it.", width="content")
+        st.caption(
+            _(
+                "{total}. Select a row (Shift + Space on the keyboard) to see everything about it.",
+                total=count(total, "question"),
+            ),
+            width="content",
+        )
         if last_page > 1:
             st.pagination(last_page, key="analytics_page")
     draw_selected(ids, chosen.selection.rows)
@@ -255,17 +272,17 @@ def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
 def draw_unanswered(period: Period, filters: Filters) -> None:
     found = analytics.unanswered(identity, period, filters)
     if not found:
-        st.caption("Every question of this period was in the documents.")
+        st.caption(_("Every question of this period was in the documents."))
         return
-    st.caption("Asked, but not in the documents. The most frequent ones are what to write down next.")
+    st.caption(_("Asked, but not in the documents. The most frequent ones are what to write down next."))
     ids = [question.latest_id for question in found]
     chosen = st.dataframe(
         pd.DataFrame(
             {
-                "Times": [question.times for question in found],
-                "Question": [question.question for question in found],
-                "Groups": [question.user_groups for question in found],
-                "Last asked": [question.last_asked_at for question in found],
+                _("Times"): [question.times for question in found],
+                _("Question"): [question.question for question in found],
+                _("Groups"): [question.user_groups for question in found],
+                _("Last asked"): [question.last_asked_at for question in found],
             }
         ),
         key=f"analytics_unanswered_{hash(tuple(ids))}",
@@ -273,16 +290,16 @@ def draw_unanswered(period: Period, filters: Filters) -> None:
         selection_mode="single-row",
         hide_index=True,
         column_config={
-            "Times": st.column_config.ProgressColumn(
+            _("Times"): st.column_config.ProgressColumn(
                 min_value=0, max_value=max(question.times for question in found), format="%d", width=130
             ),
-            "Question": st.column_config.TextColumn(width="large"),
-            "Groups": st.column_config.ListColumn(width="medium"),
-            "Last asked": st.column_config.DatetimeColumn(
+            _("Question"): st.column_config.TextColumn(width="large"),
+            _("Groups"): st.column_config.ListColumn(width="medium"),
+            _("Last asked"): st.column_config.DatetimeColumn(
                 format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=150
             ),
         },
-        alt="Questions the documents could not answer",
+        alt=_("Questions the documents could not answer"),
     )
     draw_selected(ids, chosen.selection.rows)
 
@@ -293,7 +310,7 @@ def draw_selected(ids: Sequence[UUID], rows: Sequence[int]) -> None:
             try:
                 entry = analytics.question(identity, ids[rows[0]])
             except NotFound:
-                st.caption("This question is no longer there.")
+                st.caption(_("This question is no longer there."))
             else:
                 draw_question(entry, zone)
 
@@ -302,12 +319,14 @@ def draw_nothing(filters: Filters) -> None:
     filtered = filters != Filters()
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")
-        st.markdown(":material/monitoring: **Nothing was asked in this period**", width="content")
+        st.markdown(f":material/monitoring: {_('**Nothing was asked in this period**')}", width="content")
         st.caption(
-            "Choose a longer period or take the filters away."
+            _("Choose a longer period or take the filters away.")
             if filtered
-            else "Figures appear with the first question in the chat: what it cost, how long each stage took, what was "
-            "found for it. Choose a longer period to look further back.",
+            else _(
+                "Figures appear with the first question in the chat: what it cost, how long each stage took, what "
+                "was found for it. Choose a longer period to look further back."
+            ),
             width="content",
             text_alignment="center",
         )
@@ -322,7 +341,10 @@ summary = analytics.summary(identity, period, filters)
 if summary.current.questions or summary.current.calls:
     draw_metrics(summary, period)
     overview, questions, unanswered = st.tabs(
-        ["Overview", "Questions", "Not in the documents"], key="analytics_view", on_change="rerun", bind="query-params"
+        [_("Overview"), _("Questions"), _("Not in the documents")],
+        key="analytics_view",
+        on_change="rerun",
+        bind="query-params",
     )
     if overview.open:
         with overview:

@@ -15,14 +15,15 @@ from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.ingestion.sources.board.posts import PostsMapping
 from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import PostsTable
+from rag.language import N_, _
 from rag.profiles import holds_posts
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
 from rag.ui.actions import attempt
 from rag.ui.board import draw_cards, draw_post, draw_posts, draw_run, is_post
-from rag.ui.formats import STATUSES, count, field_label
+from rag.ui.formats import count, field_label, status_badge, thousands
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list
+from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list, words_of
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -30,11 +31,13 @@ library = running.documents
 is_admin = identity.may(Role.ADMIN)
 state = st.session_state
 state.setdefault("board_problem", "")
-MARKS = {"isPinned": "Pinned", "isImportant": "Important", "attachmentCount": "With attachments"}
+MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important"), "attachmentCount": N_("With attachments")}
 #: The figure that says whether a board has posts with a mark.
 MARKED_BY = {"isPinned": "pinned", "isImportant": "important", "attachmentCount": "with_attachments"}
 MOST_RUNS = 10
-GROUP_WORDS = {"": "Posts", "categories": "Categories", "attachments": "Attachments"}
+GROUP_WORDS = {"": N_("Posts"), "categories": N_("Categories"), "attachments": N_("Attachments")}
+#: What the switch of the view says.
+VIEWS = (N_("Cards"), N_("Table"))
 
 
 # What the buttons do
@@ -63,7 +66,7 @@ def save_source(collection: Collection) -> None:
     settings["hidden_statuses"] = hidden
     try:
         running.syncs.set_source(identity, collection, PostsTable.kind, settings)
-        st.toast("The source is saved.", icon=":material/check:")
+        st.toast(_("The source is saved."), icon=":material/check:")
     except RagError as error:
         state.board_problem = error.message
 
@@ -98,13 +101,13 @@ def draw_sync(collection: Collection) -> None:
         state.board_was_active = True
     if not runs:
         if not is_sample(collection):
-            st.caption("This board was never synced. Say below where its posts come from, then sync.")
+            st.caption(_("This board was never synced. Say below where its posts come from, then sync."))
         return
     draw_run(runs[0])
     if at_work:
-        st.caption(f"{count(at_work, 'post is', 'posts are')} being read and embedded.")
+        st.caption(_("{at_work} being read and embedded.", at_work=count(at_work, "post is", "posts are")))
     if len(runs) > 1:
-        with st.expander("Earlier syncs", icon=":material/history:"):
+        with st.expander(_("Earlier syncs"), icon=":material/history:"):
             for run in runs[1:]:
                 draw_run(run)
 
@@ -118,17 +121,19 @@ def draw_source(collection: Collection) -> None:
     kept = running.syncs.sources(collection)
     if is_sample(collection):
         st.caption(
-            "These posts are samples that come with the product. For your own board, make a collection with the "
-            "profile Notice board on the page Collections; then set its table here."
+            _(
+                "These posts are samples that come with the product. For your own board, make a collection with the "
+                "profile Notice board on the page Collections; then set its table here."
+            )
         )
         return
     settings = next((source.settings for source in kept if source.kind == PostsTable.kind), {})
-    with st.expander("Where the posts come from", icon=":material/database:"), st.form("board_source", border=False):
+    with st.expander(_("Where the posts come from"), icon=":material/database:"), st.form("board_source", border=False):
         st.caption(
-            "Write what the table and its columns are called in your database. An empty field has its usual name."
+            _("Write what the table and its columns are called in your database. An empty field has its usual name.")
         )
         for group, names in column_groups().items():
-            st.markdown(f"**{GROUP_WORDS[group]}**")
+            st.markdown(f"**{_(GROUP_WORDS[group])}**")
             kept_names = settings.get(group, {}) if group else settings
             with st.container(horizontal=True):
                 for name, usual in names.items():
@@ -141,12 +146,12 @@ def draw_source(collection: Collection) -> None:
                         width=200,
                     )
         hidden = settings.get("hidden_statuses", PostsMapping().hidden_statuses)
-        st.text_input("Posts with these statuses are left out", ", ".join(hidden), key="board_hidden", max_chars=500)
-        st.form_submit_button("Save", key="board_save_source", on_click=save_source, args=(collection,))
+        st.text_input(_("Posts with these statuses are left out"), ", ".join(hidden), key="board_hidden", max_chars=500)
+        st.form_submit_button(_("Save"), key="board_save_source", on_click=save_source, args=(collection,))
 
 
 def draw_opened(document: Document) -> None:
-    words, color = STATUSES[document.status]
+    words, color = status_badge(document.status)
     with st.container(border=True):
         badge = f" :{color}-badge[{words}]" if is_admin else ""
         st.subheader(f"{plain(document.title)}{badge}", anchor=False)
@@ -169,15 +174,15 @@ def opened_post(board: Collection) -> Document | None:
 # The page
 
 boards = [c for c in library.collections(identity) if holds_posts(c)]
-st.title("Notice board", anchor=False)
+st.title(_("Notice board"), anchor=False)
 if not boards:
-    st.caption("There is no notice board. An administrator can make one on the page Collections.")
+    st.caption(_("There is no notice board. An administrator can make one on the page Collections."))
     st.stop()
 default = running.syncs.default_collection(identity)
 boards.sort(key=lambda c: default is None or c.id != default.id)
 board = boards[0]
 if len(boards) > 1:
-    chosen = choose_collection({c.id: c.name for c in boards}, key="board_chosen", label="Board", width=320)
+    chosen = choose_collection({c.id: c.name for c in boards}, key="board_chosen", label=_("Board"), width=320)
     board = next((c for c in boards if c.id == chosen), board)
 figures = library.board_figures(identity, board.id, only_ready=not is_admin)
 runs = running.syncs.runs(identity, board.id, limit=1) if is_admin else []
@@ -185,13 +190,13 @@ runs = running.syncs.runs(identity, board.id, limit=1) if is_admin else []
 with st.container(horizontal=True, vertical_alignment="center"):
     number, pinned = sum(f.posts for f in figures), sum(f.pinned for f in figures)
     st.markdown(
-        f"{plain(board.name)} · {count(number, 'post')}" + (f" · {pinned} pinned" if pinned else ""),
+        f"{plain(board.name)} · {count(number, 'post')}" + (_(" · {pinned} pinned", pinned=pinned) if pinned else ""),
         width="content",
     )
     st.space("stretch")
     if number:
         st.button(
-            "Ask this board",
+            _("Ask this board"),
             key="board_ask",
             icon=":material/forum:",
             type="primary",
@@ -199,7 +204,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
             args=(board,),
         )
     if is_admin:
-        st.button("Sync now", key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
+        st.button(_("Sync now"), key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
 if state.pop("board_asks", False):
     st.switch_page("chat.py")
 if state.board_problem:
@@ -211,17 +216,17 @@ if is_admin:
 if figures:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
-            "Search by title",
+            _("Search by title"),
             type="search",
             live=True,
-            placeholder="Search by title",
+            placeholder=_("Search by title"),
             key="board_text",
             label_visibility="collapsed",
             width=280,
         )
         categories = name_labels({f.category: f.category for f in figures})
         wanted = st.pills(
-            "Category",
+            _("Category"),
             list(categories),
             selection_mode="multi",
             format_func=drawn(categories),
@@ -230,10 +235,10 @@ if figures:
             wrap=True,
         )
         marks = st.pills(
-            "Marks",
+            _("Marks"),
             [name for name, counted in MARKED_BY.items() if any(getattr(f, counted) for f in figures)],
             selection_mode="multi",
-            format_func=MARKS.__getitem__,
+            format_func=words_of(MARKS),
             key="board_marks",
             label_visibility="collapsed",
             wrap=True,
@@ -254,12 +259,18 @@ if figures:
     opened = opened_post(board)
     if opened is not None:
         st.button(
-            "Close", key="board_close", icon=":material/close:", type="tertiary", on_click=open_post, args=(None,)
+            _("Close"), key="board_close", icon=":material/close:", type="tertiary", on_click=open_post, args=(None,)
         )
         draw_opened(opened)
     as_table = is_admin and (
         st.segmented_control(
-            "View", ["Cards", "Table"], default="Cards", key="board_view", label_visibility="collapsed", required=True
+            _("View"),
+            VIEWS,
+            default="Cards",
+            key="board_view",
+            format_func=_,
+            label_visibility="collapsed",
+            required=True,
         )
         == "Table"
     )
@@ -268,18 +279,26 @@ if figures:
     elif shown:
         draw_cards(shown, on_open=open_post)
     else:
-        st.caption("No post matches.")
+        st.caption(_("No post matches."))
     if pages > 1:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             first = (page - 1) * DOCUMENTS_PER_PAGE + 1
-            st.caption(f"{first:,} to {first + len(shown) - 1:,} of {count(found, 'post')}", width="content")
+            st.caption(
+                _(
+                    "{first} to {first_2} of {found}",
+                    first=thousands(first),
+                    first_2=thousands(first + len(shown) - 1),
+                    found=count(found, "post"),
+                ),
+                width="content",
+            )
             st.pagination(pages, key=pager)
 else:
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")
-        st.markdown(":material/campaign: **No posts yet**", width="content")
+        st.markdown(f":material/campaign: {_('**No posts yet**')}", width="content")
         st.caption(
-            "Sync to bring them in." if is_admin else "They can be read and asked about once they are here.",
+            _("Sync to bring them in.") if is_admin else _("They can be read and asked about once they are here."),
             width="content",
         )
         st.space("small")

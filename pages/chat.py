@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from rag.answering.jobs import LiveAnswer
 from rag.errors import NotFound, RagError
+from rag.language import _
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
@@ -90,7 +91,7 @@ def rate(message_id: UUID) -> None:
         comment = state.get(f"chat_comment_{message_id}") or ""
         running.feedback.rate(identity, message_id, rating, comment)
         if comment:
-            st.toast("Thank you. Your comment is saved.", icon=":material/check:")
+            st.toast(_("Thank you. Your comment is saved."), icon=":material/check:")
 
 
 def searched_as(message: Message) -> str:
@@ -141,17 +142,20 @@ def draw_welcome(asked: ChatScope) -> None:
     searchable = running.documents.searchable_collections(identity)
     first_name = identity.name.split()[0] if identity.name.split() else ""
     st.space("large")
-    st.title(f"How can I help, {plain(first_name)}?" if first_name else "How can I help?", anchor=False)
+    st.title(
+        _("How can I help, {first_name}?", first_name=plain(first_name)) if first_name else _("How can I help?"),
+        anchor=False,
+    )
     if not searchable:
-        st.caption("There are no documents to answer from yet.")
+        st.caption(_("There are no documents to answer from yet."))
         if identity.may(Role.ADMIN):
-            st.page_link("documents.py", label="Add documents", icon=":material/upload_file:")
+            st.page_link("documents.py", label=_("Add documents"), icon=":material/upload_file:")
         return
-    st.caption("Answers come only from the documents here, with the page they come from.")
+    st.caption(_("Answers come only from the documents here, with the page they come from."))
     if len(asked.collections) > 1:
         asked.draw_choice()
         if asked.collection.id not in searchable:
-            st.caption("Nothing in this collection can be searched yet.")
+            st.caption(_("Nothing in this collection can be searched yet."))
     languages = reader_languages()
     if questions := running.documents.suggested_questions(identity, asked.collection.id, languages=languages, limit=4):
         st.space("small")
@@ -164,7 +168,7 @@ now = scope()
 conversation = now.conversation
 if conversation is None and "c" in st.query_params:
     st.query_params.clear()
-    st.toast("This conversation does not exist, or no longer.", icon=":material/info:")
+    st.toast(_("This conversation does not exist, or no longer."), icon=":material/info:")
 
 with state.frame_sidebar:
     draw_recent(running.conversations, identity, conversation, open_conversation)
@@ -176,7 +180,9 @@ with st.bottom.container(horizontal=True, horizontal_alignment="distribute", ver
     filter_slot, stop_slot = st.empty(), st.empty()
 asked_in = now.collection_name
 typed = st.chat_input(
-    f"Ask in {asked_in}" if asked_in else "Ask about your documents", key="chat_question", on_submit=ask_from_input
+    _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents"),
+    key="chat_question",
+    on_submit=ask_from_input,
 )
 if typed and not state.chat_taken:  # the first run of a session, which knows of no callback yet
     ask(str(typed))
@@ -193,7 +199,7 @@ if conversation is not None:
     messages = running.conversations.messages(identity, conversation.id, last=2 * state.chat_turns + 1)
     if len(messages) > 2 * state.chat_turns:
         messages = messages[1:]
-        earlier.button("Show earlier messages", key="chat_earlier", type="tertiary", on_click=show_more_turns)
+        earlier.button(_("Show earlier messages"), key="chat_earlier", type="tertiary", on_click=show_more_turns)
 else:
     with welcome.container():
         draw_welcome(now)
@@ -226,7 +232,7 @@ with log:
 
 if live is not None:
     stop_slot.container(width="content").button(
-        "Stop", key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
+        _("Stop"), key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
     )
     with answer.container():
         follow(live, pulse_seconds=running.answers.pulse_seconds())

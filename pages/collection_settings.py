@@ -13,6 +13,7 @@ import streamlit as st
 
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
+from rag.language import _
 from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
@@ -20,7 +21,7 @@ from rag.ui import actions
 from rag.ui.collection_profile import draw_threshold, embedder_line, embedder_name, means, profile_title
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
-from rag.ui.formats import count, time_zone
+from rag.ui.formats import count, language_name, thousands, time_zone
 from rag.ui.text import code, plain
 from rag.ui.widgets import name_labels
 
@@ -52,7 +53,7 @@ def open_dialog(name: str) -> None:
 
 def save_setting(collection_id: UUID, changes: dict[str, Any]) -> None:
     library.override_collection(identity, collection_id, changes)
-    state.collections_done = "Setting saved."
+    state.collections_done = _("Setting saved.")
 
 
 def reset_settings(collection_id: UUID, names: list[str]) -> None:
@@ -60,7 +61,7 @@ def reset_settings(collection_id: UUID, names: list[str]) -> None:
 
 
 def measure_threshold(collection: Collection) -> None:
-    with st.spinner("Measuring…"):
+    with st.spinner(_("Measuring…")):
         attempt("Threshold measured.", lambda: services().calibrations.measure(collection))
 
 
@@ -72,12 +73,14 @@ def attempt(done: str, action: Any) -> None:
 # Dialogs
 
 
-@st.dialog("New collection", width="large", icon=":material/library_add:", on_dismiss=lambda: open_dialog(""))
+@st.dialog(_("New collection"), width="large", icon=":material/library_add:", on_dismiss=lambda: open_dialog(""))
 def ask_to_create() -> None:
-    name = st.text_input("Name", key="collections_new_name", max_chars=80, placeholder="For example: Notices 2026")
+    name = st.text_input(
+        _("Name"), key="collections_new_name", max_chars=80, placeholder=_("For example: Notices 2026")
+    )
     profiles = name_labels({name: f"**{plain(profile_title(name))}**" for name in PROFILES})
     chosen = st.radio(
-        "Profile",
+        _("Profile"),
         list(profiles),
         key="collections_new_profile",
         format_func=profiles.of,
@@ -85,39 +88,47 @@ def ask_to_create() -> None:
     )
     profile = PROFILES[str(chosen)]
     with st.container(border=True, gap="small"):
-        st.markdown("**What this means**")
+        st.markdown(_("**What this means**"))
         st.markdown(means(profile, providers))
     options = providers.embedder_options(profile)
     ready = name_labels({option.id: embedder_line(option) for option in options if not option.missing})
     with st.container(horizontal=True, vertical_alignment="top"):
         language = st.selectbox(
-            "Language of the documents",
+            _("Language of the documents"),
             list(LANGUAGES),
             index=1 if profile.language.answer_language == "ko" else 0,
-            format_func=LANGUAGES.__getitem__,
+            format_func=language_name,
             key=f"collections_new_language_{profile.name}",
-            help="Questions in other languages are translated into it where the profile does that.",
+            help=_("Questions in other languages are translated into it where the profile does that."),
             width=220,
         )
         embedder = st.selectbox(
-            "Embedder",
+            _("Embedder"),
             list(ready),
             format_func=ready.of,
             key=f"collections_new_embedder_{profile.name}",
-            help="Turns passages into vectors. Another one can be chosen later on the page Documents, under Embedding "
-            "models: every passage gets a new vector then, and the cost is shown first.",
+            help=_(
+                "Turns passages into vectors. Another one can be chosen later on the page Documents, under Embedding "
+                "models: every passage gets a new vector then, and the cost is shown first."
+            ),
         )
     if missing := [option for option in options if option.missing]:
-        with st.expander("Embedders that are not configured", icon=":material/key:"):
+        with st.expander(_("Embedders that are not configured"), icon=":material/key:"):
             for option in missing:
                 setting = code(option.missing)
-                st.markdown(f"{plain(embedder_line(option))}  \n:small[:gray[Set {setting} and start again.]]")
+                st.markdown(
+                    _(
+                        "{option}  \n:small[:gray[Set {setting} and start again.]]",
+                        option=plain(embedder_line(option)),
+                        setting=setting,
+                    )
+                )
     error = st.empty()
     with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Cancel", key="collections_new_cancel"):
+        if st.button(_("Cancel"), key="collections_new_cancel"):
             open_dialog("")
             st.rerun()
-        if st.button("Create collection", key="collections_new_create", type="primary", icon=":material/check:"):
+        if st.button(_("Create collection"), key="collections_new_create", type="primary", icon=":material/check:"):
             try:
                 made = library.create_collection(
                     identity, name, profile.name, embedding_model=str(embedder), language=str(language)
@@ -126,62 +137,76 @@ def ask_to_create() -> None:
                 error.error(plain(exc.message), icon=":material/error:")
             else:
                 open_dialog("")
-                state.collections_done = "Collection created."
+                state.collections_done = _("Collection created.")
                 open_collection(made.id)
                 st.rerun()
 
 
-@st.dialog("Name, language and readers", icon=":material/edit:", on_dismiss=lambda: open_dialog(""))
+@st.dialog(_("Name, language and readers"), icon=":material/edit:", on_dismiss=lambda: open_dialog(""))
 def ask_to_rename(collection: Collection) -> None:
-    name = st.text_input("Name", collection.name, key="collections_name", max_chars=80)
+    name = st.text_input(_("Name"), collection.name, key="collections_name", max_chars=80)
     language = st.selectbox(
-        "Language of the documents",
+        _("Language of the documents"),
         list(LANGUAGES),
         index=list(LANGUAGES).index(collection.language) if collection.language in LANGUAGES else 0,
-        format_func=LANGUAGES.__getitem__,
+        format_func=language_name,
         key="collections_language",
     )
     groups = st.multiselect(
-        "Only for these groups",
+        _("Only for these groups"),
         sorted({*services().accounts.groups(identity), *collection.groups}),
         default=collection.groups,
         key="collections_groups",
         accept_new_options=True,
-        placeholder="Everybody may read it",
-        help="People of other groups do not find, cite, open or count anything of it. Administrators always see it.",
+        placeholder=_("Everybody may read it"),
+        help=_("People of other groups do not find, cite, open or count anything of it. Administrators always see it."),
     )
     error = st.empty()
     with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Cancel", key="collections_rename_cancel"):
+        if st.button(_("Cancel"), key="collections_rename_cancel"):
             open_dialog("")
             st.rerun()
-        if st.button("Save", key="collections_rename_save", type="primary", icon=":material/check:"):
+        if st.button(_("Save"), key="collections_rename_save", type="primary", icon=":material/check:"):
             try:
                 library.change_collection(identity, collection.id, name=name, language=str(language), groups=groups)
             except RagError as exc:
                 error.error(plain(exc.message), icon=":material/error:")
             else:
                 open_dialog("")
-                state.collections_done = "Changes saved."
+                state.collections_done = _("Changes saved.")
                 st.rerun()
 
 
-@st.dialog("Delete this collection?", icon=":material/delete:", on_dismiss=lambda: open_dialog(""))
+@st.dialog(_("Delete this collection?"), icon=":material/delete:", on_dismiss=lambda: open_dialog(""))
 def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
     st.markdown(f"**{plain(collection.name)}**")
-    lost = [f"{count(contents.documents, 'document')} with {count(contents.chunks, 'passage')} and the original files"]
+    lost = [
+        _(
+            "{documents} with {chunks} and the original files",
+            documents=count(contents.documents, "document"),
+            chunks=count(contents.chunks, "passage"),
+        )
+    ]
     if contents.conversations:
         by = count(contents.people, "person", "people")
-        lost.append(f"{count(contents.conversations, 'conversation')} of {by}, with their answers")
-    st.markdown("These are removed at once, and cannot be brought back:\n" + "".join(f"\n- {item}" for item in lost))
-    st.caption("What was asked and what it cost stays in the analytics.")
-    typed = st.text_input("Type the collection's name to confirm", key="collections_delete_name")
+        lost.append(
+            _(
+                "{conversations} of {by}, with their answers",
+                conversations=count(contents.conversations, "conversation"),
+                by=by,
+            )
+        )
+    st.markdown(_("These are removed at once, and cannot be brought back:\n") + "".join(f"\n- {item}" for item in lost))
+    st.caption(_("What was asked and what it cost stays in the analytics."))
+    typed = st.text_input(_("Type the collection's name to confirm"), key="collections_delete_name")
     error = st.empty()
     with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Keep it", key="collections_keep"):
+        if st.button(_("Keep it"), key="collections_keep"):
             open_dialog("")
             st.rerun()
-        if st.button("Delete collection", key="collections_delete_confirmed", type="primary", icon=":material/delete:"):
+        if st.button(
+            _("Delete collection"), key="collections_delete_confirmed", type="primary", icon=":material/delete:"
+        ):
             try:
                 library.delete_collection(identity, collection.id, confirmed_name=typed)
             except RagError as exc:
@@ -189,7 +214,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
                     actions.draw_error(exc)
             else:
                 open_dialog("")
-                state.collections_done = "Collection deleted."
+                state.collections_done = _("Collection deleted.")
                 open_collection(None)
                 st.rerun()
 
@@ -200,18 +225,18 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
 def draw_list(collections: Sequence[Collection]) -> None:
     everything = library.contents(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.title("Collections", anchor=False, width="content")
+        st.title(_("Collections"), anchor=False, width="content")
         st.button(
-            "New collection",
+            _("New collection"),
             key="collections_new",
             type="primary",
             icon=":material/add:",
             on_click=open_dialog,
             args=("create",),
         )
-    st.caption("Documents that are searched together, and the rules by which they are read, searched and answered.")
+    st.caption(_("Documents that are searched together, and the rules by which they are read, searched and answered."))
     if not collections:
-        st.info("There is no collection yet. Make one to add documents to it.", icon=":material/folder_off:")
+        st.info(_("There is no collection yet. Make one to add documents to it."), icon=":material/folder_off:")
     with st.grid(3, min_column_width=300):
         for collection in collections:
             draw_card(collection, everything[collection.id])
@@ -225,21 +250,29 @@ def unit_of(collection: Collection) -> str:
 def draw_card(collection: Collection, contents: CollectionContents) -> None:
     different = len(collection.overrides)
     with st.container(border=True, height="stretch", key=f"collections_card_{collection.id}", gap="small"):
-        st.markdown(f"**{plain(collection.name)}**  \n:gray[Profile: {plain(profile_title(collection.profile))}]")
-        ready = "" if contents.ready == contents.documents else f", {contents.ready:,} ready"
+        st.markdown(
+            _(
+                "**{name}**  \n:gray[Profile: {profile}]",
+                name=plain(collection.name),
+                profile=plain(profile_title(collection.profile)),
+            )
+        )
+        ready = "" if contents.ready == contents.documents else _(", {ready} ready", ready=thousands(contents.ready))
         st.markdown(
             f":material/description: {count(contents.documents, unit_of(collection))}{ready}  \n"
             f":material/grid_view: {count(contents.chunks, 'passage')}  \n"
-            f":material/translate: {plain(LANGUAGES.get(collection.language, collection.language))}  \n"
+            f":material/translate: {plain(language_name(collection.language))}  \n"
             f":material/scatter_plot: {plain(embedder_name(collection.embedding_model))}"
         )
         if collection.groups:
-            st.markdown(f":orange-badge[:material/lock: Only for {plain(', '.join(collection.groups))}]")
+            st.markdown(
+                _(":orange-badge[:material/lock: Only for {groups}]", groups=plain(", ".join(collection.groups)))
+            )
         if different:
-            st.markdown(f":blue-badge[{count(different, 'setting')} changed]")
+            st.markdown(_(":blue-badge[{different} changed]", different=count(different, "setting")))
         st.space("stretch")
         st.button(
-            "Settings",
+            _("Settings"),
             key=f"collections_open_{collection.id}",
             icon=":material/tune:",
             on_click=open_collection,
@@ -252,7 +285,7 @@ def draw_opened(collection: Collection) -> None:
     changed = profile.with_overrides(collection.overrides)
     contents = library.contents(identity)[collection.id]
     st.button(
-        "All collections",
+        _("All collections"),
         key="collections_back",
         icon=":material/arrow_back:",
         type="tertiary",
@@ -263,28 +296,35 @@ def draw_opened(collection: Collection) -> None:
         st.title(plain(collection.name), anchor=False, width="content")
         with st.container(horizontal=True, width="content"):
             st.button(
-                "Edit", key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
-                help="Name, language, and who may read it",
+                _('Edit'), key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
+                help=_('Name, language, and who may read it'),
             )  # fmt: skip
             st.button(
-                "Delete",
+                _("Delete"),
                 key="collections_delete",
                 icon=":material/delete:",
                 type="tertiary",
                 on_click=open_dialog,
                 args=("delete",),
             )
-    language = LANGUAGES.get(collection.language, collection.language)
+    language = language_name(collection.language)
     st.markdown(
-        f"Profile: {plain(profile_title(profile.name))} · {plain(language)} · "
-        f"{plain(embedder_name(collection.embedding_model))} · "
-        f"{count(contents.documents, unit_of(collection))} · {count(contents.chunks, 'passage')}"
+        _(
+            "Profile: {name} · {language} · {embedding_model} · {documents} · {chunks}",
+            name=plain(profile_title(profile.name)),
+            language=plain(language),
+            embedding_model=plain(embedder_name(collection.embedding_model)),
+            documents=count(contents.documents, unit_of(collection)),
+            chunks=count(contents.chunks, "passage"),
+        )
     )
     if collection.groups:
         readers = plain(", ".join(collection.groups))
-        st.markdown(f":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.")
+        st.markdown(
+            _(":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.", readers=readers)
+        )
     with st.container(border=True, gap="small"):
-        st.markdown("**What this means**")
+        st.markdown(_("**What this means**"))
         st.markdown(means(changed, providers))
     try:
         embedder = providers.embedder_for(collection.embedding_model)

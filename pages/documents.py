@@ -18,6 +18,7 @@ from rag.access.sessions import require_recent
 from rag.errors import PasswordNeeded, RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.ingestion.loaders import ExtractionLimits
+from rag.language import _
 from rag.services import require, services
 from rag.types import (
     ChunkingMethod,
@@ -54,7 +55,7 @@ from rag.ui.document_upload import (
     draw_rest,
     draw_upload,
 )
-from rag.ui.formats import SELECT_A_ROW, STATUSES, count
+from rag.ui.formats import count, status_badge, thousands
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
 from rag.ui.widgets import page_of_list
@@ -235,7 +236,7 @@ def draw_queue() -> None:
     totals = library.meaning_totals(identity.tenant_id)
     draw_meaning(totals.done, totals.passages)
     if at_work:
-        st.subheader("In progress", anchor=False)
+        st.subheader(_("In progress"), anchor=False)
         order = list(at_work)[:MOST_CARDS]
         active = library.find(identity, DocumentFilters(document_ids=tuple(order)))
         for document in sorted(active, key=lambda d: order.index(d.id)):
@@ -284,7 +285,7 @@ def shown_of(
 def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
     troubled = shown_of(figures, DocumentFilters(statuses=TROUBLED))
     if troubled:
-        st.subheader("Needs attention", anchor=False)
+        st.subheader(_("Needs attention"), anchor=False)
     for document in troubled:
         retry = (library.retry, identity, document.id)
         if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
@@ -298,7 +299,7 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
 
 
 def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Collection]) -> None:
-    st.subheader("Library", anchor=False)
+    st.subheader(_("Library"), anchor=False)
     if not figures:
         draw_empty_library()
         return
@@ -310,7 +311,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         fitting = [f for f in figures if f.fits(filters)]
         number, until = sum(f.documents for f in fitting), max((f.created_at for f in fitting), default=None)
     if not number:
-        st.caption("No document matches.")
+        st.caption(_("No document matches."))
         return
     pages = -(-number // DOCUMENTS_PER_PAGE)
     page, pager = page_of_list("documents_page", (filters, sort), pages)
@@ -320,7 +321,15 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
     if pages > 1:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             first = (page - 1) * DOCUMENTS_PER_PAGE + 1
-            st.caption(f"{first:,} to {first + len(shown) - 1:,} of {count(number, 'document')}", width="content")
+            st.caption(
+                _(
+                    "{first} to {first_2} of {number}",
+                    first=thousands(first),
+                    first_2=thousands(first + len(shown) - 1),
+                    number=count(number, "document"),
+                ),
+                width="content",
+            )
             st.pagination(pages, key=pager)
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_opener(shown, chosen, is_whole=pages == 1, on_open=open_document)
@@ -335,7 +344,9 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
     if opened is not None:
         draw_opened(opened)
     else:
-        st.caption(f"{SELECT_A_ROW}, or choose a name, to open its pages, chunks and costs.")
+        st.caption(
+            _("Select a row (Shift + Space on the keyboard), or choose a name, to open its pages, chunks and costs.")
+        )
 
 
 def opened_document() -> Document | None:
@@ -347,7 +358,7 @@ def opened_document() -> Document | None:
 
 
 def draw_opened(document: Document) -> None:
-    words, color = STATUSES[document.status]
+    words, color = status_badge(document.status)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.subheader(f"{plain(document.title)} :{color}-badge[{words}]", anchor=False, width="content")
@@ -356,7 +367,7 @@ def draw_opened(document: Document) -> None:
                     draw_steps(document, engine=library.recognition_engine, on_run=run_step, on_read=read_again)
                 if document.file_path:
                     draw_original_link(document, key="documents_open_file")
-                if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
+                if st.button(_("Delete"), key="documents_delete", icon=":material/delete:", type="tertiary"):
                     ask_first(document)
         draw_remarks(document)
         draw_repository(document)
@@ -384,7 +395,7 @@ def draw_reference(document: Document) -> None:
 def draw_models(collections: Sequence[Collection]) -> None:
     moves = library.reembeddings.find(identity)
     is_moving = any(move.is_open for move in moves)
-    with st.expander("Embedding models", icon=":material/scatter_plot:", expanded=is_moving):
+    with st.expander(_("Embedding models"), icon=":material/scatter_plot:", expanded=is_moving):
         for collection in collections:
             draw_reembedding(
                 collection,
@@ -400,7 +411,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
 # The page
 
 figures, at_work = read_state()
-st.title("Documents", anchor=False)
+st.title(_("Documents"), anchor=False)
 draw_totals(figures)
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)

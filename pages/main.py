@@ -9,6 +9,7 @@ from __future__ import annotations
 import streamlit as st
 
 from rag.errors import AccessError
+from rag.language import _
 from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
@@ -27,44 +28,44 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
     asking = [
         st.Page(
             "chat.py",
-            title="Chat",
+            title=_("Chat"),
             icon=":material/forum:",
             default=True,
-            help="Ask about your company's documents and open the page an answer comes from.",
+            help=_("Ask about your company's documents and open the page an answer comes from."),
         )
     ]
     if has_board(identity):
         asking.append(
             st.Page(
                 "board.py",
-                title="Notice board",
+                title=_("Notice board"),
                 icon=":material/campaign:",
-                help="The posts that questions about notices are answered from.",
+                help=_("The posts that questions about notices are answered from."),
             )
         )
     if has_references(identity):
         asking.append(
             st.Page(
                 "opinions.py",
-                title="Opinions",
+                title=_("Opinions"),
                 icon=":material/gavel:",
-                help="Draft opinions on legal references, and look after the references.",
+                help=_("Draft opinions on legal references, and look after the references."),
             )
         )
     asking.append(
         st.Page(
             "account.py",
-            title="Your account",
+            title=_("Your account"),
             icon=":material/account_circle:",
             visibility="hidden",
-            help="Where you are signed in.",
+            help=_("Where you are signed in."),
         )
     )
     analytics = st.Page(
         "analytics.py",
-        title="Analytics",
+        title=_("Analytics"),
         icon=":material/monitoring:",
-        help="Questions, cost, speed and quality over time, down to the details of one question.",
+        help=_("Questions, cost, speed and quality over time, down to the details of one question."),
     )
     if not identity.may(Role.ADMIN):
         # One page more is no reason for a heading.
@@ -72,43 +73,43 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
     manage = [
         st.Page(
             "documents.py",
-            title="Documents",
+            title=_("Documents"),
             icon=":material/folder_open:",
-            help="Add documents, see what processing costs, follow progress, and manage what is searched.",
+            help=_("Add documents, see what processing costs, follow progress, and manage what is searched."),
         ),
         st.Page(
             "collection_settings.py",  # a module called collections would hide Python's own
-            title="Collections",
+            title=_("Collections"),
             url_path="collections",
             icon=":material/library_books:",
-            help="What is searched together, and how it is read, searched and answered.",
+            help=_("What is searched together, and how it is read, searched and answered."),
         ),
         analytics,
     ]
     administer = [
         st.Page(
             "people.py",
-            title="People",
+            title=_("People"),
             icon=":material/group:",
-            help="Add people, change their role, end access, and make keys for programs.",
+            help=_("Add people, change their role, end access, and make keys for programs."),
         ),
         st.Page(
             "prices.py",
-            title="Prices",
+            title=_("Prices"),
             icon=":material/payments:",
-            help="What models cost: as listed, and what you pay yourself.",
+            help=_("What models cost: as listed, and what you pay yourself."),
         ),
         st.Page(
             "health.py",
-            title="Health",
+            title=_("Health"),
             icon=":material/monitor_heart:",
-            help="What is configured, what a missing key would add, and whether the providers answer.",
+            help=_("What is configured, what a missing key would add, and whether the providers answer."),
         ),
         st.Page(
             "audit.py",
-            title="Audit log",
+            title=_("Audit log"),
             icon=":material/history:",
-            help="Who changed what, and when.",
+            help=_("Who changed what, and when."),
         ),
     ]
     return {"": asking, "Manage": manage, "Administration": administer}
@@ -127,8 +128,8 @@ def has_references(identity: Identity) -> bool:
 def draw_account(identity: Identity) -> None:
     with st.popover(plain(identity.name or identity.email), icon=":material/account_circle:", width="stretch"):
         st.text(identity.email)
-        st.caption(f"{ROLES[identity.role]} · {plain(identity.tenant_id)}")
-        st.page_link("account.py", label="Where you are signed in", icon=":material/devices:")
+        st.caption(f"{_(ROLES[identity.role])} · {plain(identity.tenant_id)}")
+        st.page_link("account.py", label=_("Where you are signed in"), icon=":material/devices:")
         cookies = st.context.cookies
         st.html(account_actions(cookies.get("__Host-hr_csrf") or cookies.get("hr_csrf", "")))
 
@@ -151,12 +152,12 @@ except AccessError as exc:
     language.begin(None)
     st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
     st.info(plain(exc.message), icon=":material/lock:")
-    st.markdown("[Sign in](/login)")
+    st.markdown(_("[Sign in](/login)"))
     st.stop()
 
 language.begin(identity)
 page = st.navigation(pages_for(identity))
-st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.title == "Chat" else "wide")
+st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
 
 with st.sidebar:
     page_slot = st.container(key="frame_page", gap="small")

@@ -16,7 +16,7 @@ from rag.answering.opinions import reference_block
 from rag.errors import RagError
 from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.ingestion.tagging import tag_names, vocabulary_of
-from rag.language import _
+from rag.language import N_, _
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
@@ -31,8 +31,8 @@ is_admin = identity.may(Role.ADMIN)
 state = st.session_state
 for name, value in (("opinions_found", None), ("opinions_written", None), ("opinions_problem", "")):
     state.setdefault(name, value)
-STATES = {"complete": ("Whole", "green"), "cut": ("Not whole", "orange"), "failed": ("Failed", "red"),
-          "writing": ("Being written", "blue")}  # fmt: skip
+STATES = {"complete": (N_("Whole"), "green"), "cut": (N_("Not whole"), "orange"), "failed": (N_("Failed"), "red"),
+          "writing": (N_("Being written"), "blue")}  # fmt: skip
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PER_PAGE = 20
 
@@ -210,7 +210,7 @@ def draw_kept() -> None:
     for opinion in kept:
         draw_opinion(opinion, "kept")
     if total > len(kept):
-        st.caption(_("The latest {shown} of {total} are shown.").format(shown=len(kept), total=total))
+        st.caption(_("The latest {shown} of {total} are shown.", shown=len(kept), total=total))
 
 
 # References
@@ -239,9 +239,7 @@ def add_reference(collection: Collection) -> None:
                 running.references.tag(identity, made.id)
                 status.update(label=_("Embedding"))
                 made = running.references.embed(identity, made.id)
-        st.toast(
-            _("{title} is added: {passages}.").format(title=plain(made.title), passages=count(made.chunks, "passage"))
-        )
+        st.toast(_("{title} is added: {passages}.", title=plain(made.title), passages=count(made.chunks, "passage")))
     except RagError as error:
         state.opinions_problem = error.message
 

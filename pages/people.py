@@ -14,16 +14,20 @@ import streamlit as st
 
 from rag.access.sessions import OpenSession
 from rag.errors import RagError
+from rag.language import _
 from rag.services import require, services
 from rag.types import Account, Role
 from rag.ui import actions
-from rag.ui.formats import SELECT_A_ROW, count, date_time, time_zone
+from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
+from rag.ui.widgets import words_of
 
-ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
-GROUP_HELP = "A department or site, for example. The analytics can be filtered by it."
-NOT_ONESELF = "Nobody can do this to their own account. Ask another administrator."
+ROLE_HELP = _(
+    "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
+)
+GROUP_HELP = _("A department or site, for example. The analytics can be filtered by it.")
+NOT_ONESELF = _("Nobody can do this to their own account. Ask another administrator.")
 
 identity = require(Role.ADMIN)
 accounts = services().accounts
@@ -75,49 +79,59 @@ def address_of(path: str) -> str:
 # Dialogs
 
 
-@st.dialog("Add a person", icon=":material/person_add:")
+@st.dialog(_("Add a person"), icon=":material/person_add:")
 def ask_to_add() -> None:
     with st.form("people_add", border=False):
         st.text_input("E-mail", key="people_new_email", max_chars=254, autocomplete="off")
-        st.text_input("Name", key="people_new_name", max_chars=120, autocomplete="off")
-        st.selectbox("Role", list(ROLES), format_func=ROLES.__getitem__, key="people_new_role", help=ROLE_HELP)
-        st.text_input("Group (optional)", key="people_new_group", max_chars=120, help=GROUP_HELP)
-        st.form_submit_button("Add and get a link", type="primary", icon=":material/link:", on_click=add)
+        st.text_input(_("Name"), key="people_new_name", max_chars=120, autocomplete="off")
+        st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_new_role", help=ROLE_HELP)
+        st.text_input(_("Group (optional)"), key="people_new_group", max_chars=120, help=GROUP_HELP)
+        st.form_submit_button(_("Add and get a link"), type="primary", icon=":material/link:", on_click=add)
     if state.people_add_error:
         actions.draw_error(state.people_add_error)
     if "people_link" in state:
         st.rerun()
 
 
-@st.dialog("Link to choose a password", icon=":material/link:")
+@st.dialog(_("Link to choose a password"), icon=":material/link:")
 def show_link(person: Account, path: str) -> None:
-    st.markdown(f"Send this to **{plain(person.name)}** at {plain(person.email)}, by a way only they can read.")
+    st.markdown(
+        _(
+            "Send this to **{name}** at {email}, by a way only they can read.",
+            name=plain(person.name),
+            email=plain(person.email),
+        )
+    )
     st.code(address_of(path), language=None, wrap_lines=True)
     st.caption(
-        "It works once, within three days, and is not shown again. Anyone who opens it can set the password; "
-        "sessions open until then end when it is used."
+        _(
+            "It works once, within three days, and is not shown again. Anyone who opens it can set the password; "
+            "sessions open until then end when it is used."
+        )
     )
-    if st.button("Done", key="people_link_done", type="primary"):
+    if st.button(_("Done"), key="people_link_done", type="primary"):
         st.rerun()
 
 
-@st.dialog("Disable this account?", icon=":material/person_off:")
+@st.dialog(_("Disable this account?"), icon=":material/person_off:")
 def ask_to_disable(person: Account) -> None:
     st.markdown(f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]")
     st.markdown(
-        "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you can "
-        "enable the account again."
+        _(
+            "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
+            "can enable the account again."
+        )
     )
     with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Keep it", key="people_keep"):
+        if st.button(_("Keep it"), key="people_keep"):
             st.rerun()
         if st.button(
-            "Disable",
+            _("Disable"),
             key="people_disable_confirmed",
             type="primary",
             icon=":material/person_off:",
             on_click=attempt,
-            args=("Account disabled.", accounts.change, identity, person.id),
+            args=(_("Account disabled."), accounts.change, identity, person.id),
             kwargs={"is_active": False},
         ):
             st.rerun()
@@ -128,16 +142,16 @@ def ask_to_disable(person: Account) -> None:
 
 def status_of(person: Account) -> str:
     if not person.is_active:
-        return "Disabled"
-    return "Needs a password" if person.password_asked_at else "Active"
+        return _("Disabled")
+    return _("Needs a password") if person.password_asked_at else _("Active")
 
 
 def draw_list(people: Sequence[Account]) -> Account | None:
     """Draw the people found as a table, and return the selected one."""
     text = st.text_input(
-        "Search people",
+        _("Search people"),
         key="people_search",
-        placeholder="Search by name, e-mail or group",
+        placeholder=_("Search by name, e-mail or group"),
         icon=":material/search:",
         label_visibility="collapsed",
         width=360,
@@ -145,16 +159,18 @@ def draw_list(people: Sequence[Account]) -> Account | None:
     wanted = (text or "").casefold().strip()
     found = [p for p in people if wanted in f"{p.name}\n{p.email}\n{p.user_group}".casefold()]
     if not found:
-        st.caption("Nobody is called that.")
+        st.caption(_("Nobody is called that."))
         return None
     table = pd.DataFrame(
         {
-            "Name": [p.name + (" (you)" if p.id == identity.account_id else "") for p in found],
+            _("Name"): [p.name + (_(" (you)") if p.id == identity.account_id else "") for p in found],
             "E-mail": [p.email for p in found],
-            "Role": [ROLES[p.role] for p in found],
-            "Group": [p.user_group for p in found],
-            "Status": [status_of(p) for p in found],
-            "Last sign-in": [date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else "Never" for p in found],
+            _("Role"): [_(ROLES[p.role]) for p in found],
+            _("Group"): [p.user_group for p in found],
+            _("Status"): [status_of(p) for p in found],
+            _("Last sign-in"): [
+                date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else _("Never") for p in found
+            ],
         }
     )
     chosen = st.dataframe(
@@ -165,13 +181,13 @@ def draw_list(people: Sequence[Account]) -> Account | None:
         selection_mode="single-row",
         # A list that changed begins without a choice: its rows may stand elsewhere now.
         column_config={
-            "Role": st.column_config.TextColumn(width=105),
-            "Group": st.column_config.TextColumn(width=80),
-            "Status": st.column_config.TextColumn(width=75),
-            "Last sign-in": st.column_config.TextColumn(width=140),
+            _("Role"): st.column_config.TextColumn(width=105),
+            _("Group"): st.column_config.TextColumn(width=80),
+            _("Status"): st.column_config.TextColumn(width=75),
+            _("Last sign-in"): st.column_config.TextColumn(width=140),
         },
         key=f"people_table_{hash(tuple(p.id for p in found)) & 0xFFFFFFFF}",
-        alt="People with their role, group, status and last sign-in",
+        alt=_("People with their role, group, status and last sign-in"),
     )
     rows = chosen.selection.rows
     return found[rows[0]] if rows and rows[0] < len(found) else None
@@ -180,53 +196,63 @@ def draw_list(people: Sequence[Account]) -> Account | None:
 def draw_person(person: Account) -> None:
     is_oneself = person.id == identity.account_id
     with st.container(border=True, key=f"people_person_{person.id}"):
-        badge = ":green-badge[Active]" if person.is_active else ":gray-badge[Disabled]"
+        badge = _(":green-badge[Active]") if person.is_active else _(":gray-badge[Disabled]")
         st.markdown(f"**{plain(person.name)}** {badge}  \n:gray[{plain(person.email)}]")
         last = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else "never"
         if person.is_active and person.password_asked_at:
             asked = plain(date_time(person.password_asked_at, zone))
             st.info(
-                f"Asked for a new password on {asked}. Make sure that it was them, then give them a new password link.",
+                _(
+                    "Asked for a new password on {asked}. Make sure that it was them, then give them a new password "
+                    "link.",
+                    asked=asked,
+                ),
                 icon=":material/key:",
             )
-        st.caption(f"Added {plain(date_time(person.created_at, zone))} · Last sign-in {plain(last)}")
+        st.caption(
+            _(
+                "Added {created_at} · Last sign-in {last}",
+                created_at=plain(date_time(person.created_at, zone)),
+                last=plain(last),
+            )
+        )
         with st.form(f"people_change_{person.id}", border=False):
             with st.grid(3, min_column_width=180):
-                st.text_input("Name", person.name, key=f"people_name_{person.id}", max_chars=120)
+                st.text_input(_("Name"), person.name, key=f"people_name_{person.id}", max_chars=120)
                 st.selectbox(
-                    "Role",
+                    _("Role"),
                     list(ROLES),
                     index=list(ROLES).index(person.role),
-                    format_func=ROLES.__getitem__,
+                    format_func=words_of(ROLES),
                     key=f"people_role_{person.id}",
                     disabled=is_oneself,
                     help=NOT_ONESELF if is_oneself else ROLE_HELP,
                 )
                 st.text_input(
-                    "Group", person.user_group, key=f"people_user_group_{person.id}", max_chars=120, help=GROUP_HELP
+                    _("Group"), person.user_group, key=f"people_user_group_{person.id}", max_chars=120, help=GROUP_HELP
                 )
-            st.form_submit_button("Save changes", icon=":material/check:", on_click=save, args=(person,))
+            st.form_submit_button(_("Save changes"), icon=":material/check:", on_click=save, args=(person,))
         with st.container(horizontal=True):
             if person.is_active:
                 st.button(
-                    "New password link",
+                    _("New password link"),
                     key=f"people_link_{person.id}",
                     icon=":material/link:",
                     on_click=make_link,
                     args=(person,),
-                    help="For somebody who lost their password. The present one works until the link is used.",
+                    help=_("For somebody who lost their password. The present one works until the link is used."),
                 )
                 if person.id in enrolled and not is_oneself:
                     st.button(
-                        "Remove second factor",
+                        _("Remove second factor"),
                         key=f"people_factor_{person.id}",
                         icon=":material/phonelink_erase:",
                         on_click=attempt,
-                        args=("Second factor removed.", accounts.second_factors.remove, identity, person.id),
-                        help="For somebody who lost telephone and recovery codes. Make sure that it is them.",
+                        args=(_("Second factor removed."), accounts.second_factors.remove, identity, person.id),
+                        help=_("For somebody who lost telephone and recovery codes. Make sure that it is them."),
                     )
                 is_asked = st.button(
-                    "Disable",
+                    _("Disable"),
                     key=f"people_disable_{person.id}",
                     icon=":material/person_off:",
                     disabled=is_oneself,
@@ -236,11 +262,11 @@ def draw_person(person: Account) -> None:
                     ask_to_disable(person)
             else:
                 st.button(
-                    "Enable",
+                    _("Enable"),
                     key=f"people_enable_{person.id}",
                     icon=":material/person_check:",
                     on_click=attempt,
-                    args=("Account enabled.", accounts.change, identity, person.id),
+                    args=(_("Account enabled."), accounts.change, identity, person.id),
                     kwargs={"is_active": True},
                 )
         draw_open_sessions(person)
@@ -253,7 +279,7 @@ def draw_open_sessions(person: Account) -> None:
     def end(session: OpenSession) -> None:
         attempt("Signed out there.", sessions.end_one, identity, person.id, session.session_id)
 
-    whose = "Where you are signed in" if person.id == identity.account_id else "Where they are signed in"
+    whose = _("Where you are signed in") if person.id == identity.account_id else _("Where they are signed in")
     with st.expander(whose, icon=":material/devices:"):
         draw_sessions(sessions.list(identity, person.id), identity.session_id, zone, end)
 
@@ -265,24 +291,26 @@ def require_factor() -> None:
 def draw_second_factor_rule() -> None:
     """Draw the choice of roles that need a second factor."""
     st.multiselect(
-        "Second factor required for",
+        _("Second factor required for"),
         list(ROLES),
         [role for role in ROLES if role in accounts.second_factors.required_roles(identity)],
-        format_func=ROLES.__getitem__,
-        placeholder="Nobody: everybody may choose it",
+        format_func=words_of(ROLES),
+        placeholder=_("Nobody: everybody may choose it"),
         key="people_factor_roles",
         on_change=require_factor,
         width=480,
-        help="A code of an app on their telephone follows the password. A person without one sets it up at their next "
-        "sign-in. Single sign-on asks for its own.",
+        help=_(
+            "A code of an app on their telephone follows the password. A person without one sets it up at their next "
+            "sign-in. Single sign-on asks for its own."
+        ),
     )
 
 
 people = accounts.list(identity)
 enrolled = accounts.second_factors.enrolled(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title("People", anchor=False, width="content")
-    if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:") and (
+    st.title(_("People"), anchor=False, width="content")
+    if st.button(_("Add a person"), key="people_add_button", type="primary", icon=":material/person_add:") and (
         not actions.is_needed(identity)
     ):
         state.people_add_error = None
@@ -290,8 +318,8 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
 active = [person for person in people if person.is_active]
 admins = sum(person.role is Role.ADMIN for person in active)
 waiting = sum(person.password_asked_at is not None for person in active)
-lost = f" · {count(waiting, 'person needs', 'people need')} a new password" if waiting else ""
-disabled = f" · {len(people) - len(active):,} disabled" if len(active) < len(people) else ""
+lost = _(" · {waiting} a new password", waiting=count(waiting, "person needs", "people need")) if waiting else ""
+disabled = _(" · {people} disabled", people=thousands(len(people) - len(active))) if len(active) < len(people) else ""
 st.caption(f"{count(len(active), 'active account')} · {count(admins, 'administrator')}{disabled}{lost}")
 if error := state.people_error:
     state.people_error = ""
@@ -305,7 +333,12 @@ person = draw_list(people)
 if person is not None:
     draw_person(person)
 elif len(people) > 1:
-    st.caption(f"{SELECT_A_ROW} to change somebody, see where they are signed in, or end their access.")
+    st.caption(
+        _(
+            "Select a row (Shift + Space on the keyboard) to change somebody, see where they are signed in, or end "
+            "their access."
+        )
+    )
 if link := state.pop("people_link", None):
     show_link(*link)
 st.divider()

@@ -13,12 +13,14 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import RagError
+from rag.language import _
 from rag.money.price_list import UNIT_NAMES, Price
 from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import count
 from rag.ui.text import plain
+from rag.ui.widgets import words_of
 
 identity = require(Role.ADMIN)
 prices = services().prices
@@ -39,25 +41,25 @@ def draw_list(found: Sequence[Price]) -> None:
     """Draw every list price, with the price that replaces it."""
     table = pd.DataFrame(
         {
-            "Model": [price.model for price in found],
-            "For": [UNIT_NAMES[price.unit] for price in found],
-            "List price": [amount(price.listed) or "Not listed" for price in found],
-            "Price list": [price.source for price in found],
-            "Your price": [amount(price.own) for price in found],
-            "Since": [str(price.own_since or "") for price in found],
-            "Planned": [planned(price) for price in found],
+            _("Model"): [price.model for price in found],
+            _("For"): [_(UNIT_NAMES[price.unit]) for price in found],
+            _("List price"): [amount(price.listed) or _("Not listed") for price in found],
+            _("Price list"): [price.source for price in found],
+            _("Your price"): [amount(price.own) for price in found],
+            _("Since"): [str(price.own_since or "") for price in found],
+            _("Planned"): [planned(price) for price in found],
         }
     )
     st.dataframe(
         table,
         hide_index=True,
         width="stretch",
-        alt="Prices of models with their list, your own price and the day from which it counts",
+        alt=_("Prices of models with their list, your own price and the day from which it counts"),
     )
     st.caption(count(len(found), "price"))
 
 
-@st.dialog("Set a price", icon=":material/payments:")
+@st.dialog(_("Set a price"), icon=":material/payments:")
 def ask_for_price(known: Sequence[Price]) -> None:
     def save() -> None:
         state.prices_error, text = None, (state.prices_price or "").strip().removeprefix("$")
@@ -66,30 +68,34 @@ def ask_for_price(known: Sequence[Price]) -> None:
         except RagError as error:
             state.prices_error = error
         else:
-            state.prices_done = "Price saved."
+            state.prices_done = _("Price saved.")
 
     with st.form("prices_set", border=False):
         st.selectbox(
-            "Model",
+            _("Model"),
             sorted({price.model for price in known}),
             index=None,
             key="prices_model",
             accept_new_options=True,
-            placeholder="Choose or type a model",
-            help="As its provider names it, such as gpt-4o.",
+            placeholder=_("Choose or type a model"),
+            help=_("As its provider names it, such as gpt-4o."),
         )
-        st.selectbox("For", list(UNIT_NAMES), format_func=UNIT_NAMES.__getitem__, key="prices_unit")
+        st.selectbox(_("For"), list(UNIT_NAMES), format_func=words_of(UNIT_NAMES), key="prices_unit")
         st.text_input(
-            "US dollars", key="prices_price", max_chars=20, autocomplete="off", help="Empty: the listed price again."
+            _("US dollars"),
+            key="prices_price",
+            max_chars=20,
+            autocomplete="off",
+            help=_("Empty: the listed price again."),
         )
         st.date_input(
-            "From",
+            _("From"),
             datetime.now(UTC).date(),
             min_value=datetime.now(UTC).date(),
             key="prices_from",
-            help="The day (UTC) from which it counts. What was charged before keeps its price.",
+            help=_("The day (UTC) from which it counts. What was charged before keeps its price."),
         )
-        st.form_submit_button("Save", type="primary", icon=":material/check:", on_click=save)
+        st.form_submit_button(_("Save"), type="primary", icon=":material/check:", on_click=save)
     if state.prices_error:
         actions.draw_error(state.prices_error)
     if state.prices_done:
@@ -98,15 +104,17 @@ def ask_for_price(known: Sequence[Price]) -> None:
 
 found = prices.list(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title("Prices", anchor=False, width="content")
-    if st.button("Set a price", key="prices_add", type="primary", icon=":material/payments:") and (
+    st.title(_("Prices"), anchor=False, width="content")
+    if st.button(_("Set a price"), key="prices_add", type="primary", icon=":material/payments:") and (
         not actions.is_needed(identity)
     ):
         state.prices_error = None
         ask_for_price(found)
 st.caption(
-    "Costs are counted at the listed prices, or at your own where you agreed on others. A change counts from its day "
-    "on: what was charged before stays as it is."
+    _(
+        "Costs are counted at the listed prices, or at your own where you agreed on others. A change counts from its "
+        "day on: what was charged before stays as it is."
+    )
 )
 if done := state.prices_done:
     state.prices_done = ""
@@ -114,4 +122,4 @@ if done := state.prices_done:
 if found:
     draw_list(found)
 else:
-    st.caption("Models appear here with their first call. You can set a price before.")
+    st.caption(_("Models appear here with their first call. You can set a price before."))

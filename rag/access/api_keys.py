@@ -21,17 +21,18 @@ from psycopg.rows import dict_row
 
 from rag.access.sessions import require_admin, require_recent, token_hash
 from rag.errors import InvalidInput, KeyRejected, NotFound
+from rag.language import N_
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role
 
 #: What a key may be allowed, with the words an administrator sees.
 SCOPES = {
-    "chat": "Ask questions and get answers",
-    "search": "Search for passages",
-    "documents:read": "List and read documents",
-    "documents:write": "Add, change and delete documents",
-    "sync": "Keep collections equal to their sources",
-    "admin": "Everything, also settings and details of the service",
+    "chat": N_("Ask questions and get answers"),
+    "search": N_("Search for passages"),
+    "documents:read": N_("List and read documents"),
+    "documents:write": N_("Add, change and delete documents"),
+    "sync": N_("Keep collections equal to their sources"),
+    "admin": N_("Everything, also settings and details of the service"),
 }
 READING = frozenset({"chat", "search", "documents:read"})
 #: What these do needs an administrator's role; their endpoints check the scope.

@@ -123,7 +123,7 @@ class Opinions:
             options=Options(filters=SearchFilters(metadata=wanted)),
         )
         # As in the source, the nearest whatever their distance: the drafter judges them.
-        found = retrieval.found[: top_k or profile.search.top_k]
+        found = retrieval.hits[: top_k or profile.search.top_k]
         return FoundReferences(query=query, results=found, notices=retrieval.response.notices)
 
     def write(

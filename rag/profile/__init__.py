@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from rag.errors import InvalidInput
+from rag.language import N_
 from rag.profile.parts import Answer, Chunking, Embedding, Language, Part, Ranking, Reading, Search, Understanding
 from rag.types import SearchFilters
 
@@ -29,7 +30,7 @@ Kind = Literal[
     "whole", "number", "switch", "choice", "text", "words", "pairs", "patterns", "steps", "boosts", "factors"
 ]
 #: The groups of the settings page, in its order.
-GROUPS = ("Documents", "Search", "Order", "Language and answers")
+GROUPS = (N_("Documents"), N_("Search"), N_("Order"), N_("Language and answers"))
 #: Candidates of one question; Cohere takes 1000 documents in one call.
 MAXIMUM_CANDIDATES = 1000
 LOCKED = "The {title} cannot be changed for a collection: {why}."

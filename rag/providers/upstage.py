@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -17,37 +16,39 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
+from rag.providers import Connection, ParsedPages
 from rag.providers.retry import accounted, billed_as, current_sending
+from rag.settings import Settings
+from rag.settings.providers import ProviderSpec
 from rag.types import Usage
 
 PATH = "/v1/document-digitization"
-MODEL = "document-parse"
-#: The synchronous call reads the first 100 pages and leaves out the others without a word; fewer keep it quick.
+#: The synchronous call silently ignores pages after the first 100; fewer keep it quick.
 PAGES_PER_REQUEST = 50
-#: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
+#: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
 UNSURE_STATUSES = frozenset({502, 504, 524})
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
 UNREADABLE = "Upstage sent an answer that cannot be read. Try again in a moment."
 TAG = re.compile(r"<[^<>]+>")
 
 
-@dataclass(frozen=True)
-class ParsedPages:
-    """Text by page of the file sent, counted from 1, and what was billed."""
-
-    texts: Mapping[int, str]
-    usage: Usage
-
-
 class UpstageParser:
     """Reads scanned PDFs of up to `PAGES_PER_REQUEST` pages."""
 
-    provider = "upstage"
-    model = MODEL
+    pages_per_request = PAGES_PER_REQUEST
 
     def __init__(
-        self, *, api_key: str, base_url: str, timeout_seconds: float = 180.0, client: httpx.Client | None = None
+        self,
+        *,
+        api_key: str,
+        base_url: str,
+        provider: str = "upstage",
+        model: str = "document-parse",
+        timeout_seconds: float = 180.0,
+        client: httpx.Client | None = None,
     ) -> None:
+        self.provider = provider
+        self.model = model
         self._url = base_url.rstrip("/") + PATH
         self._headers = {"Authorization": f"Bearer {api_key}"}
         self._client = client or httpx.Client(timeout=httpx.Timeout(timeout_seconds, connect=5.0))
@@ -56,7 +57,7 @@ class UpstageParser:
         self._client.close()
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Return the text of each page of a PDF. Raises `ProviderError`s; what was not read is an empty text."""
+        """Return the text of each page of a PDF; empty for pages that were not read. Raises `ProviderError`s."""
         form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
 
         def expected() -> Usage:
@@ -98,8 +99,28 @@ class UpstageParser:
         return body
 
 
+class UpstageConnection(Connection):
+    """Upstage, or another server with its Document Parse."""
+
+    def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
+        super().__init__(spec, settings)
+        self._parser = UpstageParser(
+            api_key=settings.key_of(spec.name),
+            base_url=settings.address_of(spec.name),
+            provider=spec.name,
+            model=spec.models["ocr"],
+            timeout_seconds=settings.timeout_of(spec.name),
+        )
+
+    def recogniser(self) -> UpstageParser:
+        return self._parser
+
+    def close(self) -> None:
+        self._parser.close()
+
+
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
-    """`elements` name their pages; where there are none, `content.text` is that of a single page."""
+    """Read the text from `elements`, which name their pages; without any, `content.text` is that of a single page."""
     found: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():
         content = element.get("content") or {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES
+from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES, Capability, providers_for
 
 PROJECT = Path(__file__).resolve().parents[2]
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
@@ -97,6 +97,8 @@ class Settings:
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
     attachment_urls: str = ""
+    # Who may connect programs by OAuth, which then act for them: "admins", "everybody" or "none" (RAG_CONNECTED_APPS).
+    connected_apps: str = "admins"
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
@@ -148,6 +150,18 @@ class Settings:
         spec = BY_NAME[provider]
         return self._provider_variable(spec.address_variable) or spec.address
 
+    def timeout_of(self, provider: str) -> float:
+        """Return the longest wait for a provider in seconds: its own setting, else that of OpenAI."""
+        return float(getattr(self, f"{provider}_timeout_seconds", self.openai_timeout_seconds))
+
+    def provider_for(self, capability: Capability) -> str:
+        """Return the first configured provider with this capability; empty where there is none."""
+        return next((spec.name for spec in providers_for(capability) if self.has_provider(spec.name)), "")
+
+    def has_provider(self, provider: str) -> bool:
+        """Return whether the variable is set that adds this provider."""
+        return bool(self._provider_variable(BY_NAME[provider].variable))
+
     def _provider_variable(self, name: str) -> str:
         return str(getattr(self, name.lower(), "")) or self.provider_variables.get(name, "")
 
@@ -198,6 +212,7 @@ ENVIRONMENT_NAMES = {
     "webhook_secret": "RAG_WEBHOOK_SECRET",
     "cors_origins": "RAG_CORS_ORIGINS",
     "metrics_key": "RAG_METRICS_KEY",
+    "connected_apps": "RAG_CONNECTED_APPS",
     "log_format": "RAG_LOG_FORMAT",
 }
 #: Names under which other systems have the same.
@@ -274,6 +289,9 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 def _require_whole_supabase(settings: Settings) -> None:
     """Refuse a part of Supabase that cannot work without another."""
+    if settings.connected_apps not in ("admins", "everybody", "none"):
+        given = settings.connected_apps
+        raise SettingsError(f"RAG_CONNECTED_APPS is {given!r}, but it has to be admins, everybody or none.")
     if settings.log_format not in ("text", "json"):
         raise SettingsError(f"RAG_LOG_FORMAT is {settings.log_format!r}, but it has to be text or json.")
     if settings.sign_in not in ("builtin", "supabase"):
@@ -326,7 +344,7 @@ HIDDEN = "***"
 #: user:password@ in addresses, and password=… in connection strings, quoted or not.
 IN_ADDRESS = re.compile(r"(?<=//)[^/@\s]+@(?=[^\s]*)")
 IN_PAIRS = re.compile(r"\b(password|pwd|apikey|api_key|token|secret)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE)
-#: Shorter settings are no secrets anybody chose, and would hide half of every sentence.
+#: Shorter values are not real secrets, and masking them would hide half of every sentence.
 SHORTEST_SECRET = 6
 
 
@@ -336,7 +354,7 @@ def without_passwords(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what a driver says, without passwords."""
+    """Return the first line of a driver's message, without passwords."""
     return without_passwords((str(error).strip().splitlines() or ["no reason given"])[0])
 
 
@@ -367,6 +385,6 @@ class SecretsFilter(logging.Filter):
 
 
 def hide_secrets(settings: Settings, handlers: list[logging.Handler] | None = None) -> None:
-    """Have the handlers, by default those of the root logger, log none of the settings' secrets."""
+    """Keep the settings' secrets out of these handlers' logs; by default the root logger's handlers."""
     for handler in logging.getLogger().handlers if handlers is None else handlers:
         handler.addFilter(SecretsFilter(settings))

@@ -11,9 +11,11 @@ import streamlit as st
 import rag.services
 from rag.access.sessions import confirm_address
 from rag.errors import RagError, SignInAgain
+from rag.language import N_, _
 from rag.types import Identity
 from rag.ui.frame import confirm_link
 from rag.ui.text import plain
+from rag.ui.widgets import dialog
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
@@ -56,10 +58,12 @@ def _note_if_late(identity: Identity) -> None:
         note_refused()
 
 
-@st.dialog("Confirm that it is you", icon=":material/lock:")
+@dialog(N_("Confirm that it is you"), icon=":material/lock:")
 def ask() -> None:
     """Explain the need, and link to the confirmation in this tab."""
-    st.markdown("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
+    st.markdown(
+        _("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
+    )
     draw_link()
 
 

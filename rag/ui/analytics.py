@@ -10,9 +10,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from rag.language import N_, _, ngettext
 from rag.records.analytics import STAGES, Analytics, DailyCost, Filters, Period, StageTimes, Summary
 from rag.types import Who
-from rag.ui.formats import count, duration, money, percent
+from rag.ui.formats import count, duration, money, percent, thousands
 from rag.ui.text import in_chart, plain
 from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG, quiet_figure
 
@@ -20,10 +21,12 @@ DeltaColor = Literal["normal", "inverse", "off"]
 
 
 HELP = {
-    "median": "Half of the answers were complete within this time.",
-    "p95": "95 of 100 answers were complete within this time.",
-    "answered": "Of all questions that came to an end, small talk left out. The rest was answered perhaps, not in the "
-    "documents, stopped, refused or failed.",
+    "median": N_("Half of the answers were complete within this time."),
+    "p95": N_("95 of 100 answers were complete within this time."),
+    "answered": N_(
+        "Of all questions that came to an end, small talk left out. The rest was answered perhaps, not in the "
+        "documents, stopped, refused or failed."
+    ),
 }
 
 
@@ -36,10 +39,12 @@ class Change(NamedTuple):
 
 def draw_metrics(summary: Summary, period: Period) -> None:
     now, before, days = summary.current, summary.previous, summary.by_day
-    cost = "unpriced" if now.known_cost is None else plain(money(now.known_cost))
-    cost_help = "From the ledger: answering questions and processing documents."
+    cost = _("unpriced") if now.known_cost is None else plain(money(now.known_cost))
+    cost_help = _("From the ledger: answering questions and processing documents.")
     if now.unpriced_calls:
-        cost_help += f" {count(now.unpriced_calls, 'call')} without a known price on top."
+        cost_help += _(
+            " {unpriced_calls} without a known price on top.", unpriced_calls=count(now.unpriced_calls, "call")
+        )
     medians = [day.median_ms for day in days if day.median_ms is not None]
     slowest = [day.p95_ms for day in days if day.p95_ms is not None]
     answered = [day.answered / day.closed for day in days if day.closed]
@@ -47,7 +52,7 @@ def draw_metrics(summary: Summary, period: Period) -> None:
     # Three beside each other, two on a phone: the six never leave one alone in a row.
     with st.grid(3, min_column_width=150):
         _draw_metric(
-            "Questions",
+            _("Questions"),
             f"{now.questions:,}",
             grown(now.questions, before.questions),
             "off",
@@ -55,44 +60,54 @@ def draw_metrics(summary: Summary, period: Period) -> None:
             "bar",
         )
         _draw_metric(
-            "Cost", cost, grown(now.cost, before.cost), "inverse", [float(d.cost) for d in days], "area", cost_help
+            _("Cost"), cost, grown(now.cost, before.cost), "inverse", [float(d.cost) for d in days], "area", cost_help
         )
         _draw_metric(
-            "Median time",
+            _("Median time"),
             duration(now.median_ms),
             grown(now.median_ms, before.median_ms),
             "inverse",
             medians,
             "line",
-            HELP["median"],
+            _(HELP["median"]),
         )
         _draw_metric(
-            "p95 time", duration(now.p95_ms), grown(now.p95_ms, before.p95_ms), "inverse", slowest, "line", HELP["p95"]
+            _("p95 time"),
+            duration(now.p95_ms),
+            grown(now.p95_ms, before.p95_ms),
+            "inverse",
+            slowest,
+            "line",
+            _(HELP["p95"]),
         )
         _draw_metric(
-            "Answered",
+            _("Answered"),
             percent(now.answered_rate),
             moved(now.answered_rate, before.answered_rate),
             "normal",
             answered,
             "line",
-            HELP["answered"],
+            _(HELP["answered"]),
         )
         _draw_metric(
-            "Helpful",
+            _("Helpful"),
             percent(now.helpful_rate),
             moved(now.helpful_rate, before.helpful_rate),
             "normal",
             helpful,
             "line",
-            f"Of {count(now.rated, 'answer')} rated.",
+            _("Of {rated} rated.", rated=count(now.rated, "answer")),
         )
-    words = (
-        f":small[:gray[Changes are against the {count(period.days, 'day')} before. Days are UTC. "
-        ":material/shield_person: Questions are personal: you see groups, never names or addresses.]]"
+    words = _(
+        ":small[:gray[Changes are against the {days} before. Days are UTC. :material/shield_person: Questions are "
+        "personal: you see groups, never names or addresses.]]",
+        days=count(period.days, "day"),
     )
     if now.unpriced_calls:
-        words += f" :orange-badge[{count(now.unpriced_calls, 'unpriced call')} not in the cost]"
+        words += _(
+            " :orange-badge[{unpriced_calls} not in the cost]",
+            unpriced_calls=count(now.unpriced_calls, "unpriced call"),
+        )
     st.markdown(words)
 
 
@@ -131,7 +146,7 @@ def moved(now: float | None, before: float | None) -> Change:
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
-    return Change(0 if abs(change) < 0.05 else f"{change:+.1f} pts", abs(change) >= 1)
+    return Change(0 if abs(change) < 0.05 else _("{change} pts", change=f"{change:+.1f}"), abs(change) >= 1)
 
 
 def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
@@ -158,7 +173,7 @@ def _draw_head(title: str, label: str, options: Sequence[str], key: str) -> str:
 
 
 def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    by = _draw_head("Cost per day", "Costs by", ["Operation", "Model"], "analytics_cost_by")
+    by = _draw_head(_("Cost per day"), _("Costs by"), [_("Operation"), _("Model")], "analytics_cost_by")
     read: Callable[[Who, Period, Filters], list[DailyCost]] = (
         analytics.cost_by_day_and_operation if by == "Operation" else analytics.cost_by_day_and_model
     )
@@ -168,95 +183,105 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
             cost_figure(costs, period, names=OPERATION_NAMES if by == "Operation" else None),
             config=PLOTLY_CONFIG,
             key="analytics_cost_chart",
-            alt=f"Cost per day by {by.lower()}",
+            alt=_("Cost per day by {lower}", lower=by.lower()),
         )
     else:
-        st.caption("Nothing was paid in this period: the built-in search and answers cost nothing.")
+        st.caption(_("Nothing was paid in this period: the built-in search and answers cost nothing."))
     unpriced = {cost.name: 0 for cost in costs if cost.unpriced_calls}
     for cost in costs:
         if cost.unpriced_calls:
             unpriced[cost.name] += cost.unpriced_calls
     if unpriced:
-        names = ", ".join(f"{plain(OPERATION_NAMES.get(n, n))} {calls:,}" for n, calls in unpriced.items())
-        st.caption(f":orange[:material/help: Unpriced calls, not in the bars: {names}]")
+        names = ", ".join(f"{plain(_(OPERATION_NAMES.get(n, n)))} {calls:,}" for n, calls in unpriced.items())
+        st.caption(_(":orange[:material/help: Unpriced calls, not in the bars: {names}]", names=names))
 
 
 def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    chosen = _draw_head("Time per stage", "Percentile", ["Median", "p95"], "analytics_percentile")
+    chosen = _draw_head(_("Time per stage"), _("Percentile"), [_("Median"), "p95"], "analytics_percentile")
     times = analytics.stage_percentiles(who, period, filters)
     if times:
         st.plotly_chart(
             stage_figure(times, period, percentile="p95" if chosen == "p95" else "p50"),
             config=PLOTLY_CONFIG,
             key="analytics_time_chart",
-            alt=f"{chosen} time of each stage by day",
+            alt=_("{chosen} time of each stage by day", chosen=chosen),
         )
-        st.caption("Each stage over the questions in which it ran; the axis is logarithmic.")
+        st.caption(_("Each stage over the questions in which it ran; the axis is logarithmic."))
     else:
-        st.caption("No stage ran in this period.")
+        st.caption(_("No stage ran in this period."))
 
 
 def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    st.subheader("Most asked documents", anchor=False)
+    st.subheader(_("Most asked documents"), anchor=False)
     used = analytics.top_documents(who, period, filters)
     if not used:
-        st.caption("No answer was built on a document in this period.")
+        st.caption(_("No answer was built on a document in this period."))
         return
     st.dataframe(
         pd.DataFrame(
             {
-                "Document": [u.title for u in used],
-                "Questions": [u.questions for u in used],
-                "Helpful": [f"{u.helpful} of {u.rated}" if u.rated else "–" for u in used],
+                _("Document"): [u.title for u in used],
+                _("Questions"): [u.questions for u in used],
+                _("Helpful"): [
+                    _("{helpful} of {rated}", helpful=u.helpful, rated=u.rated) if u.rated else "–" for u in used
+                ],
             }
         ),
         hide_index=True,
         key="analytics_top_documents",
         column_config={
-            "Document": st.column_config.TextColumn(width=165),
-            "Questions": st.column_config.ProgressColumn(
+            _("Document"): st.column_config.TextColumn(width=165),
+            _("Questions"): st.column_config.ProgressColumn(
                 min_value=0, max_value=max(u.questions for u in used), format="%d", width=125
             ),
-            "Helpful": st.column_config.TextColumn(alignment="right", width=85, help="Of the answers that were rated."),
+            _("Helpful"): st.column_config.TextColumn(
+                alignment="right", width=85, help=_("Of the answers that were rated.")
+            ),
         },
-        alt="Documents by the number of questions answered from them",
+        alt=_("Documents by the number of questions answered from them"),
     )
 
 
 def _draw_models(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    st.subheader("Models", anchor=False)
+    st.subheader(_("Models"), anchor=False)
     models = analytics.cost_by_model(who, period, filters)
     if not models:
-        st.caption("No paid model was called in this period.")
+        st.caption(_("No paid model was called in this period."))
         return
     st.dataframe(
         pd.DataFrame(
             {
-                "Model": [m.model for m in models],
-                "For": [OPERATION_NAMES.get(m.operation, m.operation) for m in models],
+                _("Model"): [m.model for m in models],
+                _("For"): [_(OPERATION_NAMES.get(m.operation, m.operation)) for m in models],
                 # On a small screen the last columns are out of sight.
-                "Cost": [_model_cost(m.cost, m.unpriced_calls) for m in models],
-                "Calls": [m.calls for m in models],
-                "Tokens": [m.input_tokens + m.output_tokens for m in models],
+                _("Cost"): [_model_cost(m.cost, m.unpriced_calls) for m in models],
+                _("Calls"): [m.calls for m in models],
+                _("Tokens"): [m.input_tokens + m.output_tokens for m in models],
             }
         ),
         hide_index=True,
         key="analytics_models",
         column_config={
-            "Model": st.column_config.TextColumn(width=150),
-            "For": st.column_config.TextColumn(width=80),
-            "Calls": st.column_config.NumberColumn(format="localized", width=50),
-            "Tokens": st.column_config.NumberColumn(format="compact", width=58),
-            "Cost": st.column_config.TextColumn(alignment="right", width=95),
+            _("Model"): st.column_config.TextColumn(width=150),
+            _("For"): st.column_config.TextColumn(width=80),
+            _("Calls"): st.column_config.NumberColumn(format="localized", width=50),
+            _("Tokens"): st.column_config.NumberColumn(format="compact", width=58),
+            _("Cost"): st.column_config.TextColumn(alignment="right", width=95),
         },
-        alt="Models by what they cost",
+        alt=_("Models by what they cost"),
     )
+
+
+def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
+    return ngettext("{cost} for {count} calls", "{cost} for {count} calls", calls, cost=money(cost))
 
 
 def _model_cost(cost: Decimal | None, unpriced_calls: int) -> str:
     if cost is None:
-        return f"{unpriced_calls:,} unpriced"
-    return money(cost) + (f" + {unpriced_calls:,} unpriced" if unpriced_calls else "")
+        return _("{unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls))
+    return money(cost) + (
+        _(" + {unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls)) if unpriced_calls else ""
+    )
 
 
 #: The same stage has the colour of the operation it pays for; search pays for nothing.
@@ -264,22 +289,22 @@ STAGE_COLOR_INDEX = {"translation": 3, "embedding": 1, "search": 6, "reranking":
 
 
 STAGE_NAMES = {
-    "translation": "Translation",
-    "embedding": "Embedding",
-    "search": "Search",
-    "reranking": "Reranking",
-    "model": "Model",
-    "other": "Everything else",
+    "translation": N_("Translation"),
+    "embedding": N_("Embedding"),
+    "search": N_("Search"),
+    "reranking": N_("Reranking"),
+    "model": N_("Model"),
+    "other": N_("Everything else"),
 }
 
 
 OPERATION_NAMES = {
-    "chat": "Chat",
-    "embedding": "Embedding",
-    "chunking": "Chunking",
-    "reranking": "Reranking",
-    "translation": "Translation",
-    "tagging": "Tagging",
+    "chat": N_("Chat"),
+    "embedding": N_("Embedding"),
+    "chunking": N_("Chunking"),
+    "reranking": N_("Reranking"),
+    "translation": N_("Translation"),
+    "tagging": N_("Tagging"),
     "ocr": "OCR",
 }
 
@@ -310,10 +335,10 @@ def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[st
         figure.add_bar(
             x=[row.day for row in rows],
             y=[float(row.cost or 0) for row in rows],
-            name=in_chart((names or {}).get(name, name)),
+            name=in_chart(_((names or {}).get(name, name))),
             marker_color=chart_color(index),
-            customdata=[[money(row.cost), row.calls] for row in rows],
-            hovertemplate="%{customdata[0]} for %{customdata[1]} calls",
+            customdata=[[_cost_of_calls(row.cost, row.calls)] for row in rows],
+            hovertemplate="%{customdata[0]}",
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
     return _by_day(quiet_figure(figure, height=280, money_axis=True), period)
@@ -329,7 +354,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
             figure.add_scatter(
                 x=[row.day for row in rows],
                 y=values,
-                name=STAGE_NAMES[stage],
+                name=_(STAGE_NAMES[stage]),
                 mode="lines+markers" if len(rows) < 4 else "lines",
                 line={"color": chart_color(STAGE_COLOR_INDEX[stage]), "width": 2},
                 customdata=[duration(value) for value in values],
@@ -353,14 +378,20 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
     for stage, ms in parts:
         figure.add_bar(
             x=[ms],
-            y=[STAGE_NAMES[stage]],
+            y=[_(STAGE_NAMES[stage])],
             base=[begins],
             orientation="h",
             marker_color=chart_color(STAGE_COLOR_INDEX[stage]),
             text=[duration(ms)],
             textposition="outside",
             cliponaxis=False,
-            hovertemplate=f"{STAGE_NAMES[stage]}: {duration(ms)}, begins at {duration(begins)}<extra></extra>",
+            hovertemplate=_(
+                "{stage}: {duration}, begins at {start}",
+                stage=_(STAGE_NAMES[stage]),
+                duration=duration(ms),
+                start=duration(begins),
+            )
+            + "<extra></extra>",
         )
         begins += ms
     figure = quiet_figure(figure, height=70 + 34 * max(len(parts), 1), legend=False)
@@ -372,7 +403,7 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
 
 
 def _field(stage: str) -> str:
-    return "openaiMs" if stage == "model" else f"{stage}Ms"
+    return _("openaiMs") if stage == "model" else _("{stage}Ms", stage=stage)
 
 
 def _by_day(figure: Any, period: Period) -> Any:

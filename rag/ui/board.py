@@ -9,15 +9,17 @@ from urllib.parse import urlsplit
 import pandas as pd
 import streamlit as st
 
+from rag import language
 from rag.ingestion.sources.runs import SyncRun
+from rag.language import N_, _
 from rag.retrieval.ranking import attachments_of, category_of, without_attachments, written_on
 from rag.types import Document
-from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money
+from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
 from rag.ui.text import marked, plain
 
 #: Excerpts of this length go on in the post.
 EXCERPT_SHOWN = 200
-MARKS = {"isPinned": "Pinned", "isImportant": "Important"}
+MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important")}
 
 
 def draw_posts(
@@ -27,15 +29,17 @@ def draw_posts(
     ids = [str(post.id) for post in posts]
     table = pd.DataFrame(
         {
-            "Title": [post.title for post in posts],
-            "Category": [category_of(post.metadata) for post in posts],
-            "Date": [post_day(post) for post in posts],
-            "Marks": [[words for name, words in MARKS.items() if post.metadata.get(name) is True] for post in posts],
-            "Files": [int(post.metadata.get("attachmentCount") or 0) for post in posts],
+            _("Title"): [post.title for post in posts],
+            _("Category"): [category_of(post.metadata) for post in posts],
+            _("Date"): [post_day(post) for post in posts],
+            _("Marks"): [
+                [_(words) for name, words in MARKS.items() if post.metadata.get(name) is True] for post in posts
+            ],
+            _("Files"): [int(post.metadata.get("attachmentCount") or 0) for post in posts],
             **(
                 {
-                    "State": [[STATUSES[post.status][0]] for post in posts],
-                    "Cost": [money(known_cost(post.costs, "total")) if post.costs else "–" for post in posts],
+                    _("State"): [[status_badge(post.status)[0]] for post in posts],
+                    _("Cost"): [money(known_cost(post.costs, "total")) if post.costs else "–" for post in posts],
                 }
                 if with_costs
                 else {}
@@ -57,22 +61,26 @@ def draw_posts(
         selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
         hide_index=True,
         column_config={
-            "Title": st.column_config.TextColumn(width=220),
-            "Category": st.column_config.TextColumn(width=110),
-            "Date": st.column_config.DateColumn(format="D MMM YYYY", width=100),
-            "Marks": st.column_config.MultiselectColumn(
-                options=list(MARKS.values()), color=["orange", "red"], width=150
+            _("Title"): st.column_config.TextColumn(width=220),
+            _("Category"): st.column_config.TextColumn(width=110),
+            _("Date"): st.column_config.DateColumn(format="D MMM YYYY", width=100),
+            _("Marks"): st.column_config.MultiselectColumn(
+                options=list(map(_, MARKS.values())), color=["orange", "red"], width=150
             ),
-            "Files": st.column_config.NumberColumn(width=50),
-            "State": st.column_config.MultiselectColumn(
-                options=[words for words, _ in STATUSES.values()],
-                color=[color for _, color in STATUSES.values()],
+            _("Files"): st.column_config.NumberColumn(width=50),
+            _("State"): st.column_config.MultiselectColumn(
+                options=[_(words) for words, _color in STATUSES.values()],
+                color=[color for _words, color in STATUSES.values()],
                 width=85,
             ),
-            "Cost": st.column_config.TextColumn(alignment="right", width=75),
+            _("Cost"): st.column_config.TextColumn(alignment="right", width=75),
         },
-        alt="Posts of the notice board",
+        alt=_("Posts of the notice board"),
     )
+
+
+def _marks(post: Document) -> list[str]:
+    return [_(words) for name, words in MARKS.items() if post.metadata.get(name) is True]
 
 
 def draw_cards(posts: Sequence[Document], *, on_open: Callable[[str | None], None]) -> None:
@@ -84,18 +92,19 @@ def draw_cards(posts: Sequence[Document], *, on_open: Callable[[str | None], Non
             st.markdown(
                 marks_line(
                     category=category_of(metadata),
-                    day=f"{post_day(post):%-d %b %Y}",
+                    day=language.day(post_day(post)),
                     is_pinned=metadata.get("isPinned") is True,
                     is_important=metadata.get("isImportant") is True,
                 )
             )
-            if begins := " ".join(str(metadata.get("excerpt") or "").split()):
-                st.markdown(f":gray[{plain(begins)}{'…' if len(begins) >= EXCERPT_SHOWN else ''}]")
+            excerpt = str(metadata.get("excerpt") or "")
+            if begins := " ".join(excerpt.split()).removeprefix(post.title).strip():
+                st.markdown(f":gray[{plain(begins)}{'…' if len(excerpt) >= EXCERPT_SHOWN else ''}]")
             if files := attachments_of(metadata):
                 names = ", ".join(str(item.get("fileName") or "") for item in files)
                 st.caption(f":material/attach_file: {plain(names)}")
             st.button(
-                "Read",
+                _("Read"),
                 key=f"board_read_{post.id}",
                 icon=":material/article:",
                 type="tertiary",
@@ -116,8 +125,8 @@ def post_day(document: Document) -> date:
 def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) -> str:
     """Return category, date and marks as one line of Markdown."""
     badges = [f":blue-badge[{plain(category)}]"] if category else []
-    badges += [":orange-badge[:material/keep: Pinned]"] if is_pinned else []
-    badges += [":red-badge[:material/priority_high: Important]"] if is_important else []
+    badges += [_(":orange-badge[:material/keep: Pinned]")] if is_pinned else []
+    badges += [_(":red-badge[:material/priority_high: Important]")] if is_important else []
     return " ".join([*badges, *([f":gray[{plain(day)}]"] if day else [])])
 
 
@@ -127,14 +136,14 @@ def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequen
     st.markdown(
         marks_line(
             category=category_of(metadata),
-            day=f"{post_day(document):%-d %b %Y}",
+            day=language.day(post_day(document)),
             is_pinned=metadata.get("isPinned") is True,
             is_important=metadata.get("isImportant") is True,
         )
     )
     if passage:
         with st.container(border=True, gap="small"):
-            st.markdown(":small[:gray[Cited passage]]")
+            st.markdown(_(":small[:gray[Cited passage]]"))
             st.markdown(marked(without_attachments(passage, metadata), terms))
     st.markdown(paragraphs(without_attachments(text, metadata)))
     draw_attachments(document)
@@ -174,7 +183,7 @@ def safe_address(value: object) -> str:
     return parts.geturl() if is_page else ""
 
 
-RUN_WORDS = {"waiting": "Waiting", "running": "Under way", "done": "Done", "failed": "Failed"}
+RUN_WORDS = {"waiting": N_("Waiting"), "running": N_("Under way"), "done": N_("Done"), "failed": N_("Failed")}
 
 
 RUN_COLORS = {"waiting": "gray", "running": "blue", "done": "green", "failed": "red"}
@@ -185,16 +194,20 @@ def draw_run(run: SyncRun) -> None:
     if run.is_open:
         st.progress(
             min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,
-            text=f"Comparing: {_so_far(run)}" if run.status == "running" else "Waiting to begin",
+            text=_("Comparing: {run}", run=_so_far(run)) if run.status == "running" else _("Waiting to begin"),
         )
     else:
-        st.markdown(f":{RUN_COLORS[run.status]}-badge[{RUN_WORDS[run.status]}] {run_words(run)}")
+        st.markdown(f":{RUN_COLORS[run.status]}-badge[{_(RUN_WORDS[run.status])}] {run_words(run)}")
     if run.message:
         st.caption(plain(run.message))
 
 
 def _so_far(run: SyncRun) -> str:
-    return f"{run.items_done:,} of {run.items_total:,}" if run.items_total else f"{run.items_done:,} so far"
+    return (
+        _("{items_done} of {items_total}", items_done=thousands(run.items_done), items_total=thousands(run.items_total))
+        if run.items_total
+        else _("{items_done} so far", items_done=thousands(run.items_done))
+    )
 
 
 def run_words(run: SyncRun) -> str:
@@ -204,8 +217,8 @@ def run_words(run: SyncRun) -> str:
         (run.updated, "changed"),
         (run.unchanged, "unchanged"),
         (run.removed, "removed"),
-        (run.failed, "could not be read"),
+        (run.failed, _("could not be read")),
     ]
-    found = ", ".join(f"{number:,} {word}" for number, word in counted if number) or "Nothing there"
-    cost = money(run.cost) if run.cost is not None or not run.is_priced else "free of charge"
+    found = ", ".join(f"{number:,} {word}" for number, word in counted if number) or _("Nothing there")
+    cost = money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")
     return f"{found} · {ago(run.finished_at or run.created_at)} · {plain(cost)}"

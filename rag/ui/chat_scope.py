@@ -15,6 +15,7 @@ import streamlit as st
 
 from rag.errors import NotFound
 from rag.ingestion.documents import DocumentLibrary
+from rag.language import _
 from rag.profile import Options, Profile
 from rag.profiles import holds_posts, profile_of
 from rag.types import (
@@ -123,14 +124,14 @@ class ChatScope:
 
     def draw_choice(self) -> None:
         """Return which collection the first question goes to: the default, unless another is chosen."""
-        names = name_labels({c.id: c.name for c in self.collections}, gone="Deleted collection")
+        names = name_labels({c.id: c.name for c in self.collections}, gone=_("Deleted collection"))
         if st.session_state.get("chat_collection") not in names:
             st.session_state.chat_collection = self.collection.id
         choose_collection(
             names,
             key="chat_collection",
-            label="Ask in",
-            gone="Deleted collection",
+            label=_("Ask in"),
+            gone=_("Deleted collection"),
             side_by_side=SIDE_BY_SIDE,
             on_change=forget_narrowing,
         )
@@ -155,7 +156,10 @@ class ChatScope:
             with inside:
                 if is_bound:
                     st.caption(
-                        f"This conversation asks in {plain(self.collection.name)}. A new chat can ask elsewhere."
+                        _(
+                            "This conversation asks in {name}. A new chat can ask elsewhere.",
+                            name=plain(self.collection.name),
+                        )
                     )
                 self._draw_fields()
 
@@ -166,11 +170,15 @@ class ChatScope:
         narrowed = [str(value) for value in filters.metadata.values()] if filters else []
         if filters and filters.categories:
             narrowed += [self._category_names[slug] for slug in filters.categories]
-        everything = "All posts" if self._is_board else "All documents"
+        everything = _("All posts") if self._is_board else _("All documents")
         if self.collection_name:
             # In a conversation nothing else says which collection it asks.
-            everything = f"All of {self.collection_name}"
-        label = f"Only in {count(len(chosen), 'post' if self._is_board else 'document')}" if chosen else everything
+            everything = _("All of {collection_name}", collection_name=self.collection_name)
+        label = (
+            _("Only in {chosen}", chosen=count(len(chosen), "post" if self._is_board else "document"))
+            if chosen
+            else everything
+        )
         return plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
 
     def _draw_fields(self) -> None:
@@ -179,12 +187,12 @@ class ChatScope:
             names = name_labels(self._category_names)
             keep_chosen("chat_categories")
             st.pills(
-                "Categories",
+                _("Categories"),
                 sorted(names, key=names.__getitem__),
                 selection_mode="multi",
                 format_func=drawn(names),
                 key="chat_categories",
-                help="None chosen: all of them.",
+                help=_("None chosen: all of them."),
                 persist_state="page",
             )
         self._draw_documents()
@@ -194,7 +202,7 @@ class ChatScope:
                     plain(field_label(field)),
                     values,
                     index=None,
-                    placeholder="Any",
+                    placeholder=_("Any"),
                     key=self._field_key(field),
                     persist_state="page",
                 )
@@ -204,10 +212,10 @@ class ChatScope:
         offered = self._named(limit=MOST_OFFERED + 1)
         if len(offered) > MOST_OFFERED:
             text = st.text_input(
-                "Find documents",
+                _("Find documents"),
                 type="search",
                 live=True,
-                placeholder="Search by title or file name",
+                placeholder=_("Search by title or file name"),
                 key="chat_documents_text",
                 persist_state="page",
             )
@@ -217,11 +225,11 @@ class ChatScope:
         titles = document_labels([*(self._named(document_ids=tuple(chosen)) if chosen else []), *offered])
         keep_chosen("chat_documents")
         st.multiselect(
-            "Ask only in",
+            _("Ask only in"),
             list(titles),
             format_func=titles.of,
             key="chat_documents",
-            placeholder="All posts" if self._is_board else "All documents",
+            placeholder=_("All posts") if self._is_board else _("All documents"),
             persist_state="page",
         )
 

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 import streamlit as st
 
-from rag.answering.prompts import language_name
+from rag.language import N_, _, listed
 from rag.money.price_list import embedding_price
 from rag.profile import Profile
 from rag.profiles import PROFILES
@@ -15,26 +15,26 @@ from rag.providers import Embedder
 from rag.providers.registry import EmbedderOption, Providers
 from rag.settings.providers import provider_name, variable_of
 from rag.types import Collection
-from rag.ui.formats import count, date_time
+from rag.ui.formats import count, date_time, language_name, thousands
 from rag.ui.text import plain
 
 CUTS = {
-    "fixed": "by length",
-    "smart": "at paragraphs and sentences",
-    "semantic": "where the topic changes",
-    "sentences": "at the ends of sentences",
-    "recursive": "at paragraphs, then lines, then sentences",
-    "paged": "page by page",
-    "professional": "at sections and jobs",
-    "narrative": "at paragraphs, with the last sentences repeated",
-    "markdown": "at headings",
-    "generic": "at paragraphs",
-    "auto": "in a way that suits their kind",
+    "fixed": N_("by length"),
+    "smart": N_("at paragraphs and sentences"),
+    "semantic": N_("where the topic changes"),
+    "sentences": N_("at the ends of sentences"),
+    "recursive": N_("at paragraphs, then lines, then sentences"),
+    "paged": N_("page by page"),
+    "professional": N_("at sections and jobs"),
+    "narrative": N_("at paragraphs, with the last sentences repeated"),
+    "markdown": N_("at headings"),
+    "generic": N_("at paragraphs"),
+    "auto": N_("in a way that suits their kind"),
 }
 
 
 def profile_title(name: str) -> str:
-    return PROFILES[name].title if name in PROFILES else name
+    return _(PROFILES[name].title) if name in PROFILES else name
 
 
 def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]]:
@@ -58,48 +58,78 @@ def means(profile: Profile, providers: Providers) -> str:
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     """Return what this profile wants and this installation lacks, each with the setting that adds it."""
     found = []
-    wanted, _, rest = profile.embedding.embedding_model.partition("/")
+    wanted, _slash, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(wanted):
         found.append(
-            f"It was written for {rest.partition('@')[0]} by {provider_name(wanted)}, "
-            f"which {_variable_of(wanted)} adds. Until then documents are compared by their words."
+            _(
+                "It was written for {partition} by {wanted}, which {wanted_2} adds. Until then documents are "
+                "compared by their words.",
+                partition=rest.partition("@")[0],
+                wanted=provider_name(wanted),
+                wanted_2=_variable_of(wanted),
+            )
         )
     choice = providers.chat_choice(profile)
     if not choice.model:
-        found.append(f"No language model is configured: {choice.missing} adds one. Answers quote the documents.")
+        found.append(
+            _(
+                "No language model is configured: {missing} adds one. Answers quote the documents.",
+                missing=choice.missing,
+            )
+        )
     elif choice.is_elsewhere:
         found.append(
-            f"Its answers are meant for {choice.wanted_model} by {provider_name(choice.wanted_provider)}, which "
-            f"{choice.missing} adds. Until then {choice.model} by {provider_name(choice.provider)} writes them."
+            _(
+                "Its answers are meant for {wanted_model} by {wanted_provider}, which {missing} adds. Until then "
+                "{model} by {provider} writes them.",
+                wanted_model=choice.wanted_model,
+                wanted_provider=provider_name(choice.wanted_provider),
+                missing=choice.missing,
+                model=choice.model,
+                provider=provider_name(choice.provider),
+            )
         )
     if profile.ranking.reranking and providers.reranker_for(profile) is None:
-        found.append("Reranking needs COHERE_API_KEY. Until then passages stay in the order they were found.")
+        found.append(_("Reranking needs COHERE_API_KEY. Until then passages stay in the order they were found."))
     if profile.is_personal and not profile.answer.persona_name:
-        found.append("Nobody is named who answers: “Who answers” in its settings does. Until then it is the assistant.")
+        found.append(
+            _("Nobody is named who answers: “Who answers” in its settings does. Until then it is the assistant.")
+        )
     return found
 
 
 def embedder_line(option: EmbedderOption) -> str:
     """Return an embedding model on one line, with its dimensions and price."""
-    name = "Built in: compares words, not meaning" if option.provider == "builtin" else option.model
-    by = "" if option.provider == "builtin" else f" by {provider_name(option.provider)}"
-    return f"{name}{by} · {option.dimensions:,} dimensions · {price_line(option)}"
+    name = _("Built in: compares words, not meaning") if option.provider == "builtin" else option.model
+    by = "" if option.provider == "builtin" else _(" by {provider}", provider=provider_name(option.provider))
+    return _(
+        "{name}{by} · {dimensions} dimensions · {option}",
+        name=name,
+        by=by,
+        dimensions=thousands(option.dimensions),
+        option=price_line(option),
+    )
 
 
 def price_line(option: EmbedderOption) -> str:
     price = embedding_price(option.provider, option.model)
     if price is None:
-        return "no price known"
-    return f"${price.normalize():f} per 1M tokens" if price else "free"
+        return _("no price known")
+    return _("${normalize} per 1M tokens", normalize=f"{price.normalize():f}") if price else _("free")
 
 
 def embedder_name(identifier: str) -> str:
     """Return `text-embedding-3-small by OpenAI, 1,536 dimensions` for an embedder's id."""
-    provider, _, rest = identifier.partition("/")
-    model, _, dimensions = rest.partition("@")
+    provider, _slash, rest = identifier.partition("/")
+    model, _at, dimensions = rest.partition("@")
     if provider == "builtin":
-        return f"Built in, {int(dimensions or 0):,} dimensions"
-    return f"{model} by {provider_name(provider)}, {int(dimensions or 0):,} dimensions"
+        return _("Built in, {dimensions} dimensions", dimensions=thousands(int(dimensions or 0)))
+    return _(
+        "{model} by {provider}, {dimensions} dimensions",
+        model=model,
+        provider=provider_name(provider),
+        dimensions=thousands(int(dimensions or 0)),
+    )
 
 
 def _variable_of(provider: str) -> str:
@@ -107,85 +137,117 @@ def _variable_of(provider: str) -> str:
 
 
 def _cutting(profile: Profile) -> str:
-    where = CUTS.get(profile.chunking.chunking_method, profile.chunking.chunking_method)
-    text = f"Documents are cut {where} into passages of up to {profile.chunking.chunk_size:,} characters"
+    where = _(CUTS.get(profile.chunking.chunking_method, profile.chunking.chunking_method))
+    text = _(
+        "Documents are cut {where} into passages of up to {chunk_size} characters",
+        where=where,
+        chunk_size=thousands(profile.chunking.chunk_size),
+    )
     text += (
-        f", {profile.chunking.chunk_overlap:,} of them shared with the next." if profile.chunking.chunk_overlap else "."
+        _(", {chunk_overlap} of them shared with the next.", chunk_overlap=thousands(profile.chunking.chunk_overlap))
+        if profile.chunking.chunk_overlap
+        else "."
     )
     if profile.chunking.chunking_method == "auto":
-        kinds = ", ".join(name for name, _ in profile.chunking.chunking_by_type)
-        size = f"{profile.chunking.chunk_size:,} characters"
-        text = f"Each kind of document ({kinds}) is cut in its own way, others into {size}."
+        kinds = ", ".join(name for name, _way in profile.chunking.chunking_by_type)
+        size = _("{chunk_size} characters", chunk_size=thousands(profile.chunking.chunk_size))
+        text = _("Each kind of document ({kinds}) is cut in its own way, others into {size}.", kinds=kinds, size=size)
     if profile.reading.pdf_type == "scanned":
-        text += " PDFs are taken for scans and go through text recognition."
+        text += _(" PDFs are taken for scans and go through text recognition.")
     if profile.reading.chunk_tags:
-        text += (
-            f" A model tags each passage with {_listed([tag.replace('_', ' ') for tag in profile.reading.chunk_tags])}."
+        text += _(
+            " A model tags each passage with {_listed}.",
+            _listed=_listed([tag.replace("_", " ") for tag in profile.reading.chunk_tags]),
         )
     return text
 
 
 def _searching(profile: Profile) -> str:
-    how = "by meaning and by keywords" if profile.search.search_type == "hybrid" else "by meaning"
+    how = _("by meaning and by keywords") if profile.search.search_type == "hybrid" else _("by meaning")
     candidates = profile.search.top_k * profile.search.candidate_factor
     used = profile.passages()
-    text = f"Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer"
+    text = _(
+        "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer",
+        how=how,
+        used=used,
+        candidates=candidates,
+    )
     if profile.search.one_result_per_document:
-        text += ", at most one per document"
+        text += _(", at most one per document")
     text += "."
     if profile.understanding.query_patterns:
-        when = "among what was found" if profile.search.filters_after_search else "in the search"
-        text += f" Words of the question decide which categories are looked at, {when}."
+        when = _("among what was found") if profile.search.filters_after_search else _("in the search")
+        text += _(" Words of the question decide which categories are looked at, {when}.", when=when)
     if profile.search.metadata_filters:
         fields = _listed([field.replace("_", " ") for field in profile.search.metadata_filters])
-        text += f" It can be narrowed by {fields}."
+        text += _(" It can be narrowed by {fields}.", fields=fields)
     return text
 
 
 def _ordering(profile: Profile, providers: Providers) -> str:
     parts = []
     if reranker := providers.reranker_for(profile):
-        parts.append(f"{reranker.model} reads the candidates and puts the best first.")
+        parts.append(_("{model} reads the candidates and puts the best first.", model=reranker.model))
     if profile.ranking.recency_boost:
         newest = profile.ranking.recency_steps[0]
-        parts.append(f"Recent documents count more: {newest[1]:g} times up to {newest[0]} days, less with age.")
+        parts.append(
+            _(
+                "Recent documents count more: {newest} times up to {newest_2} days, less with age.",
+                newest=f"{newest[1]:g}",
+                newest_2=newest[0],
+            )
+        )
     if profile.ranking.multi_signal:
-        parts.append("Similarity counts together with the category, the year and the length of a passage.")
+        parts.append(_("Similarity counts together with the category, the year and the length of a passage."))
     if profile.ranking.pinned_first:
-        parts.append("Pinned documents come first, then important ones.")
-    return " ".join(parts) or "Passages stay in the order the search found them in."
+        parts.append(_("Pinned documents come first, then important ones."))
+    return " ".join(parts) or _("Passages stay in the order the search found them in.")
 
 
 def _language(profile: Profile, providers: Providers) -> str:
-    text = "Questions are searched in the language they are asked in."
+    text = _("Questions are searched in the language they are asked in.")
     if profile.language.translate_queries:
         model = providers.translation_choice(profile).model
-        text = (
-            f"Questions in another language are translated {f'by {model} ' if model else ''}before they are searched."
+        text = _(
+            "Questions in another language are translated {value}before they are searched.",
+            value=_("by {model} ", model=model) if model else "",
         )
     if profile.language.answer_language:
-        return f"{text} Answers are in {language_name(profile.language.answer_language)} unless asked otherwise."
-    return f"{text} Answers are in the question's language."
+        return _(
+            "{text} Answers are in {answer_language} unless asked otherwise.",
+            text=text,
+            answer_language=language_name(profile.language.answer_language),
+        )
+    return _("{text} Answers are in the question's language.", text=text)
 
 
 def _answering(profile: Profile, providers: Providers) -> str:
     choice = providers.chat_choice(profile)
     if not choice.model:
-        return "Answers quote the documents word for word, for no language model is configured."
+        return _("Answers quote the documents word for word, for no language model is configured.")
     answer = profile.answer
     tokens, characters = answer.context_tokens, answer.context_characters
-    length = f"{characters:,} characters" if characters else f"{tokens:,} tokens"
-    text = f"{choice.model} writes answers of at most {answer.maximum_output_tokens:,} tokens from {length} of passages"
-    text += f", at temperature {answer.temperature:g}."
+    length = (
+        _("{characters} characters", characters=thousands(characters))
+        if characters
+        else _("{tokens} tokens", tokens=thousands(tokens))
+    )
+    text = _(
+        "{model} writes answers of at most {maximum_output_tokens} tokens from {length} of passages",
+        model=choice.model,
+        maximum_output_tokens=thousands(answer.maximum_output_tokens),
+        length=length,
+    )
+    text += _(", at temperature {temperature}.", temperature=f"{answer.temperature:g}")
     if answer.persona_name:
-        text += f" They are written as {answer.persona_name} would."
+        text += _(" They are written as {persona_name} would.", persona_name=answer.persona_name)
     if answer.follow_ups:
-        text += f" It suggests {count(answer.follow_ups, 'next question')}."
+        text += _(" It suggests {follow_ups}.", follow_ups=count(answer.follow_ups, "next question"))
     return text
 
 
 def _listed(items: list[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+    return listed(items)
 
 
 def threshold_sentences(collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo) -> list[str]:
@@ -193,36 +255,49 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
     name = embedder_name(collection.embedding_model)
     if profile.search.strict_threshold:
         used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
-        strict = f"Passages that are not above a similarity of {used:.3f} are left out, whatever words they share."
+        strict = _(
+            "Passages that are not above a similarity of {used} are left out, whatever words they share.",
+            used=f"{used:.3f}",
+        )
         return [strict, _measured(collection, profile, zone)]
     if embedder.provider == "builtin":
-        return ["The built-in embedder compares words, so that a question's words decide and not a similarity."]
+        return [_("The built-in embedder compares words, so that a question's words decide and not a similarity.")]
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
-    decides = f"Passages count as evidence from a similarity of {used:.3f} on."
+    decides = _("Passages count as evidence from a similarity of {used} on.", used=f"{used:.3f}")
     if profile.search.threshold_mode == "absolute" and profile.search.similarity_threshold is not None:
-        decides += " It is set for this collection."
+        decides += _(" It is set for this collection.")
         if used > embedder.default_threshold:
-            decides += (
-                f" {name} has {embedder.default_threshold:.3f} by itself: where no passage reaches the one set, "
-                "a lower one counts, so that an answer does not stay empty. “Cut below the threshold” makes it strict."
+            decides += _(
+                " {name} has {default_threshold} by itself: where no passage reaches the one set, a lower one "
+                "counts, so that an answer does not stay empty. “Cut below the threshold” makes it strict.",
+                name=name,
+                default_threshold=f"{embedder.default_threshold:.3f}",
             )
     elif profile.search.threshold_mode == "calibrated" and collection.calibrated_threshold is not None:
-        decides += " It was measured on this collection."
+        decides += _(" It was measured on this collection.")
     else:
-        decides += f" It is the default of {name}."
+        decides += _(" It is the default of {name}.", name=name)
     return [decides, _measured(collection, profile, zone)]
 
 
 def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
     if collection.calibrated_threshold is None:
-        return "Nothing has been measured on this collection yet. Measuring embeds some 200 short texts."
-    sentence = f"Measured: {collection.calibrated_threshold:.3f}, on {date_time(collection.calibrated_at, zone)}"
+        return _("Nothing has been measured on this collection yet. Measuring embeds some 200 short texts.")
+    sentence = _(
+        "Measured: {calibrated_threshold}, on {calibrated_at}",
+        calibrated_threshold=f"{collection.calibrated_threshold:.3f}",
+        calibrated_at=date_time(collection.calibrated_at, zone),
+    )
     if collection.calibrated_passages and collection.calibrated_model:
         passages = count(collection.calibrated_passages, "passage")
-        sentence += f", on {passages} of this collection with {embedder_name(collection.calibrated_model)}"
+        sentence += _(
+            ", on {passages} of this collection with {calibrated_model}",
+            passages=passages,
+            calibrated_model=embedder_name(collection.calibrated_model),
+        )
     if profile.search.threshold_mode != "calibrated":
-        sentence += ". It counts once Threshold is set to calibrated"
-    return f"{sentence}."
+        sentence += _(". It counts once Threshold is set to calibrated")
+    return sentence + _(".")
 
 
 def draw_threshold(
@@ -231,14 +306,14 @@ def draw_threshold(
     """Draw the sentences in a box with a button that measures."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**Similarity threshold**", width="content")
+            st.markdown(_("**Similarity threshold**"), width="content")
             if embedder.provider != "builtin":
                 st.button(
-                    "Measure" if collection.calibrated_threshold is None else "Measure again",
+                    _("Measure") if collection.calibrated_threshold is None else _("Measure again"),
                     key="collections_calibrate",
                     icon=":material/straighten:",
                     type="tertiary",
                     on_click=on_measure,
-                    help="On the collection's own text. Worth it once its documents are there.",
+                    help=_("On the collection's own text. Worth it once its documents are there."),
                 )
         st.markdown("  \n".join(plain(text) for text in threshold_sentences(collection, profile, embedder, zone)))

@@ -9,13 +9,14 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import InvalidInput, RagError
+from rag.language import N_, _, listed
 from rag.profile import GROUPS, SETTINGS, Profile, Setting
 from rag.types import Collection
 from rag.ui.formats import count
 from rag.ui.text import code, plain
 from rag.ui.widgets import name_labels
 
-CHANGED = "Changed"
+CHANGED = N_("Changed")
 
 
 #: Longer values are cut in the list; the dialog shows them whole.
@@ -35,19 +36,19 @@ def draw_settings(
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader("Settings", anchor=False, width="content")
+        st.subheader(_("Settings"), anchor=False, width="content")
         if different:
             st.button(
-                f"Reset all {len(different)}" if len(different) > 1 else "Reset",
+                _("Reset all {different}", different=len(different)) if len(different) > 1 else _("Reset"),
                 key="collections_reset_all",
                 icon=":material/restart_alt:",
                 type="tertiary",
                 on_click=on_reset,
                 args=(collection.id, list(different)),
             )
-    names = name_labels({name: f"{CHANGED} ({len(different)})" if name == CHANGED else name for name in options})
+    names = name_labels({name: f"{_(CHANGED)} ({len(different)})" if name == CHANGED else _(name) for name in options})
     group = st.pills(
-        "Settings",
+        _("Settings"),
         list(names),
         default=CHANGED if different else GROUPS[0],
         required=True,
@@ -64,7 +65,7 @@ def draw_settings(
         unused = [field for field in in_group if field not in used]
         if unused:
             with st.expander(
-                f"{count(len(unused), 'more setting')}, empty or without effect here",
+                _("{unused}, empty or without effect here", unused=count(len(unused), "more setting")),
                 key=f"collections_unused_{group}",
                 on_change="rerun",
             ) as more:
@@ -87,14 +88,14 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
     own, value = profile.value(field.name), changed.value(field.name)
     differs = own != value
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        label = f"**{plain(field.title)}**" + (" :blue-badge[Changed]" if differs else "")
-        note = f"The profile has {_with_unit(field, own)}." if differs else _note(field, changed)
+        label = f"**{plain(_(field.title))}**" + (_(" :blue-badge[Changed]") if differs else "")
+        note = _("The profile has {field}.", field=_with_unit(field, own)) if differs else _note(field, changed)
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
             st.markdown(code(_with_unit(field, value)), width="content")
             if differs:
                 st.button(
-                    "Reset",
+                    _("Reset"),
                     key=f"collections_reset_{field.name}",
                     icon=":material/restart_alt:",
                     type="tertiary",
@@ -102,12 +103,12 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
                     args=(collection.id, [field.name]),
                 )
             st.button(
-                "Change",
+                _("Change"),
                 key=f"collections_change_{field.name}",
                 icon=":material/lock:" if field.locked else ":material/edit:",
                 type="tertiary",
                 disabled=bool(field.locked),
-                help=f"It cannot be changed: {plain(field.locked)}." if field.locked else None,
+                help=_("It cannot be changed: {locked}.", locked=plain(_(field.locked))) if field.locked else None,
                 on_click=_open,
                 args=(field.name,),
             )
@@ -116,10 +117,15 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
 def _note(field: Setting, profile: Profile) -> str:
     """Return the help of a setting, and the value of another one that it needs to have an effect."""
     if field.only_with is None or field.has_effect(profile):
-        return field.help
+        return _(field.help)
     other, values = field.only_with
-    words = " or ".join("on" if value is True else str(value) for value in values)
-    return f"{field.help} Has an effect while {SETTINGS[other].title} is {words}.".strip()
+    words = listed((_("on") if value is True else str(value) for value in values), style="or")
+    return _(
+        "{help} Has an effect while {title} is {words}.",
+        help=_(field.help),
+        title=_(SETTINGS[other].title),
+        words=words,
+    ).strip()
 
 
 def _open(name: str) -> None:
@@ -132,20 +138,20 @@ def _close() -> None:
 
 
 def _change(field: Setting, collection: Collection, profile: Profile, changed: Profile, on_save: Save) -> None:
-    @st.dialog(field.title, icon=":material/tune:", on_dismiss=_close)
+    @st.dialog(_(field.title), icon=":material/tune:", on_dismiss=_close)
     def ask() -> None:
         if field.help:
-            st.caption(plain(field.help))
+            st.caption(plain(_(field.help)))
         value = _widget(field, changed.value(field.name))
-        st.caption(f"The profile has {plain(_with_unit(field, profile.value(field.name)))}.")
+        st.caption(_("The profile has {field}.", field=plain(_with_unit(field, profile.value(field.name)))))
         if field.new_documents_only:
-            st.caption(":material/info: It counts for documents added from now on.")
+            st.caption(f":material/info: {_('It counts for documents added from now on.')}")
         error = st.empty()
         with st.container(horizontal=True, horizontal_alignment="right"):
-            if st.button("Cancel", key="collections_field_cancel"):
+            if st.button(_("Cancel"), key="collections_field_cancel"):
                 _close()
                 st.rerun()
-            if st.button("Save", key="collections_field_save", type="primary", icon=":material/check:"):
+            if st.button(_("Save"), key="collections_field_save", type="primary", icon=":material/check:"):
                 try:
                     typed = value_from(field, value) if isinstance(value, str) else value
                     on_save(collection.id, {field.name: typed})
@@ -163,17 +169,17 @@ def _widget(field: Setting, value: Any) -> Any:
     if field.kind in ("whole", "number"):
         # Not bounded here: a number typed too large is refused with a sentence instead of being cut in silence.
         return st.number_input(
-            field.title, value=value, step=1 if field.kind == "whole" else 0.05, key=key, format=_format(field)
+            _(field.title), value=value, step=1 if field.kind == "whole" else 0.05, key=key, format=_format(field)
         )
     if field.kind == "switch":
-        return st.toggle("On", value=value, key=key)
+        return st.toggle(_("On"), value=value, key=key)
     if field.kind == "choice":
-        return st.radio(field.title, field.choices, index=field.choices.index(value), key=key, horizontal=True)
+        return st.radio(_(field.title), field.choices, index=field.choices.index(value), key=key, horizontal=True)
     text = text_of(field, value)
     if field.kind in LISTS or field.maximum > 200:
-        note = "One per line." if field.kind in LISTS else None
-        return st.text_area(field.title, text, key=key, height=180, help=note)
-    return st.text_input(field.title, text, key=key)
+        note = _("One per line.") if field.kind in LISTS else None
+        return st.text_area(_(field.title), text, key=key, height=180, help=note)
+    return st.text_input(_(field.title), text, key=key)
 
 
 def _format(field: Setting) -> str:
@@ -182,7 +188,7 @@ def _format(field: Setting) -> str:
 
 def _with_unit(field: Setting, value: Any) -> str:
     is_amount = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{_short(field, value)} {field.unit}" if field.unit and is_amount else _short(field, value)
+    return f"{_short(field, value)} {_(field.unit)}" if field.unit and is_amount else _short(field, value)
 
 
 def _short(field: Setting, value: Any) -> str:
@@ -193,15 +199,15 @@ def _short(field: Setting, value: Any) -> str:
 LISTS = ("words", "pairs", "patterns", "steps", "boosts", "factors")
 
 
-EMPTY = "None"
+EMPTY = N_("None")
 
 
 def shown_value(field: Setting, value: Any) -> str:
     """Return a value on one line; `None` for an empty one."""
     if isinstance(value, bool):
-        return "On" if value else "Off"
+        return _("On") if value else _("Off")
     if value is None or value in ("", ()):
-        return EMPTY
+        return _(EMPTY)
     if isinstance(value, int | float):
         return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
     if field.kind in LISTS:

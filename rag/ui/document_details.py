@@ -9,19 +9,41 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from rag import language
 from rag.ingestion.documents import DocumentLibrary
+from rag.language import N_, _
 from rag.types import Document, DocumentStatus
 from rag.ui.document_pages import draw_chunks, draw_pages
-from rag.ui.formats import KINDS, METHODS, PDF_TYPES, STATUSES, count, duration, file_size, known_cost, money
+from rag.ui.formats import (
+    PDF_TYPES,
+    count,
+    date_time,
+    duration,
+    file_size,
+    kind_name,
+    known_cost,
+    method_name,
+    money,
+    status_badge,
+)
 from rag.ui.page_view import has_pictures
 from rag.ui.text import code, plain
 
-COST_STEPS = {"parsing": "Parsing", "chunking": "Chunking", "embedding": "Embedding", "metadata": "Metadata"}
+COST_STEPS = {
+    "parsing": N_("Parsing"),
+    "chunking": N_("Chunking"),
+    "embedding": N_("Embedding"),
+    "metadata": N_("Metadata"),
+}
+
+
+def _cost_steps() -> dict[str, str]:
+    return {step: _(label) for step, label in COST_STEPS.items()}
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
     """Return cost per step and in total as one line of Markdown."""
-    steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in COST_STEPS.items()]
+    steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in _cost_steps().items()]
     return " · ".join([*steps, f"**Total {plain(money(known_cost(values, 'total')))}**"])
 
 
@@ -46,7 +68,9 @@ def draw_document(
 ) -> None:
     """Draw the tabs of an opened document. Only the tab in front reads from the database."""
     page_tab, chunk_tab, version_tab, cost_tab, about_tab = st.tabs(
-        ["Pages", "Chunks", "Versions", "Costs", "About"], key=f"documents_tabs_{document.id}", on_change="rerun"
+        [_("Pages"), _("Chunks"), _("Versions"), _("Costs"), _("About")],
+        key=f"documents_tabs_{document.id}",
+        on_change="rerun",
     )
     if page_tab.open:
         with page_tab:
@@ -72,13 +96,15 @@ def _draw_versions(
     on_open: Callable[[str], None],
 ) -> None:
     if len(versions) < 2:
-        st.caption("Upload a changed file under the same name, and it replaces this one; this one stays listed here.")
+        st.caption(
+            _("Upload a changed file under the same name, and it replaces this one; this one stays listed here.")
+        )
     for version in versions:
-        words, color = STATUSES[version.status]
+        words, color = status_badge(version.status)
         when = version.published_at or version.created_at
         facts = [
-            f"{when:%-d %b %Y, %H:%M}",
-            plain(METHODS.get(version.chunking_method, version.chunking_method)),
+            date_time(when),
+            plain(method_name(version.chunking_method)),
             count(version.page_count, "page"),
             count(version.chunk_count, "chunk"),
             file_size(version.file_size),
@@ -86,11 +112,19 @@ def _draw_versions(
         ]
         with st.container(border=True, key=f"documents_version_{version.id}", gap="xsmall"):
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-                st.markdown(f"**Version {version.version}** :{color}-badge[{words}]", width="content")
+                st.markdown(
+                    _(
+                        "**Version {version}** :{color}-badge[{words}]",
+                        version=version.version,
+                        color=color,
+                        words=words,
+                    ),
+                    width="content",
+                )
                 with st.container(horizontal=True, width="content"):
                     if version.id != document.id:
                         st.button(
-                            "Open",
+                            _("Open"),
                             key=f"documents_open_version_{version.id}",
                             icon=":material/visibility:",
                             type="tertiary",
@@ -99,11 +133,11 @@ def _draw_versions(
                         )
                     if version.status is DocumentStatus.SUPERSEDED:
                         st.button(
-                            "Restore",
+                            _("Restore"),
                             key=f"documents_restore_{version.id}",
                             icon=":material/history:",
                             type="tertiary",
-                            help="Questions are answered from this version again, at once.",
+                            help=_("Questions are answered from this version again, at once."),
                             on_click=on_restore,
                             args=(version,),
                         )
@@ -113,28 +147,36 @@ def _draw_versions(
 def _draw_costs(document: Document) -> None:
     has_costs, has_estimate = bool(document.costs), document.estimate is not None
     if not has_costs and not has_estimate:
-        st.caption("Costs are known once the document has been read.")
+        st.caption(_("Costs are known once the document has been read."))
         return
-    steps = {**COST_STEPS, "total": "Total"}
+    steps = {**_cost_steps(), "total": _("Total")}
     st.table(
         pd.DataFrame(
             {
-                "Estimated": [_shown(document.estimate, step) for step in steps],
-                "Spent": [_shown(document.costs if has_costs else None, step) for step in steps],
+                _("Estimated"): [_shown(document.estimate, step) for step in steps],
+                _("Spent"): [_shown(document.costs if has_costs else None, step) for step in steps],
             },
             index=list(steps.values()),
         ),
         border="horizontal",
         width=420,
-        alt="Cost per step, estimated and spent",
+        alt=_("Cost per step, estimated and spent"),
     )
     if document.repeated_calls:
         st.caption(
-            f"{count(document.repeated_calls, 'call')} had to be sent again after an interruption. A provider that "
-            "does not know repeated calls may have billed them twice; its invoice would show it."
+            _(
+                "{repeated_calls} had to be sent again after an interruption. A provider that does not know repeated "
+                "calls may have billed them twice; its invoice would show it.",
+                repeated_calls=count(document.repeated_calls, "call"),
+            )
         )
     if document.processing_ms:
-        st.caption(f"Processed in {duration(document.processing_ms)}. Unpriced means that no price is known.")
+        st.caption(
+            _(
+                "Processed in {processing_ms}. Unpriced means that no price is known.",
+                processing_ms=duration(document.processing_ms),
+            )
+        )
 
 
 def _shown(values: Mapping[str, Any] | None, step: str) -> str:
@@ -144,19 +186,19 @@ def _shown(values: Mapping[str, Any] | None, step: str) -> str:
 def _draw_about(document: Document, model: str) -> None:
     facts = {
         "File": plain(document.file_name),
-        "Kind": plain(KINDS.get(document.mime_type, document.mime_type))
-        + (f", {PDF_TYPES[document.pdf_type].lower()}" if has_pictures(document) else ""),
+        "Kind": plain(kind_name(document.mime_type))
+        + (f", {_(PDF_TYPES[document.pdf_type]).lower()}" if has_pictures(document) else ""),
         "Size": file_size(document.file_size),
         **file_facts(document.metadata),
         "Language": plain(document.language) or "–",
         "Characters": f"{document.character_count:,}",
-        "Chunking": plain(METHODS.get(document.chunking_method, document.chunking_method)),
+        "Chunking": plain(method_name(document.chunking_method)),
         "Embedding model": plain(model) or "–",
         "Version": str(document.version),
         "Pages without text": page_ranges(document.empty_pages) or "none",
         "SHA\\-256": code(f"{document.sha256[:16]}…"),
     }
-    st.table(facts, border="horizontal", width="content", alt="Facts about this document")
+    st.table(facts, border="horizontal", width="content", alt=_("Facts about this document"))
     metadata = document.metadata
     if metadata.get("summary"):
         st.markdown(plain(str(metadata["summary"])))
@@ -164,7 +206,7 @@ def _draw_about(document: Document, model: str) -> None:
     if topics:
         st.markdown(" ".join(f":blue-badge[{plain(topic)}]" for topic in topics))
     if metadata:
-        with st.expander("All metadata"):
+        with st.expander(_("All metadata")):
             st.json(metadata)
 
 
@@ -184,8 +226,8 @@ def file_date(text: str) -> str:
         return ""
     value = datetime.fromisoformat(text)
     if "T" not in text:
-        return f"{value:%-d %b %Y}"
-    return f"{value:%-d %b %Y, %H:%M}" + (f" UTC{text[-6:]}" if value.utcoffset() else "")
+        return language.day(value)
+    return f"{language.day(value)}, {language.clock(value)}" + (f" UTC{text[-6:]}" if value.utcoffset() else "")
 
 
 def _model_of(document: Document, documents: DocumentLibrary) -> str:
@@ -204,7 +246,7 @@ def draw_repository(document: Document) -> None:
         return
     facts = [f":material/star: {int(known.get('stars') or 0):,}"]
     facts += [plain(str(known["language"]))] if known.get("language") else []
-    facts += [f"updated {plain(str(known['updatedAt'])[:10])}"] if known.get("updatedAt") else []
+    facts += [_("updated {known}", known=plain(str(known["updatedAt"])[:10]))] if known.get("updatedAt") else []
     st.markdown(" · ".join(facts))
     if topics := [str(topic) for topic in known.get("topics") or []]:
         st.markdown(" ".join(f":blue-badge[{plain(topic)}]" for topic in topics))

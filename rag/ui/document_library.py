@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.answering.labels import Labels
+from rag.language import N_, _
 from rag.types import (
     Document,
     DocumentFigures,
@@ -21,37 +22,39 @@ from rag.types import (
 from rag.ui.board import is_post
 from rag.ui.document_details import COST_STEPS
 from rag.ui.formats import (
-    KINDS,
-    METHODS,
     STATUSES,
     TAGS_WAITING,
     WAITING,
     count,
     duration,
     file_size,
+    kind_name,
     known_cost,
+    method_name,
     money,
+    status_badge,
+    thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels
+from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels, words_of
 
 SORTS: Mapping[DocumentSort, str] = {
-    "newest": "Newest first",
-    "oldest": "Oldest first",
-    "title": "By title",
-    "language": "By language",
-    "pages": "Most pages first",
-    "chunks": "Most chunks first",
-    "size": "Largest first",
-    "cost": "Most expensive first",
+    "newest": N_("Newest first"),
+    "oldest": N_("Oldest first"),
+    "title": N_("By title"),
+    "language": N_("By language"),
+    "pages": N_("Most pages first"),
+    "chunks": N_("Most chunks first"),
+    "size": N_("Largest first"),
+    "cost": N_("Most expensive first"),
 }
 
 
 def draw_empty_library() -> None:
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")
-        st.markdown(":material/library_books: **No documents yet**", width="content")
-        st.caption("Add documents above. They are answered from as soon as they are ready.", width="content")
+        st.markdown(f":material/library_books: {_('**No documents yet**')}", width="content")
+        st.caption(_("Add documents above. They are answered from as soon as they are ready."), width="content")
         st.space("small")
 
 
@@ -62,33 +65,33 @@ def draw_filters(
     statuses = status_labels(figures)
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
-            "Search by name",
+            _("Search by name"),
             type="search",
             live=True,
-            placeholder="Search by title or file name",
+            placeholder=_("Search by title or file name"),
             key="documents_text",
             label_visibility="collapsed",
             width=320,
         )
         only = None
         if collections:
-            only = choose_collection(collections, key="documents_only", everything="All collections", width=240)
-        kinds = {f.mime_type: KINDS.get(f.mime_type, f.mime_type) for f in figures}
-        kind = _choice("Kind", "All kinds", kinds, "documents_kind")
+            only = choose_collection(collections, key="documents_only", everything=_("All collections"), width=240)
+        kinds = {f.mime_type: kind_name(f.mime_type) for f in figures}
+        kind = _choice(_("Kind"), _("All kinds"), kinds, "documents_kind")
         languages = {f.language: f.language for f in figures}
-        language = _choice("Language", "All languages", languages, "documents_language")
-        methods = {str(f.chunking_method): METHODS.get(f.chunking_method, f.chunking_method) for f in figures}
-        method = _choice("Chunking", "Any chunking", methods, "documents_filter_method")
+        language = _choice(_("Language"), _("All languages"), languages, "documents_language")
+        methods = {str(f.chunking_method): method_name(f.chunking_method) for f in figures}
+        method = _choice(_("Chunking"), _("Any chunking"), methods, "documents_filter_method")
         sort = st.selectbox(
-            "Order",
+            _("Order"),
             list(SORTS),
-            format_func=SORTS.__getitem__,
+            format_func=words_of(SORTS),
             key="documents_sort",
             label_visibility="collapsed",
             width=180,
         )
         wanted = st.pills(
-            "Status",
+            _("Status"),
             list(statuses),
             selection_mode="multi",
             format_func=drawn(statuses),
@@ -109,7 +112,7 @@ def draw_filters(
 def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
     """Return the states of documents, with how many documents have each."""
     counted = {status: sum(f.documents for f in figures if f.status is status) for status in DocumentStatus}
-    return name_labels({status: f"{STATUSES[status][0]} {number}" for status, number in counted.items() if number})
+    return name_labels({status: f"{status_badge(status)[0]} {number}" for status, number in counted.items() if number})
 
 
 def _choice(label: str, everything: str, values: Mapping[str, str], key: str) -> str:
@@ -126,25 +129,28 @@ def draw_totals(figures: Sequence[DocumentFigures]) -> None:
     unpriced = sum(f.unpriced for f in figures)
     cost = money(sum((f.cost for f in figures), Decimal(0)))
     with st.grid(4, min_column_width=150):
-        st.metric("Ready documents", f"{sum(f.documents for f in ready):,}", icon=":material/task:", border=True)
-        st.metric("Pages", f"{sum(f.pages for f in ready):,}", icon=":material/auto_stories:", border=True)
-        st.metric("Chunks", f"{sum(f.chunks for f in ready):,}", icon=":material/grid_view:", border=True)
+        st.metric(_("Ready documents"), f"{sum(f.documents for f in ready):,}", icon=":material/task:", border=True)
+        st.metric(_("Pages"), f"{sum(f.pages for f in ready):,}", icon=":material/auto_stories:", border=True)
+        st.metric(_("Chunks"), f"{sum(f.chunks for f in ready):,}", icon=":material/grid_view:", border=True)
         st.metric(
-            "Processing cost",
+            _("Processing cost"),
             plain(cost) + (" \\+" if unpriced else ""),
             icon=":material/payments:",
             border=True,
-            help=f"Of the documents below. {count(unpriced, 'document')} with unpriced calls come on top."
+            help=_(
+                "Of the documents below. {unpriced} with unpriced calls come on top.",
+                unpriced=count(unpriced, "document"),
+            )
             if unpriced
-            else "Of the documents below.",
+            else _("Of the documents below."),
         )
 
 
 def status_words(document: Document) -> str:
     """Return the words of a document's badge."""
     if not document.is_waiting:
-        return STATUSES[document.status][0]
-    return (TAGS_WAITING if document.status is DocumentStatus.COMPLETED else WAITING)[0]
+        return status_badge(document.status)[0]
+    return _((TAGS_WAITING if document.status is DocumentStatus.COMPLETED else WAITING)[0])
 
 
 def draw_table(
@@ -161,19 +167,22 @@ def draw_table(
     ids = [str(d.id) for d in shown]
     table = pd.DataFrame(
         {
-            "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
-            **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
-            "Status": [[status_words(d)] for d in shown],
+            _("Title"): [
+                d.title if d.version == 1 else _("{title} (version {version})", title=d.title, version=d.version)
+                for d in shown
+            ],
+            **({_("Collection"): [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
+            _("Status"): [[status_words(d)] for d in shown],
             **columns_of_kinds(shown),
-            "Kind": ["Post" if is_post(d) else KINDS.get(d.mime_type, "–") for d in shown],
-            "Pages": [d.page_count for d in shown],
-            "Chunks": [d.chunk_count for d in shown],
-            "Size": [file_size(d.file_size) for d in shown],
-            "Cost": [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
-            "Added by": [d.added_by_name or "–" for d in shown],
-            "Added": [d.created_at for d in shown],
-            "Chunking": [METHODS.get(d.chunking_method, d.chunking_method) for d in shown],
-            "Language": [d.language for d in shown],
+            _("Kind"): [_("Post") if is_post(d) else kind_name(d.mime_type, "–") for d in shown],
+            _("Pages"): [d.page_count for d in shown],
+            _("Chunks"): [d.chunk_count for d in shown],
+            _("Size"): [file_size(d.file_size) for d in shown],
+            _("Cost"): [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
+            _("Added by"): [d.added_by_name or "–" for d in shown],
+            _("Added"): [d.created_at for d in shown],
+            _("Chunking"): [method_name(d.chunking_method) for d in shown],
+            _("Language"): [d.language for d in shown],
         }
     )
     # A selection is a row number: with other rows it would open another document, so the rows are part of the key.
@@ -193,26 +202,26 @@ def draw_table(
         hide_index=True,
         placeholder="–",
         column_config={
-            "Title": st.column_config.TextColumn(width=260),
-            "Status": st.column_config.MultiselectColumn(
-                options=[words for words, _ in (*STATUSES.values(), WAITING, TAGS_WAITING)],
-                color=[color for _, color in (*STATUSES.values(), WAITING, TAGS_WAITING)],
+            _("Title"): st.column_config.TextColumn(width=260),
+            _("Status"): st.column_config.MultiselectColumn(
+                options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING)],
+                color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING)],
                 width=110,
             ),
-            "Kind": st.column_config.TextColumn(width=80),
-            "Pages": st.column_config.NumberColumn(format="localized", width=70),
-            "Chunks": st.column_config.NumberColumn(format="localized", width=75),
-            "Chunking": st.column_config.TextColumn(width=90),
-            "Language": st.column_config.TextColumn(width=80),
+            _("Kind"): st.column_config.TextColumn(width=80),
+            _("Pages"): st.column_config.NumberColumn(format="localized", width=70),
+            _("Chunks"): st.column_config.NumberColumn(format="localized", width=75),
+            _("Chunking"): st.column_config.TextColumn(width=90),
+            _("Language"): st.column_config.TextColumn(width=80),
             **column_settings(),
-            "Size": st.column_config.TextColumn(alignment="right", width=80),
-            "Cost": st.column_config.TextColumn(alignment="right", width=85),
-            "Added by": st.column_config.TextColumn(width=120),
-            "Added": st.column_config.DatetimeColumn(
+            _("Size"): st.column_config.TextColumn(alignment="right", width=80),
+            _("Cost"): st.column_config.TextColumn(alignment="right", width=85),
+            _("Added by"): st.column_config.TextColumn(width=120),
+            _("Added"): st.column_config.DatetimeColumn(
                 format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=150
             ),
         },
-        alt="Documents of the library",
+        alt=_("Documents of the library"),
     )
 
 
@@ -234,11 +243,11 @@ def draw_opener(
             on_open(chosen)
 
     st.selectbox(
-        "Open a document",
+        _("Open a document"),
         list(titles),
         index=list(titles).index(opened) if opened is not None and opened in titles else None,
         format_func=titles.of,
-        placeholder="Open a document" if is_whole else "Open a document of this page",
+        placeholder=_("Open a document") if is_whole else _("Open a document of this page"),
         key=key,
         on_change=open_chosen,
         label_visibility="collapsed",
@@ -248,25 +257,25 @@ def draw_opener(
 
 def draw_cost_table(documents: Sequence[Document]) -> None:
     """Draw what processing cost, a row per document and a column per step."""
-    steps = {**COST_STEPS, "total": "Total"}
+    steps = {**{step: _(label) for step, label in COST_STEPS.items()}, "total": _("Total")}
     st.dataframe(
         pd.DataFrame(
             {
-                "Title": [d.title for d in documents],
-                "Pages": [d.page_count for d in documents],
-                "Chunks": [d.chunk_count for d in documents],
+                _("Title"): [d.title for d in documents],
+                _("Pages"): [d.page_count for d in documents],
+                _("Chunks"): [d.chunk_count for d in documents],
                 **{label: [money(known_cost(d.costs, step)) for d in documents] for step, label in steps.items()},
-                "Time": [duration(d.processing_ms) for d in documents],
+                _("Time"): [duration(d.processing_ms) for d in documents],
             }
         ),
         key="documents_cost_table",
         hide_index=True,
         height=min(38 + 35 * len(documents), 260),
         column_config={
-            "Title": st.column_config.TextColumn(width=260),
-            **{label: st.column_config.TextColumn(alignment="right") for label in (*steps.values(), "Time")},
+            _("Title"): st.column_config.TextColumn(width=260),
+            **{label: st.column_config.TextColumn(alignment="right") for label in (*steps.values(), _("Time"))},
         },
-        alt="Cost per step of the documents that became ready",
+        alt=_("Cost per step of the documents that became ready"),
     )
 
 
@@ -304,29 +313,32 @@ def draw_bulk(
     How many of them failed and how many lack tags is counted only while the menu is open.
     """
     menu = st.popover(
-        f"All {count(number, 'document')}", icon=":material/checklist:", key="documents_bulk", on_change="rerun"
+        _("All {number}", number=count(number, "document")),
+        icon=":material/checklist:",
+        key="documents_bulk",
+        on_change="rerun",
     )
     if not menu.open:
         return
     with menu:
         failed, untagged = count_shares()
         st.button(
-            f"Try {failed:,} failed again",
+            _("Try {failed} failed again", failed=thousands(failed)),
             key="documents_bulk_retry",
             width="stretch",
             disabled=not failed,
             on_click=on_retry,
         )
         st.button(
-            f"Tag {untagged:,} without tags",
+            _("Tag {untagged} without tags", untagged=thousands(untagged)),
             key="documents_bulk_tag",
             width="stretch",
             disabled=not untagged,
             on_click=on_tag,
         )
-        sure = st.checkbox("Yes, delete them for good", key="documents_bulk_sure")
+        sure = st.checkbox(_("Yes, delete them for good"), key="documents_bulk_sure")
         st.button(
-            f"Delete {number:,}",
+            _("Delete {number}", number=thousands(number)),
             key="documents_bulk_delete",
             width="stretch",
             disabled=not sure,

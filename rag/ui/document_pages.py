@@ -10,14 +10,15 @@ import pandas as pd
 import streamlit as st
 
 from rag.ingestion.documents import DocumentLibrary
+from rag.language import N_, _
 from rag.types import Document, DocumentChunk, DocumentPage
-from rag.ui.formats import SELECT_A_ROW, count, pages
+from rag.ui.formats import count, pages, thousands
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
-READ_BY = {"text": "Text", "ocr": "Text recognition", "none": "Nothing"}
+READ_BY = {"text": N_("Text"), "ocr": N_("Text recognition"), "none": N_("Nothing")}
 #: How the warning of a page begins whose pictures were read besides its own text.
-TEXT_AND_PICTURES = "Text + recognised"
+TEXT_AND_PICTURES = N_("Text + recognised")
 #: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
 TINTS = ("rgba(64,132,255,.20)", "rgba(255,170,40,.22)")
 OVERLAP_TINT = "rgba(190,80,220,.38)"
@@ -27,41 +28,46 @@ SCROLLED = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-he
 def read_by(page: DocumentPage) -> str:
     """Describe how the text of a page was read."""
     if any(warning.startswith(TEXT_AND_PICTURES) for warning in page.warnings):
-        return TEXT_AND_PICTURES
-    return READ_BY.get(page.method, page.method)
+        return _(TEXT_AND_PICTURES)
+    return _(READ_BY.get(page.method, page.method))
 
 
 def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     """Draw a report of all pages, then one page as text, with its picture and its chunks marked on demand."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
-        st.caption("No page has been read yet.")
+        st.caption(_("No page has been read yet."))
         return
     _draw_report(document, read)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         number = st.pagination(len(read), key=f"documents_page_{document.id}")
         with st.container(horizontal=True, width="content"):
             shows_chunks = st.toggle(
-                "Show chunks",
+                _("Show chunks"),
                 key="documents_shows_chunks",
-                help="Marks where chunks begin and end, and what they share.",
+                help=_("Marks where chunks begin and end, and what they share."),
             )
             shows_image = has_pictures(document) and st.toggle(
-                "Show the page itself", key="documents_shows_image", help="Draws the page of the PDF beside its text."
+                _("Show the page itself"),
+                key="documents_shows_image",
+                help=_("Draws the page of the PDF beside its text."),
             )
     page = read[min(number, len(read)) - 1]
-    facts = [f"Page {page.number}" + (f" (printed {plain(page.label)})" if page.label else "")]
+    facts = [
+        _("Page {number}", number=page.number)
+        + (_(" (printed {label})", label=plain(page.label)) if page.label else "")
+    ]
     facts.append(count(page.characters, "character"))
-    facts += [f"language {plain(page.language)}"] if page.language else []
-    facts += ["read by text recognition"] if page.method == "ocr" else []
-    facts += ["text recognition comes with the next step"] if page.number in document.ocr_pages else []
+    facts += [_("language {language}", language=plain(page.language))] if page.language else []
+    facts += [_("read by text recognition")] if page.method == "ocr" else []
+    facts += [_("text recognition comes with the next step")] if page.number in document.ocr_pages else []
     st.caption(" · ".join(facts))
     for warning in page.warnings:
         st.caption(f":orange[:material/warning: {plain(warning)}]")
     text, image = st.columns(2) if shows_image else (st.container(), None)
     with text:
         if not page.text.strip():
-            st.info("There is no text on this page.", icon=":material/image:")
+            st.info(_("There is no text on this page."), icon=":material/image:")
         elif shows_chunks:
             start = sum(len(before.text) + 1 for before in read if before.number < page.number)
             chunks = documents.chunks(document.tenant_id, document.id)
@@ -69,7 +75,11 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
         else:
             st.code(page.text, language=None, wrap_lines=True, height=None if shows_image else 460)
     if image is not None:
-        image.html(picture_html(page_image_url(document.id, page.number), f"Page {page.number} as it is printed"))
+        image.html(
+            picture_html(
+                page_image_url(document.id, page.number), _("Page {number} as it is printed", number=page.number)
+            )
+        )
 
 
 def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
@@ -99,8 +109,8 @@ def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
 
 def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
     troubled = [page for page in read if page.warnings or not page.text.strip()]
-    words = f"Extraction report: {count(len(read), 'page')}"
-    words += f", {len(troubled)} with remarks" if troubled else ", no remarks"
+    words = _("Extraction report: {read}", read=count(len(read), "page"))
+    words += _(", {troubled} with remarks", troubled=len(troubled)) if troubled else _(", no remarks")
     with st.expander(words, key=f"documents_report_{document.id}", on_change="rerun", type="compact") as report:
         if not report.open:
             return
@@ -111,17 +121,17 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
             if rows:
                 st.session_state[f"documents_page_{document.id}"] = rows[0] + 1
 
-        st.caption(f"{SELECT_A_ROW} to turn to its page.")
+        st.caption(_("Select a row (Shift + Space on the keyboard) to turn to its page."))
         st.dataframe(
             pd.DataFrame(
                 {
-                    "Page": [page.number for page in read],
-                    "Printed": [page.label for page in read],
-                    "Read by": [read_by(page) for page in read],
-                    "Characters": [page.characters for page in read],
-                    "Language": [page.language for page in read],
-                    "Remarks": [
-                        " ".join(page.warnings) or ("" if page.text.strip() else "No text on this page")
+                    _("Page"): [page.number for page in read],
+                    _("Printed"): [page.label for page in read],
+                    _("Read by"): [read_by(page) for page in read],
+                    _("Characters"): [page.characters for page in read],
+                    _("Language"): [page.language for page in read],
+                    _("Remarks"): [
+                        " ".join(page.warnings) or ("" if page.text.strip() else _("No text on this page"))
                         for page in read
                     ],
                 }
@@ -131,7 +141,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
             selection_mode="single-row",
             hide_index=True,
             height=min(38 + 35 * len(read), 300),
-            alt=f"How each page of {document.title} was read",
+            alt=_("How each page of {title} was read", title=document.title),
         )
 
 
@@ -139,17 +149,17 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
     """Draw the chunks as a table; a selected one in full, with the text it shares with its neighbours."""
     chunks = documents.chunks(document.tenant_id, document.id)
     if not chunks:
-        st.caption("There are no chunks until the document is processed.")
+        st.caption(_("There are no chunks until the document is processed."))
         return
     shared = [max(0, before.end_character - chunk.start_character) for before, chunk in pairwise(chunks)]
     table = pd.DataFrame(
         {
             "#": [c.chunk_index + 1 for c in chunks],
-            "Section": [c.section for c in chunks],
-            "Pages": [pages(c.first_page, c.last_page) for c in chunks],
-            "Tokens": [c.tokens for c in chunks],
-            "Overlap": [0, *shared],
-            "Content": [" ".join(c.content.split()) for c in chunks],
+            _("Section"): [c.section for c in chunks],
+            _("Pages"): [pages(c.first_page, c.last_page) for c in chunks],
+            _("Tokens"): [c.tokens for c in chunks],
+            _("Overlap"): [0, *shared],
+            _("Content"): [" ".join(c.content.split()) for c in chunks],
         }
     )
     chosen = st.dataframe(
@@ -160,17 +170,22 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
         hide_index=True,
         column_config={
             "#": st.column_config.NumberColumn(width=50),
-            "Section": st.column_config.TextColumn(width=180),
-            "Pages": st.column_config.TextColumn(width=90),
-            "Tokens": st.column_config.NumberColumn(width=70),
-            "Overlap": st.column_config.NumberColumn(width=75, help="Characters shared with the chunk before"),
-            "Content": st.column_config.TextColumn(width="large"),
+            _("Section"): st.column_config.TextColumn(width=180),
+            _("Pages"): st.column_config.TextColumn(width=90),
+            _("Tokens"): st.column_config.NumberColumn(width=70),
+            _("Overlap"): st.column_config.NumberColumn(width=75, help=_("Characters shared with the chunk before")),
+            _("Content"): st.column_config.TextColumn(width="large"),
         },
-        alt=f"Chunks of {document.title}",
+        alt=_("Chunks of {title}", title=document.title),
     )
     rows = chosen.selection.rows
     if not rows or rows[0] >= len(chunks):
-        st.caption(f"{SELECT_A_ROW} to read the whole chunk. On the Pages tab, Show chunks marks them in the text.")
+        st.caption(
+            _(
+                "Select a row (Shift + Space on the keyboard) to read the whole chunk. On the Pages tab, Show chunks "
+                "marks them in the text."
+            )
+        )
         return
     _draw_chunk(document, chunks, rows[0])
 
@@ -178,10 +193,20 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
     """Draw one chunk with shared text tinted; of a PDF, with its page and the chunk marked on it."""
     chunk = chunks[index]
-    vector = f"vector of {chunk.embedding_model}" if chunk.has_embedding else "no vector yet"
+    vector = (
+        _("vector of {embedding_model}", embedding_model=chunk.embedding_model)
+        if chunk.has_embedding
+        else _("no vector yet")
+    )
     st.caption(
-        f"Chunk {chunk.chunk_index + 1} · {plain(pages(chunk.first_page, chunk.last_page))} · "
-        f"characters {chunk.start_character:,}–{chunk.end_character:,} · {plain(vector)}"
+        _(
+            "Chunk {chunk_index} · {first_page} · characters {start_character}–{end_character} · {vector}",
+            chunk_index=chunk.chunk_index + 1,
+            first_page=plain(pages(chunk.first_page, chunk.last_page)),
+            start_character=thousands(chunk.start_character),
+            end_character=thousands(chunk.end_character),
+            vector=plain(vector),
+        )
     )
     has_picture = has_pictures(document)
     text, image = st.columns(2) if has_picture else (st.container(), None)
@@ -190,9 +215,9 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
     text.html(chunk_html(chunk, before, after))
     if image is not None:
         address = page_image_url(document.id, chunk.first_page, chunk.id)
-        image.html(picture_html(address, f"Page {chunk.first_page} with this chunk marked"))
+        image.html(picture_html(address, _("Page {first_page} with this chunk marked", first_page=chunk.first_page)))
     if chunk.metadata:
-        with st.expander("Tags and metadata of this chunk"):
+        with st.expander(_("Tags and metadata of this chunk")):
             st.json(chunk.metadata)
 
 
@@ -208,9 +233,9 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
     tail = max(min(after - chunk.start_character + front, len(content)), head)
     pieces = [
         escape(content[:front]),
-        _tinted(content[front:head], "shared with the chunk before"),
+        _tinted(content[front:head], _("shared with the chunk before")),
         escape(content[head:tail]),
-        _tinted(content[tail:], "shared with the next chunk"),
+        _tinted(content[tail:], _("shared with the next chunk")),
     ]
     return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the chunk">{"".join(pieces)}</div>'
 

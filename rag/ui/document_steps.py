@@ -8,12 +8,15 @@ from typing import Any
 import streamlit as st
 
 from rag.ingestion.documents import QueueState
+from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.reembedding import Reembedding
 from rag.ingestion.references import ReferenceDocument
+from rag.language import N_, _
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
-from rag.ui.formats import ENGINES, METHODS, PDF_TYPE_HELP, PDF_TYPES, STATUSES, count, money
+from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, money, status_badge, thousands
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
+from rag.ui.widgets import dialog, words_of
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 
@@ -22,29 +25,29 @@ def draw_steps(
     document: Document, *, engine: str | None, on_run: RunStep, on_read: Callable[[Document, PdfType], None]
 ) -> None:
     """Draw the menu of a ready document: read, chunk, embed or tag again."""
-    with st.popover("Run again", icon=":material/replay:", key=f"documents_steps_{document.id}"):
+    with st.popover(_("Run again"), icon=":material/replay:", key=f"documents_steps_{document.id}"):
         st.caption(
-            "The document stays searchable. Steps that cost money are estimated first and wait for you to confirm."
+            _("The document stays searchable. Steps that cost money are estimated first and wait for you to confirm.")
         )
         _draw_reading(document, engine, on_read)
         method = st.selectbox(
-            "Chunk again",
+            _("Chunk again"),
             list(METHODS),
             index=list(METHODS).index(document.chunking_method),
-            format_func=METHODS.__getitem__,
+            format_func=words_of(METHODS),
             key=f"documents_again_method_{document.id}",
         )
         buttons = (
-            ("Chunk and embed", Step.CHUNK, False, method, "A new version with other chunks and new vectors."),
-            ("Embed missing chunks", Step.EMBED, True, None, "Makes vectors only for chunks without one."),
-            ("Embed all again", Step.EMBED, False, None, "A new version with the same chunks and new vectors."),
-            ("Tag missing chunks", Step.TAG, True, None, "Writes tags only for chunks without any."),
-            ("Tag all again", Step.TAG, False, None, "Writes all tags again."),
+            (_("Chunk and embed"), Step.CHUNK, False, method, _("A new version with other chunks and new vectors.")),
+            (_("Embed missing chunks"), Step.EMBED, True, None, _("Makes vectors only for chunks without one.")),
+            (_("Embed all again"), Step.EMBED, False, None, _("A new version with the same chunks and new vectors.")),
+            (_("Tag missing chunks"), Step.TAG, True, None, _("Writes tags only for chunks without any.")),
+            (_("Tag all again"), Step.TAG, False, None, _("Writes all tags again.")),
         )
         for words, step, only_missing, chosen, text in buttons:
             st.button(
                 words,
-                key=f"documents_again_{words.split()[0]}_{only_missing}_{document.id}",
+                key=f"documents_again_{step.name.capitalize()}_{only_missing}_{document.id}",
                 help=text,
                 width="stretch",
                 on_click=on_run,
@@ -57,17 +60,19 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
     chosen: PdfType = "auto"
     if has_pictures(document):
         chosen = st.selectbox(
-            "Read again as",
+            _("Read again as"),
             list(PDF_TYPES),
-            format_func=PDF_TYPES.__getitem__,
+            format_func=words_of(PDF_TYPES),
             index=list(PDF_TYPES).index(document.pdf_type),
             key=f"documents_again_pdf_type_{document.id}",
-            help=PDF_TYPE_HELP if engine else f"{PDF_TYPE_HELP} It is not set up here.",
+            help=_(PDF_TYPE_HELP)
+            if engine
+            else _("{pdf_type_help} It is not set up here.", pdf_type_help=_(PDF_TYPE_HELP)),
         )
     st.button(
-        "Read the file again",
+        _("Read the file again"),
         key=f"documents_again_read_{document.id}",
-        help="A new version of the same file: read, chunked and embedded again.",
+        help=_("A new version of the same file: read, chunked and embedded again."),
         width="stretch",
         on_click=on_read,
         args=(document, chosen),
@@ -78,22 +83,31 @@ def draw_queue_state(state: QueueState) -> None:
     """Draw one line on the queue; nothing when it is empty."""
     words = []
     if state.running:
-        words.append(f"{count(state.running, 'job')} under way")
+        words.append(_("{running} under way", running=count(state.running, "job")))
     if state.waiting:
-        words.append(f"{state.waiting:,} waiting")
+        words.append(_("{waiting} waiting", waiting=thousands(state.waiting)))
     if state.later:
-        at = f", the next at {state.next_try_at:%H:%M:%S} UTC" if state.next_try_at else ""
-        words.append(f"{state.later:,} waiting for another try{at}")
+        at = (
+            _(", the next at {next_try_at} UTC", next_try_at=f"{state.next_try_at:%H:%M:%S}")
+            if state.next_try_at
+            else ""
+        )
+        words.append(_("{later} waiting for another try{at}", later=thousands(state.later), at=at))
     if words:
-        st.caption(f":material/queue: Queue: {', '.join(words)}")
+        st.caption(f":material/queue: {_('Queue: {words}', words=', '.join(words))}")
 
 
 def draw_meaning(done: int, passages: int) -> None:
     """Draw one line on passages without a vector of meaning; nothing when all have one."""
     if done < passages:
         st.caption(
-            f":material/translate: Meaning: {done:,} of {count(passages, 'passage')}. Documents are "
-            "found by their words already; questions in other words find them as this goes on."
+            ":material/translate: "
+            + _(
+                "Meaning: {done} of {passages}. Documents are found by their words already; "
+                "questions in other words find them as this goes on.",
+                done=thousands(done),
+                passages=count(passages, "passage"),
+            )
         )
 
 
@@ -108,34 +122,45 @@ def draw_reembedding(
     on_clean_up: Callable[[Collection], None],
 ) -> None:
     """Draw a collection's embedding model, the move to another one, and the way back."""
-    st.markdown(f"**{plain(collection.name)}** is embedded with {plain(collection.embedding_model)}")
+    st.markdown(
+        _(
+            "**{name}** is embedded with {embedding_model}",
+            name=plain(collection.name),
+            embedding_model=plain(collection.embedding_model),
+        )
+    )
     latest = next((move for move in moves if move.status != "cancelled"), None)
     if latest is not None and latest.is_open:
         _draw_move(latest, on_confirm, on_cancel)
         return
     if latest is not None and latest.can_be_undone:
-        st.caption(f"Moved from {plain(latest.from_model)}, whose vectors are kept until they are cleaned up.")
+        st.caption(
+            _(
+                "Moved from {from_model}, whose vectors are kept until they are cleaned up.",
+                from_model=plain(latest.from_model),
+            )
+        )
         with st.container(horizontal=True):
             st.button(
-                "Undo", key=f"documents_undo_{latest.id}", icon=":material/undo:", on_click=on_undo, args=(latest,)
+                _("Undo"), key=f"documents_undo_{latest.id}", icon=":material/undo:", on_click=on_undo, args=(latest,)
             )
             st.button(
-                "Clean up",
+                _("Clean up"),
                 key=f"documents_clean_{latest.id}",
                 icon=":material/cleaning_services:",
                 type="tertiary",
-                help="Removes the old vectors. It cannot be undone after that.",
+                help=_("Removes the old vectors. It cannot be undone after that."),
                 on_click=on_clean_up,
                 args=(collection,),
             )
     with st.form(f"documents_reembed_{collection.id}", border=False):
         model = st.text_input(
-            "Another embedding model",
+            _("Another embedding model"),
             placeholder="openai/text-embedding-3-large@1536",
             key=f"documents_reembed_model_{collection.id}",
-            help="provider/model@dimensions. Searches stay on the old vectors until all new ones are there.",
+            help=_("provider/model@dimensions. Searches stay on the old vectors until all new ones are there."),
         )
-        if st.form_submit_button("Show the cost", icon=":material/calculate:") and model:
+        if st.form_submit_button(_("Show the cost"), icon=":material/calculate:") and model:
             on_estimate(collection, model.strip())
             st.rerun()
 
@@ -144,17 +169,29 @@ def _draw_move(
     move: Reembedding, on_confirm: Callable[[Reembedding], None], on_cancel: Callable[[Reembedding], None]
 ) -> None:
     st.markdown(
-        f"To {plain(move.to_model)}: {count(move.chunks_total, 'chunk')}, about {plain(money(move.estimated_cost))}"
+        _(
+            "To {to_model}: {chunks_total}, about {estimated_cost}",
+            to_model=plain(move.to_model),
+            chunks_total=count(move.chunks_total, "chunk"),
+            estimated_cost=plain(money(move.estimated_cost)),
+        )
     )
     if move.status == "running":
         part = move.chunks_done / move.chunks_total if move.chunks_total else 1.0
-        st.progress(min(part, 1.0), text=f"{move.chunks_done:,} of {move.chunks_total:,} chunks have their new vector")
+        st.progress(
+            min(part, 1.0),
+            text=_(
+                "{chunks_done} of {chunks_total} chunks have their new vector",
+                chunks_done=thousands(move.chunks_done),
+                chunks_total=thousands(move.chunks_total),
+            ),
+        )
     if move.message:
         st.caption(f":red[{plain(move.message)}]")
     with st.container(horizontal=True):
         if move.status != "running":
             st.button(
-                "Try again" if move.status == "failed" else "Embed again",
+                _("Try again") if move.status == "failed" else _("Embed again"),
                 key=f"documents_reembed_confirm_{move.id}",
                 type="primary",
                 icon=":material/check:",
@@ -162,11 +199,11 @@ def _draw_move(
                 args=(move,),
             )
         st.button(
-            "Cancel",
+            _("Cancel"),
             key=f"documents_reembed_cancel_{move.id}",
             type="tertiary",
             icon=":material/close:",
-            help="Vectors made so far are removed; searches were never on them.",
+            help=_("Vectors made so far are removed; searches were never on them."),
             on_click=on_cancel,
             args=(move,),
         )
@@ -186,26 +223,38 @@ def draw_reference_steps(
     """Draw how far a reference document is, and its next step: text into chunks, tags, vectors."""
     chunks = reference.chunks
     with st.container(border=True, key=f"documents_reference_{document.id}", gap="small"):
-        st.markdown("**Steps of this reference document**")
+        st.markdown(_("**Steps of this reference document**"))
         with st.container(horizontal=True, vertical_alignment="center"):
-            _draw_step("Chunks", count(chunks, "chunk") if chunks else "none yet", is_done=chunks > 0)
-            _draw_step("Tags", f"{reference.tagged:,} of {chunks:,}", is_done=0 < chunks == reference.tagged)
-            _draw_step("Vectors", f"{reference.embedded:,} of {chunks:,}", is_done=0 < chunks == reference.embedded)
+            _draw_step(_("Chunks"), count(chunks, "chunk") if chunks else _("none yet"), is_done=chunks > 0)
+            _draw_step(
+                _("Tags"),
+                _("{tagged} of {chunks}", tagged=thousands(reference.tagged), chunks=thousands(chunks)),
+                is_done=0 < chunks == reference.tagged,
+            )
+            _draw_step(
+                _("Vectors"),
+                _("{embedded} of {chunks}", embedded=thousands(reference.embedded), chunks=thousands(chunks)),
+                is_done=0 < chunks == reference.embedded,
+            )
         if reference.source_description:
             st.caption(plain(reference.source_description))
         with st.container(horizontal=True, vertical_alignment="center"):
             with (
-                st.popover("Add text", icon=":material/content_paste:", key=f"documents_reference_text_{document.id}"),
+                st.popover(
+                    _("Add text"), icon=":material/content_paste:", key=f"documents_reference_text_{document.id}"
+                ),
                 st.form(f"documents_reference_form_{document.id}", border=False),
             ):
-                text = st.text_area("Text of the document", height=220, key=f"documents_reference_value_{document.id}")
+                text = st.text_area(
+                    _("Text of the document"), height=220, key=f"documents_reference_value_{document.id}"
+                )
                 if chunks:
-                    st.caption("It takes the place of the text that is there, with its chunks, tags and vectors.")
-                if st.form_submit_button("Split into chunks", icon=":material/content_cut:") and text.strip():
+                    st.caption(_("It takes the place of the text that is there, with its chunks, tags and vectors."))
+                if st.form_submit_button(_("Split into chunks"), icon=":material/content_cut:") and text.strip():
                     on_chunk(document, text)
                     st.rerun()
             st.button(
-                "Tag missing chunks",
+                _("Tag missing chunks"),
                 key=f"documents_reference_tag_{document.id}",
                 icon=":material/label:",
                 disabled=not chunks or reference.tagged == chunks,
@@ -213,11 +262,11 @@ def draw_reference_steps(
                 args=(document,),
             )
             st.button(
-                "Embed missing chunks",
+                _("Embed missing chunks"),
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
-                help="Questions and opinions find it as soon as every chunk has its vector.",
+                help=_("Questions and opinions find it as soon as every chunk has its vector."),
                 on_click=on_embed,
                 args=(document,),
             )
@@ -230,19 +279,19 @@ def _draw_step(label: str, words: str, *, is_done: bool) -> None:
 
 #: What helps, by the step that failed.
 ADVICE = {
-    Step.EXTRACT: "Export the file again from its source and upload it under the same name, or try again.",
-    Step.RECOGNISE: "Try again. Pages whose text was recognised are kept and not paid for twice.",
-    Step.CHUNK: "Try again; or delete it and upload it with another way of chunking.",
-    Step.EMBED: "Try again once the provider answers. What was embedded is kept and not paid for twice.",
-    Step.TAG: "Try again. What was embedded is kept and not paid for twice.",
-    Step.PUBLISH: "Try again. What was embedded is kept and not paid for twice.",
+    Step.EXTRACT: N_("Export the file again from its source and upload it under the same name, or try again."),
+    Step.RECOGNISE: N_("Try again. Pages whose text was recognised are kept and not paid for twice."),
+    Step.CHUNK: N_("Try again; or delete it and upload it with another way of chunking."),
+    Step.EMBED: N_("Try again once the provider answers. What was embedded is kept and not paid for twice."),
+    Step.TAG: N_("Try again. What was embedded is kept and not paid for twice."),
+    Step.PUBLISH: N_("Try again. What was embedded is kept and not paid for twice."),
 }
 
 
 #: Where no engine is there to recognise text with.
-NO_ENGINE = (
-    "Text recognition is not set up here: set UPSTAGE_API_KEY, or install Tesseract, restart, and read it again. "
-    "Or upload the document as it was before it was printed."
+NO_ENGINE = N_(
+    "Text recognition is not set up here: set UPSTAGE_API_KEY, or install Tesseract, restart, and read it again. Or "
+    "upload the document as it was before it was printed."
 )
 
 
@@ -250,44 +299,52 @@ def draw_trouble(
     document: Document, *, engine: str | None, on_retry: Callable[..., None], retry: tuple[Any, ...]
 ) -> bool:
     """Draw a document that failed. Return True when it is to be deleted. `engine` recognises text."""
-    words, color = STATUSES[document.status]
+    words, color = status_badge(document.status)
     with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
-        version = f" (version {document.version})" if document.version > 1 else ""
+        version = _(" (version {version})", version=document.version) if document.version > 1 else ""
         st.markdown(f"**{plain(document.title)}**{version} :{color}-badge[{words}]")
-        st.markdown(plain(document.message or "It could not be processed."))
+        st.markdown(plain(document.message or _("It could not be processed.")))
         if document.status is DocumentStatus.FAILED:
-            st.caption(ADVICE[document.step])
+            st.caption(_(ADVICE[document.step]))
         is_scan = document.status is DocumentStatus.NEEDS_OCR
         if is_scan:
-            cost = ", whose cost is shown before anything is spent" if engine == "upstage" else ", free of charge"
-            st.caption(f"{ENGINES[engine]} can recognise its text{cost}." if engine else NO_ENGINE)
+            cost = _(", whose cost is shown before anything is spent") if engine != TESSERACT else _(", free of charge")
+            st.caption(
+                _("{engines} can recognise its text{cost}.", engines=engine_title(engine), cost=cost)
+                if engine
+                else _(NO_ENGINE)
+            )
         if document.version > 1:
-            st.caption("The version before it is still searched.")
+            st.caption(_("The version before it is still searched."))
         with st.container(horizontal=True):
             st.button(
-                "Read it again with OCR" if is_scan and engine else "Try again",
+                _("Read it again with OCR") if is_scan and engine else _("Try again"),
                 key=f"documents_retry_{document.id}",
                 icon=":material/refresh:",
                 on_click=on_retry,
                 args=retry,
             )
             return bool(
-                st.button("Delete", key=f"documents_remove_{document.id}", icon=":material/delete:", type="tertiary")
+                st.button(_("Delete"), key=f"documents_remove_{document.id}", icon=":material/delete:", type="tertiary")
             )
 
 
-@st.dialog("Delete this document?", icon=":material/delete:")
+@dialog(N_("Delete this document?"), icon=":material/delete:")
 def ask_to_delete(document: Document, on_delete: OnOne) -> None:
     st.markdown(f"**{plain(document.title)}**  \n:gray[{plain(document.file_name)}]")
     st.markdown(
-        f"Its {count(document.page_count, 'page')} and {count(document.chunk_count, 'chunk')} are removed at once, and "
-        "no question will find it any more. What it cost stays in the analytics. This cannot be undone."
+        _(
+            "Its {page_count} and {chunk_count} are removed at once, and no question will find it any more. What it "
+            "cost stays in the analytics. This cannot be undone.",
+            page_count=count(document.page_count, "page"),
+            chunk_count=count(document.chunk_count, "chunk"),
+        )
     )
     with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Keep it", key="documents_keep"):
+        if st.button(_("Keep it"), key="documents_keep"):
             st.rerun()
         if st.button(
-            "Delete",
+            _("Delete"),
             key="documents_delete_confirmed",
             type="primary",
             icon=":material/delete:",

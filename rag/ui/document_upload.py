@@ -12,9 +12,11 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from rag import language
 from rag.errors import InvalidInput
 from rag.ingestion.loaders import ENDINGS, ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
+from rag.language import N_, _
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
@@ -25,16 +27,17 @@ from rag.ui.formats import (
     METHODS,
     PDF_TYPE_HELP,
     PDF_TYPES,
-    STATUSES,
     count,
     duration,
     field_label,
     file_size,
     known_cost,
     money,
+    status_badge,
+    thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection
+from rag.ui.widgets import choose_collection, words_of
 
 
 class UploadOptions(NamedTuple):
@@ -76,20 +79,23 @@ def draw_upload(
     `default` is the collection that is chosen beforehand.
     """
     with st.container(border=True):
-        st.subheader("Add documents", anchor=False)
+        st.subheader(_("Add documents"), anchor=False)
         if not collections:
-            st.info("There is no collection to add documents to yet.", icon=":material/folder_off:")
+            st.info(_("There is no collection to add documents to yet."), icon=":material/folder_off:")
             return
         beforehand = next((c for c in collections if default is not None and c.id == default.id), collections[0])
         options = _options(collections, beforehand)
         files = st.file_uploader(
-            "Choose or drop as many files as you like",
+            _("Choose or drop as many files as you like"),
             type=[*ENDINGS, ".zip"],  # with their points: "text" alone is Streamlit's word for every kind of text
             accept_multiple_files=True,
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
-            help=f"Choose {plain(formats_in_words())}, or a ZIP archive of them. Each is checked and read at once. "
-            "Nothing is spent before you confirm its estimate.",
+            help=_(
+                "Choose {formats_in_words}, or a ZIP archive of them. Each is checked and read at once. Nothing is "
+                "spent before you confirm its estimate.",
+                formats_in_words=plain(formats_in_words()),
+            ),
         )
         if files:
             _hand_over(files, options, limits, on_take, on_refuse)
@@ -106,33 +112,40 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
         profile = profile_of(collection)
         methods = list(METHODS)
         method = st.selectbox(
-            "Chunking",
+            _("Chunking"),
             methods,
             index=methods.index(profile.chunking.chunking_method),
-            format_func=METHODS.__getitem__,
+            format_func=words_of(METHODS),
             # Part of the key: another collection begins with its own way.
             key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
         )
         pdf_type = st.segmented_control(
-            "Kind of PDFs",
+            _("Kind of PDFs"),
             list(PDF_TYPES),
             default=profile.reading.pdf_type,
             required=True,
-            format_func=PDF_TYPES.__getitem__,
+            format_func=words_of(PDF_TYPES),
             key=f"documents_pdf_type_{collection.id}_{profile.reading.pdf_type}",
-            help=PDF_TYPE_HELP,
+            help=_(PDF_TYPE_HELP),
         )
-    st.caption(f"{METHODS[method]}: {METHOD_HELP[method][0].lower()}{METHOD_HELP[method][1:]}")
+    st.caption(f"{_(METHODS[method])}: {_after_colon(_(METHOD_HELP[method]))}")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         metadata = draw_fields(profile, f"documents_say_{collection.id}")
     wants_metadata = st.toggle(
-        "Generate metadata",
+        _("Generate metadata"),
         value=True,
         key="documents_metadata",
-        help="Summary, topics and sample questions per document, written by the language model. "
-        "Its cost is part of the estimate.",
+        help=_(
+            "Summary, topics and sample questions per document, written by the language model. Its cost is part of "
+            "the estimate."
+        ),
     )
     return UploadOptions(collection, method, wants_metadata, pdf_type or profile.reading.pdf_type, metadata)
+
+
+def _after_colon(text: str) -> str:
+    """Return a sentence as it goes on after a colon: in English with a small letter."""
+    return text[0].lower() + text[1:] if language.current() == language.ENGLISH else text
 
 
 def _hand_over(
@@ -149,7 +162,15 @@ def _hand_over(
         # A run can be cut short by the next click and begin again: no file is handed over twice.
         if file.file_id in handled:
             continue
-        bar.progress(position / len(files), text=f"Checking {plain(file.name)} ({position + 1:,} of {len(files)})")
+        bar.progress(
+            position / len(files),
+            text=_(
+                "Checking {name} ({position} of {files})",
+                name=plain(file.name),
+                position=thousands(position + 1),
+                files=len(files),
+            ),
+        )
         if file.name.lower().endswith(".zip"):
             for refused in _from_archive(file, options, limits, on_take):
                 on_refuse(refused)
@@ -182,17 +203,20 @@ def _from_archive(
         yield Refused(file.file_id, file.name, file.size, exc.message, None, options)
         return
     if not found_any:
-        sentence = f"There is no file in this archive that can be read. It should hold {formats_in_words()}."
+        sentence = _(
+            "There is no file in this archive that can be read. It should hold {formats_in_words}.",
+            formats_in_words=formats_in_words(),
+        )
         yield Refused(file.file_id, file.name, file.size, sentence, None, options)
 
 
 STEP_NAMES = {
-    Step.EXTRACT: "Read",
-    Step.RECOGNISE: "Recognise text",
-    Step.CHUNK: "Chunk",
-    Step.EMBED: "Embed",
-    Step.TAG: "Metadata",
-    Step.PUBLISH: "Publish",
+    Step.EXTRACT: N_("Read"),
+    Step.RECOGNISE: N_("Recognise text"),
+    Step.CHUNK: N_("Chunk"),
+    Step.EMBED: N_("Embed"),
+    Step.TAG: N_("Metadata"),
+    Step.PUBLISH: N_("Publish"),
 }
 
 
@@ -214,13 +238,13 @@ def draw_refused(refused: Refused, *, on_dismiss: Callable[[str], None], on_unlo
             st.container(horizontal=True, vertical_alignment="bottom"),
         ):
             st.text_input(
-                "Password of this PDF",
+                _("Password of this PDF"),
                 type="password",
                 autocomplete="off",
                 key=f"documents_password_{refused.key}",
                 width=280,
             )
-            st.form_submit_button("Unlock", icon=":material/lock_open:", on_click=on_unlock, args=(refused,))
+            st.form_submit_button(_("Unlock"), icon=":material/lock_open:", on_click=on_unlock, args=(refused,))
 
 
 def draw_estimate(
@@ -237,15 +261,15 @@ def draw_estimate(
         facts = (
             count(estimate.get("pages", document.page_count), "page"),
             count(estimate.get("characters", document.character_count), "character"),
-            f"about {count(estimate.get('tokens', 0), 'token')}",
-            f"about {count(estimate.get('chunks', 0), 'chunk')}",
+            _("about {get}", get=count(estimate.get("tokens", 0), "token")),
+            _("about {get}", get=count(estimate.get("chunks", 0), "chunk")),
         )
         st.markdown(" · ".join(facts))
         st.markdown(f":gray[{cost_line(estimate)}]")
         draw_remarks(document)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
-                f"Confirm ({plain(money(known_cost(estimate, 'total')))})",
+                _("Confirm ({estimate})", estimate=plain(money(known_cost(estimate, "total")))),
                 key=f"documents_confirm_{document.id}",
                 icon=":material/check:",
                 type="primary" if is_only else "secondary",
@@ -253,7 +277,7 @@ def draw_estimate(
                 args=(document,),
             )
             st.button(
-                "Discard",
+                _("Discard"),
                 key=f"documents_discard_{document.id}",
                 icon=":material/close:",
                 type="tertiary",
@@ -278,7 +302,7 @@ def draw_progress(document: Document) -> None:
         if document.status is DocumentStatus.PROCESSING and document.step in steps:
             at = steps.index(document.step)
             colors = ["green" if i < at else "blue" if i == at else "gray" for i in range(len(steps))]
-            marks = [f":{color}-badge[{STEP_NAMES[step]}]" for color, step in zip(colors, steps, strict=True)]
+            marks = [f":{color}-badge[{_(STEP_NAMES[step])}]" for color, step in zip(colors, steps, strict=True)]
             st.markdown(" ".join(marks))
         if document.message:
             st.caption(plain(document.message))
@@ -288,7 +312,7 @@ def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> N
     """Draw a document that became ready while this page was open, with its cost."""
     with st.container(border=True, key=f"documents_finished_{document.id}", gap="xsmall"):
         _draw_head(
-            f":green[:material/check_circle:] **{plain(document.title)}** is ready",
+            _(":green[:material/check_circle:] **{title}** is ready", title=plain(document.title)),
             f"documents_done_{document.id}",
             on_dismiss,
             str(document.id),
@@ -305,16 +329,22 @@ def draw_remarks(document: Document) -> None:
         st.caption(plain(document.message))
     elif document.empty_pages and document.status is not DocumentStatus.FAILED:
         word = "page" if len(document.empty_pages) == 1 else "pages"
-        st.caption(f":orange[:material/image:] No text on {word} {plain(page_ranges(document.empty_pages))}")
+        st.caption(
+            _(
+                ":orange[:material/image:] No text on {word} {empty_pages}",
+                word=word,
+                empty_pages=plain(page_ranges(document.empty_pages)),
+            )
+        )
 
 
 def step_words(document: Document) -> str:
     """Describe the current step: `Reading page 12 of 105`."""
     done, total = document.steps_done, document.steps_total
     if document.is_waiting:
-        return "Waiting for the provider"
+        return _("Waiting for the provider")
     if not total:
-        return "Waiting for its turn"
+        return _("Waiting for its turn")
     return {
         Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
         Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
@@ -328,7 +358,9 @@ def step_words(document: Document) -> str:
 def _draw_head(words: str, key: str, on_dismiss: Callable[[str], None], dismissed: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(words, width="stretch")
-        st.button("Dismiss", key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,))
+        st.button(
+            _("Dismiss"), key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,)
+        )
 
 
 OnOne = Callable[[Document], None]
@@ -346,12 +378,12 @@ def draw_estimates(
     waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
     number = max(sum(f.documents for f in waiting), len(estimated))
     total = money(sum((f.estimated for f in waiting), Decimal(0)))
-    words = f"{total} + unpriced" if any(f.unpriced_estimates for f in waiting) else total
+    words = _("{total} + unpriced", total=total) if any(f.unpriced_estimates for f in waiting) else total
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader("Confirm before anything is spent", anchor=False, width="content")
+        st.subheader(_("Confirm before anything is spent"), anchor=False, width="content")
         if number > 1 and waiting:
             st.button(
-                f"Confirm all {number} ({plain(words)})",
+                _("Confirm all {number} ({words})", number=number, words=plain(words)),
                 key="documents_confirm_all",
                 icon=":material/done_all:",
                 type="primary",
@@ -368,16 +400,26 @@ def draw_rest(number: int, one: str, many: str, status: DocumentStatus) -> None:
     """Say how many more documents there are than cards, and where to find them."""
     if number > 0:
         verb = one if number == 1 else many
-        st.caption(f"{count(number, 'more document')} {verb}: choose {STATUSES[status][0]} in the library to see them.")
+        st.caption(
+            _(
+                "{number} {verb}: choose {statuses} in the library to see them.",
+                number=count(number, "more document"),
+                verb=verb,
+                statuses=status_badge(status)[0],
+            )
+        )
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
     """Draw one card for the `number` that became ready while this page was open, the latest as a table."""
     with st.container(border=True, key="documents_finished", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f":green[:material/check_circle:] **{number:,} documents** are ready", width="stretch")
+            st.markdown(
+                _(":green[:material/check_circle:] **{number} documents** are ready", number=thousands(number)),
+                width="stretch",
+            )
             st.button(
-                "Dismiss",
+                _("Dismiss"),
                 key="documents_done_all",
                 icon=":material/close:",
                 type="tertiary",
@@ -385,7 +427,7 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
             )
         draw_cost_table(ready)
         if number > len(ready):
-            st.caption(f"The latest {len(ready)} of them.")
+            st.caption(_("The latest {ready} of them.", ready=len(ready)))
 
 
 #: Fields that cutting finds by itself.
@@ -410,6 +452,6 @@ def draw_fields(profile: Profile, key: str) -> dict[str, str]:
             key=f"{key}_{field}",
             max_chars=120,
             width=200,
-            help="Questions can be asked in these documents only. May stay empty.",
+            help=_("Questions can be asked in these documents only. May stay empty."),
         )
     return {field: value for field, value in said.items() if value.strip()}

@@ -8,31 +8,29 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from rag import language
 from rag.ingestion.loaders import LOADERS
+from rag.language import N_, _
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
-UNPRICED = "unpriced"
+UNPRICED = N_("unpriced")
 
 
 WITHOUT_PAGES = tuple(ending for loader in LOADERS if not loader.has_pages for ending in loader.endings)
 
 
-#: How to open a row of a table, with the mouse and without: Streamlit says it nowhere.
-SELECT_A_ROW = "Select a row (Shift + Space on the keyboard)"
-
-
 def money(dollars: Decimal | float | None) -> str:
     """Write US dollars: four decimals below one dollar, two above; None is `unpriced`."""
     if dollars is None:
-        return UNPRICED
+        return _(UNPRICED)
     amount = Decimal(str(dollars))
-    sign = "-" if amount < 0 else ""
     size = abs(amount)
     if size == 0:
-        return "$0.00"
+        return language.dollars(Decimal(0), 2)
     if size < Decimal("0.0001"):
-        return f"{sign}<$0.0001"
-    return f"{sign}${size:,.2f}" if size >= 1 else f"{sign}${size:.4f}"
+        written = language.dollars(Decimal("0.0001"), 4)
+        return f"-<{written}" if amount < 0 else f"<{written}"
+    return language.dollars(amount, 2 if size >= 1 else 4)
 
 
 def duration(milliseconds: float | None) -> str:
@@ -40,15 +38,19 @@ def duration(milliseconds: float | None) -> str:
     if milliseconds is None:
         return "–"
     if round(milliseconds) < 1000:
-        return f"{milliseconds:.0f} ms"
+        return _("{number} ms", number=f"{milliseconds:.0f}")
     seconds = milliseconds / 1000
     if seconds < 59.95:
-        return f"{seconds:.1f} s"
+        return _("{number} s", number=language.number(Decimal(f"{seconds:.1f}"), 1))
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+        return (
+            _("{minutes} min {seconds} s", minutes=minutes, seconds=rest)
+            if rest
+            else _("{minutes} min", minutes=minutes)
+        )
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return _("{hours} h {minutes} min", hours=hours, minutes=minutes) if minutes else _("{hours} h", hours=hours)
 
 
 def file_size(size_bytes: int) -> str:
@@ -59,17 +61,23 @@ def file_size(size_bytes: int) -> str:
     if kilobytes < 1000:
         return f"{kilobytes:.0f} KB"
     megabytes = kilobytes / 1024
-    return f"{megabytes:.1f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"
+    size, unit = (megabytes, "MB") if megabytes < 1000 else (megabytes / 1024, "GB")
+    return f"{language.number(Decimal(f'{size:.1f}'), 1)} {unit}"
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """Write `1 page`, `1,200 pages`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    """Write `1 page`, `1,200 pages`. The words are literals where it is called, so that catalogues have them."""
+    return language.ngettext(f"{{count}} {one}", f"{{count}} {many or one + 's'}", number)
+
+
+def thousands(number: int) -> str:
+    """Write `1,200`."""
+    return language.number(number)
 
 
 def percent(share: float | None) -> str:
     """Write a share of 0 … 1 as `77.2%`; a dash when there is nothing to divide."""
-    return "–" if share is None else f"{share:.1%}"
+    return "–" if share is None else language.percentage(float(f"{share:.3f}"))
 
 
 def time_zone(name: str | None) -> tzinfo:
@@ -85,28 +93,33 @@ def date_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
     if moment is None:
         return "–"
     local = moment.astimezone(zone)
-    return f"{local.day} {local:%b %Y, %H:%M}"
+    return f"{language.day(local)}, {language.clock(local)}"
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:
     """Write `just now`, `5 min ago`, `3 h ago`, `2 days ago`, then the date."""
     seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     if seconds < 60:
-        return "just now"
+        return _("just now")
     if seconds < 3600:
-        return f"{int(seconds // 60)} min ago"
+        return _("{minutes} min ago", minutes=int(seconds // 60))
     if seconds < 86400:
-        return f"{int(seconds // 3600)} h ago"
+        return _("{hours} h ago", hours=int(seconds // 3600))
     if seconds < 7 * 86400:
-        return f"{count(int(seconds // 86400), 'day')} ago"
-    return f"{moment.day} {moment:%b %Y}"
+        return language.ngettext("{count} day ago", "{count} days ago", int(seconds // 86400))
+    return language.day(moment)
 
 
 def pages(first: int, last: int) -> str:
     """Write `p. 12`, `pp. 12–13`; nothing when the page is unknown."""
     if first < 1:
         return ""
-    return f"p. {first}" if last <= first else f"pp. {first}–{last}"
+    return _("p. {first}", first=first) if last <= first else _("pp. {first}–{last}", first=first, last=last)
+
+
+def language_name(code: str) -> str:
+    """Write the language `nl` as "Dutch"."""
+    return str(language.locale().languages.get(code, code))
 
 
 def has_pages(file_name: str) -> bool:
@@ -116,59 +129,61 @@ def has_pages(file_name: str) -> bool:
 
 #: Status as (words, colour of its badge).
 STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
-    DocumentStatus.REGISTERED: ("Registered", "gray"),
-    DocumentStatus.READING: ("Reading", "blue"),
-    DocumentStatus.ESTIMATED: ("To confirm", "orange"),
-    DocumentStatus.PROCESSING: ("Processing", "blue"),
-    DocumentStatus.COMPLETED: ("Ready", "green"),
-    DocumentStatus.NEEDS_OCR: ("Needs OCR", "violet"),
-    DocumentStatus.FAILED: ("Failed", "red"),
-    DocumentStatus.SUPERSEDED: ("Earlier version", "gray"),
+    DocumentStatus.REGISTERED: (N_("Registered"), "gray"),
+    DocumentStatus.READING: (N_("Reading"), "blue"),
+    DocumentStatus.ESTIMATED: (N_("To confirm"), "orange"),
+    DocumentStatus.PROCESSING: (N_("Processing"), "blue"),
+    DocumentStatus.COMPLETED: (N_("Ready"), "green"),
+    DocumentStatus.NEEDS_OCR: (N_("Needs OCR"), "violet"),
+    DocumentStatus.FAILED: (N_("Failed"), "red"),
+    DocumentStatus.SUPERSEDED: (N_("Earlier version"), "gray"),
 }
 
 
 #: Of a document at work whose provider refuses the key or has no money left.
-WAITING = ("Waiting", "orange")
+WAITING = (N_("Waiting"), "orange")
 
 
 #: Of a document that is found while its tags wait for the same.
-TAGS_WAITING = ("Ready, tags wait", "orange")
+TAGS_WAITING = (N_("Ready, tags wait"), "orange")
 
 
 METHODS: Mapping[ChunkingMethod, str] = {
-    "smart": "Smart",
-    "auto": "By kind of document",
-    "semantic": "By topic",
-    "sentences": "Sentences",
-    "recursive": "Separators",
-    "paged": "Page by page",
-    "fixed": "Fixed size",
-    "professional": "Résumé",
-    "narrative": "Story",
-    "markdown": "Markdown sections",
-    "generic": "Paragraphs",
+    "smart": N_("Smart"),
+    "auto": N_("By kind of document"),
+    "semantic": N_("By topic"),
+    "sentences": N_("Sentences"),
+    "recursive": N_("Separators"),
+    "paged": N_("Page by page"),
+    "fixed": N_("Fixed size"),
+    "professional": N_("Résumé"),
+    "narrative": N_("Story"),
+    "markdown": N_("Markdown sections"),
+    "generic": N_("Paragraphs"),
 }
 
 
 METHOD_HELP: Mapping[ChunkingMethod, str] = {
-    "smart": "Cuts at sections, paragraphs and sentences. Right for most documents.",
-    "auto": "Cuts a résumé, a LinkedIn profile, a journey, a README and any other text each in the way that fits it.",
-    "semantic": "Cuts where the topic changes. For long mixed texts; reads the text once more to find the places.",
-    "sentences": "Cuts where a sentence or line ends, in longer pieces. For notices and announcements.",
-    "recursive": "Cuts at the coarsest separator there is: paragraph, line, sentence, word. Works for any text.",
-    "paged": "No passage goes over a page, so that each citation names exactly one. For guidelines and case law.",
-    "fixed": "Cuts at a fixed length wherever that falls. For tables and logs without sentences.",
-    "professional": "One position, one passage, with company, position, place and dates. For résumés and profiles.",
-    "narrative": "Whole paragraphs in order, the last sentences said again in the next. For stories and reports.",
-    "markdown": "One section, one passage, with its heading. For READMEs and Markdown.",
-    "generic": "As many whole paragraphs as fit, nothing said twice.",
+    "smart": N_("Cuts at sections, paragraphs and sentences. Right for most documents."),
+    "auto": N_(
+        "Cuts a résumé, a LinkedIn profile, a journey, a README and any other text each in the way that fits it."
+    ),
+    "semantic": N_("Cuts where the topic changes. For long mixed texts; reads the text once more to find the places."),
+    "sentences": N_("Cuts where a sentence or line ends, in longer pieces. For notices and announcements."),
+    "recursive": N_("Cuts at the coarsest separator there is: paragraph, line, sentence, word. Works for any text."),
+    "paged": N_("No passage goes over a page, so that each citation names exactly one. For guidelines and case law."),
+    "fixed": N_("Cuts at a fixed length wherever that falls. For tables and logs without sentences."),
+    "professional": N_("One position, one passage, with company, position, place and dates. For résumés and profiles."),
+    "narrative": N_("Whole paragraphs in order, the last sentences said again in the next. For stories and reports."),
+    "markdown": N_("One section, one passage, with its heading. For READMEs and Markdown."),
+    "generic": N_("As many whole paragraphs as fit, nothing said twice."),
 }
 
 
-PDF_TYPES: Mapping[PdfType, str] = {"auto": "Auto", "scanned": "Scanned", "digital": "Digital"}
+PDF_TYPES: Mapping[PdfType, str] = {"auto": N_("Auto"), "scanned": N_("Scanned"), "digital": N_("Digital")}
 
 
-PDF_TYPE_HELP = (
+PDF_TYPE_HELP = N_(
     "For PDFs. Auto recognises text on the pages that are pictures, Scanned on every page, Digital on none. "
     "What text recognition costs is part of the estimate."
 )
@@ -177,12 +192,25 @@ PDF_TYPE_HELP = (
 KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADERS}
 
 
-ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}
+def status_badge(status: DocumentStatus) -> tuple[str, str]:
+    """Return the words and the colour of a status."""
+    words, color = STATUSES[status]
+    return _(words), color
+
+
+def method_name(method: str) -> str:
+    """Return what a way of chunking is called."""
+    return next((_(words) for name, words in METHODS.items() if name == method), method)
+
+
+def kind_name(media_type: str, otherwise: str = "") -> str:
+    """Return what a kind of file is called."""
+    return _(KINDS.get(media_type, otherwise or media_type))
 
 
 def field_label(field: str) -> str:
     """Write `crime_type` as "Crime type"."""
-    return field.replace("_", " ").capitalize()
+    return _(field.replace("_", " ").capitalize())
 
 
 def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:

@@ -12,6 +12,7 @@ from rag.answering.citations import citation_from_json, citation_to_json
 from rag.answering.events import StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
+from rag.language import N_, _
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
 from rag.ui.live_text import place_of
@@ -20,11 +21,11 @@ from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.theme import MARK
 
 STEP_LABELS = {
-    "rewriting": "Reading the question",
-    "translating": "Translating the question",
-    "searching": "Searching the documents",
-    "reranking": "Comparing passages",
-    "writing": "Writing",
+    "rewriting": N_("Reading the question"),
+    "translating": N_("Translating the question"),
+    "searching": N_("Searching the documents"),
+    "reranking": N_("Comparing passages"),
+    "writing": N_("Writing"),
 }
 
 OpenSource = Callable[[Citation], None]
@@ -80,7 +81,7 @@ def follow(live: LiveAnswer, *, pulse_seconds: float) -> None:
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         st.html(place_of(live.message_id))
         steps = st.empty()
-        steps.markdown(":small[:shimmer[Reading the question]]")
+        steps.markdown(f":small[:shimmer[{_(STEP_LABELS['rewriting'])}]]")
         for step in live.follow_steps(pulse_seconds):
             if step is None:
                 be_interrupted()
@@ -99,19 +100,19 @@ def be_interrupted() -> None:
 
 def _step_label(step: StepEvent) -> str:
     if step.name == "found":
-        return f"{count(int(step.detail or 0), 'passage')} found"
-    return STEP_LABELS.get(step.name, "Working")
+        return _("{detail} found", detail=count(int(step.detail or 0), "passage"))
+    return _(STEP_LABELS.get(step.name, N_("Working")))
 
 
 def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
     if message.content:
         st.markdown(answer_markdown(message.content, numbers, anchor))
     notice = plain(message.notice)
-    kept = "What was written is kept." if message.content else "Nothing had been written yet."
+    kept = _("What was written is kept.") if message.content else _("Nothing had been written yet.")
     if message.state is MessageState.STOPPED:
         st.caption(f":material/stop_circle: {f'Stopped. {notice}' if notice else f'Stopped. {kept}'}")
     elif message.state is MessageState.CUT:
-        st.warning(notice or f"The answer ended early. {kept}", icon=":material/content_cut:")
+        st.warning(notice or _("The answer ended early. {kept}", kept=kept), icon=":material/content_cut:")
     elif message.state is MessageState.FAILED:
         st.error(notice or plain(RagError().message), icon=":material/error:")
     elif notice:
@@ -120,9 +121,13 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
 
 def _removed_words(numbers: list[int]) -> str:
     if len(numbers) == 1:
-        return f"Source {numbers[0]} was removed since: its document has been deleted."
+        return _("Source {numbers} was removed since: its document has been deleted.", numbers=numbers[0])
     shown = ", ".join(str(number) for number in numbers[:-1])
-    return f"Sources {shown} and {numbers[-1]} were removed since: their documents have been deleted."
+    return _(
+        "Sources {shown} and {numbers} were removed since: their documents have been deleted.",
+        shown=shown,
+        numbers=numbers[-1],
+    )
 
 
 def _is_nearest_only(message: Message) -> bool:
@@ -135,7 +140,7 @@ def _draw_sources(
 ) -> None:
     is_answered = not _is_nearest_only(message)
     label, icon = (
-        ("Sources", ":material/menu_book:") if is_answered else ("Nearest passages", ":material/travel_explore:")
+        (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
     )
     if is_last:
         st.markdown(f"{icon} **{label}**")
@@ -155,23 +160,23 @@ def draw_footer(message: Message, *, on_rate: Rate, searched_as: SearchedAs | No
     parts = [duration(message.total_ms)] if message.total_ms is not None else []
     if citation_count and not _is_nearest_only(message):
         parts.append(count(citation_count, "source"))
-    parts.append("no charge" if message.cost == 0 else plain(money(message.cost)))
+    parts.append(_("no charge") if message.cost == 0 else plain(money(message.cost)))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         rating = st.feedback(
             "thumbs", key=f"chat_rating_{message.id}", default=message.rating, on_change=on_rate, args=(message.id,)
         )
         if rating is not None:
             with (
-                st.popover("Comment", type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}"),
+                st.popover(_("Comment"), type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}"),
                 st.form(f"chat_form_{message.id}", border=False),
             ):
                 st.text_area(
-                    "What was good?" if rating else "What was wrong or missing?",
+                    _("What was good?") if rating else _("What was wrong or missing?"),
                     key=f"chat_comment_{message.id}",
                     max_chars=2000,
-                    placeholder="Your administrator reads this.",
+                    placeholder=_("Your administrator reads this."),
                 )
-                st.form_submit_button("Send comment", on_click=on_rate, args=(message.id,))
+                st.form_submit_button(_("Send comment"), on_click=on_rate, args=(message.id,))
         st.markdown(f":small[:gray[{' · '.join(parts)}]]", width="content")
         if searched_as is not None and message.chat_log_id is not None and _was_searched(message):
             _draw_searched_as(message, searched_as)
@@ -187,9 +192,13 @@ def _was_searched(message: Message) -> bool:
 def _draw_searched_as(message: Message, searched_as: SearchedAs) -> None:
     """Return how the question was understood, on demand."""
     view = st.popover(
-        "Searched for", type="tertiary", icon=":material/search:", key=f"chat_searched_{message.id}", on_change="rerun"
+        _("Searched for"),
+        type="tertiary",
+        icon=":material/search:",
+        key=f"chat_searched_{message.id}",
+        on_change="rerun",
     )
     if view.open:
         with view:
             text = searched_as(message)
-            st.markdown(plain(text) if text else "The question as it was asked.")
+            st.markdown(plain(text) if text else _("The question as it was asked."))

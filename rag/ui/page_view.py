@@ -19,6 +19,7 @@ from rag.ingestion.chunking import join_pages
 from rag.ingestion.chunking.spans import page_starts
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import LOADERS
+from rag.language import _
 from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
 from rag.ui.board import draw_post, is_post
 from rag.ui.text import marked, plain
@@ -58,13 +59,17 @@ def open_page_view(
     """
 
     @st.dialog(
-        "Source", width=DRAWER_PIXELS, position="right", icon=":material/find_in_page:", on_dismiss=on_close or "ignore"
+        _("Source"),
+        width=DRAWER_PIXELS,
+        position="right",
+        icon=":material/find_in_page:",
+        on_dismiss=on_close or "ignore",
     )
     def drawer() -> None:
         try:
             document = documents.get(who, document_id)
         except NotFound:
-            st.info("This document has been deleted.", icon=":material/info:")
+            st.info(_("This document has been deleted."), icon=":material/info:")
             return
         if is_post(document):
             st.markdown(f"**{plain(document.title)}**")
@@ -77,7 +82,7 @@ def open_page_view(
         else:
             _draw_text(document, documents, chunk_id)
         if passage:
-            with st.expander("Cited passage as text"):
+            with st.expander(_("Cited passage as text")):
                 st.markdown(marked(passage, terms))
 
     drawer()
@@ -101,21 +106,28 @@ def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
     """Draw a link to the original: shown in a new tab where that is safe, else saved."""
     is_shown = document.mime_type in SHOWN
     st.link_button(
-        "Open PDF" if has_pictures(document) else "Open original" if is_shown else "Save original",
+        _("Open PDF") if has_pictures(document) else _("Open original") if is_shown else _("Save original"),
         file_url(document.id, page) if has_pictures(document) else f"/api/documents/{document.id}/file",
         key=key,
         icon=":material/open_in_new:" if is_shown else ":material/download:",
-        help="Opens the original in a new tab." if is_shown else "Saves the original on this computer.",
+        help=_("Opens the original in a new tab.") if is_shown else _("Saves the original on this computer."),
     )
 
 
 def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_passage: bool) -> None:
     last = max(document.page_count, 1)
     shown = min(max(int(st.session_state.get("page_view_page") or page), 1), last)
-    _draw_turning(shown, last, "Page", turn_to, lambda: draw_original_link(document, key="page_view_open", page=shown))
-    st.html(picture_html(page_image_url(document.id, shown, chunk_id), f"Page {shown} of {document.title}"))
+    _draw_turning(
+        shown, last, _("Page"), turn_to, lambda: draw_original_link(document, key="page_view_open", page=shown)
+    )
+    st.html(
+        picture_html(
+            page_image_url(document.id, shown, chunk_id),
+            _("Page {shown} of {title}", shown=shown, title=document.title),
+        )
+    )
     if has_passage and shown != page:
-        _draw_way_back(f"Back to page {page}", turn_to, page)
+        _draw_way_back(_("Back to page {page}", page=page), turn_to, page)
 
 
 def _draw_text(document: Document, documents: DocumentLibrary, chunk_id: UUID | None) -> None:
@@ -133,33 +145,35 @@ def _draw_text(document: Document, documents: DocumentLibrary, chunk_id: UUID | 
     def turn(part: int) -> None:
         st.session_state.page_view_part = (opened, part)
 
-    _draw_turning(shown, len(parts), "Part", turn, lambda: draw_original_link(document, key="page_view_open"))
+    _draw_turning(shown, len(parts), _("Part"), turn, lambda: draw_original_link(document, key="page_view_open"))
     start, end = parts[shown - 1]
     mark = (max(span[0] - start, 0), min(span[1], end) - start) if span else None
-    st.html(text_html(text[start:end], mark=mark, label=f"Part {shown} of {document.title}"))
+    st.html(
+        text_html(text[start:end], mark=mark, label=_("Part {shown} of {title}", shown=shown, title=document.title))
+    )
     if span and shown != first:
-        _draw_way_back("Back to the passage", turn, first)
+        _draw_way_back(_("Back to the passage"), turn, first)
 
 
 def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None], draw_link: Callable[[], None]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         # Never disabled: a button disabled while it has the focus loses it, and Esc would no longer close.
         st.button(
-            "Previous",
+            _("Previous"),
             key="page_view_previous",
             icon=":material/chevron_left:",
             on_click=turn,
             args=(max(shown - 1, 1),),
         )
         st.button(
-            "Next",
+            _("Next"),
             key="page_view_next",
             icon=":material/chevron_right:",
             icon_position="right",
             on_click=turn,
             args=(min(shown + 1, last),),
         )
-        st.markdown(f":gray[{unit} {shown} of {last}]", width="content")
+        st.markdown(_(":gray[{unit} {shown} of {last}]", unit=unit, shown=shown, last=last), width="content")
         st.space("stretch")
         draw_link()
 

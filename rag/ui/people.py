@@ -11,48 +11,52 @@ import pandas as pd
 import streamlit as st
 
 from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
+from rag.access.connected_apps import ConnectedApp
 from rag.access.sessions import OpenSession
 from rag.errors import RagError
+from rag.language import N_, _
 from rag.records.audit import AuditEntry
 from rag.types import Identity, Role
 from rag.ui import actions
-from rag.ui.formats import SELECT_A_ROW, STATUSES, ago, count, date_time
+from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
+from rag.ui.widgets import dialog
 
-ROLES: Mapping[Role, str] = {Role.EMPLOYEE: "Employee", Role.MANAGER: "Manager", Role.ADMIN: "Administrator"}
+ROLES: Mapping[Role, str] = {
+    Role.EMPLOYEE: N_("Employee"),
+    Role.MANAGER: N_("Manager"),
+    Role.ADMIN: N_("Administrator"),
+}
 
 
-ABOUT = (
-    "A key lets a program ask questions or manage documents for your organisation, without anybody's password. "
-    "Give each program its own, with only what it needs. What the API can do is described at [/api/docs](/api/docs)."
+ABOUT = N_(
+    "A key lets a program ask questions or manage documents for your organisation, without anybody's password. Give "
+    "each program its own, with only what it needs. What the API can do is described at [/api/docs](/api/docs)."
 )
-
-
-SHOWN_SCOPES = {scope: f"{words} ({scope})" for scope, words in SCOPES.items()}
 
 
 def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
     """Draw the section of API keys with its dialogs."""
     found = keys.list(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader("API keys", anchor=False, width="content")
-        is_asked = st.button("Make a key", key="people_key_add", icon=":material/key:")
+        st.subheader(_("API keys"), anchor=False, width="content")
+        is_asked = st.button(_("Make a key"), key="people_key_add", icon=":material/key:")
         if is_asked and not actions.is_needed(identity):
             st.session_state.people_key_error = None
             _ask_for_key(keys, identity)
-    st.caption(ABOUT)
+    st.caption(_(ABOUT))
     if made := st.session_state.pop("people_key_made", None):
         _show_secret(*made)
     if not found:
-        st.caption("There is no key yet.")
+        st.caption(_("There is no key yet."))
         return
     chosen = _draw_table(found, zone)
     if chosen is None and any(key.works for key in found):
-        st.caption(f"{SELECT_A_ROW} to revoke a key.")
+        st.caption(_("Select a row (Shift + Space on the keyboard) to revoke a key."))
     if chosen is not None and chosen.works:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(chosen.name)}** :gray[{plain(chosen.hint)}…]", width="content")
-            if st.button("Revoke", key=f"people_key_revoke_{chosen.id}", icon=":material/key_off:"):
+            if st.button(_("Revoke"), key=f"people_key_revoke_{chosen.id}", icon=":material/key_off:"):
                 _ask_to_revoke(keys, identity, chosen)
 
 
@@ -62,14 +66,14 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
 
     table = pd.DataFrame(
         {
-            "Name": [key.name for key in found],
-            "Key": [f"{key.hint}…" for key in found],
-            "Status": [_status(key) for key in found],
-            "Expires": [date_time(key.expires_at, zone) for key in found],
-            "Last used": [when(key.last_used_at, "Never") for key in found],
-            "May": [", ".join(key.scopes) for key in found],
-            "Requests a minute": [key.requests_per_minute for key in found],
-            "Owner": [key.owner_name or "Operator" for key in found],
+            _("Name"): [key.name for key in found],
+            _("Key"): [f"{key.hint}…" for key in found],
+            _("Status"): [_status(key) for key in found],
+            _("Expires"): [date_time(key.expires_at, zone) for key in found],
+            _("Last used"): [when(key.last_used_at, _("Never")) for key in found],
+            _("May"): [", ".join(key.scopes) for key in found],
+            _("Requests a minute"): [key.requests_per_minute for key in found],
+            _("Owner"): [key.owner_name or _("Operator") for key in found],
         }
     )
     picked = st.dataframe(
@@ -79,7 +83,7 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
         on_select="rerun",
         selection_mode="single-row",
         key=f"people_keys_{hash(tuple((k.id, k.works) for k in found)) & 0xFFFFFFFF}",
-        alt="API keys with what they may do, their owner and status, when they expire and when they were last used",
+        alt=_("API keys with what they may do, their owner and status, when they expire and when they were last used"),
     )
     rows = picked.selection.rows
     return found[rows[0]] if rows and rows[0] < len(found) else None
@@ -87,13 +91,13 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
 
 def _status(key: ApiKey) -> str:
     if key.revoked_at is not None:
-        return "Revoked"
+        return _("Revoked")
     if key.is_expired:
-        return "Expired"
-    return "Active" if key.has_owner else "Stopped: its owner is no administrator any more"
+        return _("Expired")
+    return _("Active") if key.has_owner else _("Stopped: its owner is no administrator any more")
 
 
-@st.dialog("Make an API key", icon=":material/key:")
+@dialog(N_("Make an API key"), icon=":material/key:")
 def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
     state = st.session_state
 
@@ -113,48 +117,50 @@ def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
 
     with st.form("people_key", border=False):
         st.text_input(
-            "Name", key="people_key_name", max_chars=80, autocomplete="off", help="The program that will use it."
+            _("Name"), key="people_key_name", max_chars=80, autocomplete="off", help=_("The program that will use it.")
         )
         st.multiselect(
-            "What it may do",
+            _("What it may do"),
             list(SCOPES),
             ["chat", "search"],
-            format_func=SHOWN_SCOPES.__getitem__,
+            format_func=lambda scope: f"{_(SCOPES[scope])} ({scope})",
             key="people_key_scopes",
         )
         st.date_input(
-            "Last day",
+            _("Last day"),
             datetime.now(UTC).date() + timedelta(days=LASTS_DAYS - 1),
             min_value="today",
             key="people_key_expires",
-            help="It stops working when this day is over (UTC), or when your account is disabled or loses its role.",
+            help=_("It stops working when this day is over (UTC), or when your account is disabled or loses its role."),
         )
-        st.number_input("Requests a minute", 1, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, key="people_key_limit")
-        st.form_submit_button("Make the key", type="primary", icon=":material/key:", on_click=make)
+        st.number_input(
+            _("Requests a minute"), 1, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, key="people_key_limit"
+        )
+        st.form_submit_button(_("Make the key"), type="primary", icon=":material/key:", on_click=make)
     if error := state.get("people_key_error"):
         actions.draw_error(error)
     if "people_key_made" in state:
         st.rerun()
 
 
-@st.dialog("Your new API key", icon=":material/key:", dismissible=False)
+@dialog(N_("Your new API key"), icon=":material/key:", dismissible=False)
 def _show_secret(key: ApiKey, secret: str) -> None:
-    st.markdown(f"Copy the key for **{plain(key.name)}** now. It is not stored and cannot be shown again.")
+    st.markdown(_("Copy the key for **{name}** now. It is not stored and cannot be shown again.", name=plain(key.name)))
     st.code(secret, language=None, wrap_lines=True)
-    st.caption("Send it as “Authorization: Bearer”. If it is lost or seen by others, revoke it and make another.")
-    if st.button("I have copied it", key="people_key_done", type="primary"):
+    st.caption(_("Send it as “Authorization: Bearer”. If it is lost or seen by others, revoke it and make another."))
+    if st.button(_("I have copied it"), key="people_key_done", type="primary"):
         st.rerun()
 
 
-@st.dialog("Revoke this key?", icon=":material/key_off:")
+@dialog(N_("Revoke this key?"), icon=":material/key_off:")
 def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
     st.markdown(f"**{plain(key.name)}** :gray[{plain(key.hint)}…]")
-    st.markdown("Programs that use it are refused from their next request on. A revoked key cannot be brought back.")
+    st.markdown(_("Programs that use it are refused from their next request on. A revoked key cannot be brought back."))
     with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Keep it", key="people_key_keep"):
+        if st.button(_("Keep it"), key="people_key_keep"):
             st.rerun()
         if st.button(
-            "Revoke",
+            _("Revoke"),
             key="people_key_revoke_confirmed",
             type="primary",
             icon=":material/key_off:",
@@ -182,27 +188,37 @@ def device(user_agent: str) -> str:
     browser = next((name for mark, name in BROWSERS if re.search(rf"{mark}\w*/", user_agent)), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if browser:
-        return f"{browser} on {system}" if system else browser
-    return user_agent.split("/")[0].split(" ")[0][:40] or "Unknown program"
+        return _("{browser} on {system}", browser=browser, system=system) if system else browser
+    return user_agent.split("/")[0].split(" ")[0][:40] or _("Unknown program")
 
 
 def draw_sessions(
     sessions: Sequence[OpenSession], own_session_id: str, zone: tzinfo, end: Callable[[OpenSession], None]
 ) -> None:
     """Draw a row for each session, latest first; the current one has no button."""
-    st.caption(f"Signed in at {count(len(sessions), 'place')}." if sessions else "Not signed in anywhere.")
+    st.caption(
+        _("Signed in at {sessions}.", sessions=count(len(sessions), "place"))
+        if sessions
+        else _("Not signed in anywhere.")
+    )
     for session in sessions:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            here = " :green-badge[This browser]" if session.session_id == own_session_id else ""
+            here = _(" :green-badge[This browser]") if session.session_id == own_session_id else ""
             st.markdown(
-                f"**{plain(device(session.user_agent))}**{here}  \n"
-                f":gray[Last used {plain(ago(session.last_seen_at))} · signed in "
-                f"{plain(date_time(session.created_at, zone))} · ends {plain(date_time(session.expires_at, zone))}]",
+                _(
+                    "**{user_agent}**{here}  \n:gray[Last used {last_seen_at} · signed in {created_at} · ends "
+                    "{expires_at}]",
+                    user_agent=plain(device(session.user_agent)),
+                    here=here,
+                    last_seen_at=plain(ago(session.last_seen_at)),
+                    created_at=plain(date_time(session.created_at, zone)),
+                    expires_at=plain(date_time(session.expires_at, zone)),
+                ),
                 width="content",
             )
             if session.session_id != own_session_id:
                 st.button(
-                    "Sign out",
+                    _("Sign out"),
                     key=f"end_{session.session_id}",
                     icon=":material/logout:",
                     on_click=end,
@@ -210,28 +226,45 @@ def draw_sessions(
                 )
 
 
+def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp], None]) -> None:
+    """Draw a row for each program that acts for a person, latest first, with a button that ends it."""
+    st.caption(_("They act for you: they see what you may read here, and can change nothing."))
+    for app in apps:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            used = _("last used {when}", when=ago(app.last_used_at)) if app.last_used_at else _("not used yet")
+            where = _("Answers go to {host} · connected {when}", host=plain(app.host), when=ago(app.created_at))
+            st.markdown(f"**{plain(app.name)}**  \n:gray[{where} · {used}]", width="content")
+            st.button(
+                _("Disconnect"),
+                key=f"disconnect_{app.id}",
+                icon=":material/link_off:",
+                on_click=disconnect,
+                args=(app,),
+            )
+
+
 FIELDS: Mapping[str, str] = {
-    "name": "name",
-    "role": "role",
-    "user_group": "group",
-    "is_active": "active",
-    "password_hash": "password",
-    "account_id": "account",
-    "expires_at": "end",
-    "confirmed_at": "in use since",
-    "embedding_model": "embedding model",
-    "overrides": "settings",
-    "groups": "groups that may read it",
-    "calibrated_threshold": "measured threshold",
-    "collection_id": "collection",
-    "chunking_method": "chunking",
-    "generate_metadata": "tags",
-    "pending_steps": "steps asked for",
-    "from_model": "model before",
-    "to_model": "new model",
-    "cleaned_at": "old vectors removed",
-    "kind": "kind of source",
-    "valid_from": "from",
+    "name": N_("name"),
+    "role": N_("role"),
+    "user_group": N_("group"),
+    "is_active": N_("active"),
+    "password_hash": N_("password"),
+    "account_id": N_("account"),
+    "expires_at": N_("end"),
+    "confirmed_at": N_("in use since"),
+    "embedding_model": N_("embedding model"),
+    "overrides": N_("settings"),
+    "groups": N_("groups that may read it"),
+    "calibrated_threshold": N_("measured threshold"),
+    "collection_id": N_("collection"),
+    "chunking_method": N_("chunking"),
+    "generate_metadata": N_("tags"),
+    "pending_steps": N_("steps asked for"),
+    "from_model": N_("model before"),
+    "to_model": N_("new model"),
+    "cleaned_at": N_("old vectors removed"),
+    "kind": N_("kind of source"),
+    "valid_from": N_("from"),
 }
 
 
@@ -243,15 +276,58 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*[+-]\d\d:\d\d$")
 
 
 #: What is stored under a word of the program, as the pages call it.
-WORDS: Mapping[str, str] = {status.value: words.lower() for status, (words, _) in STATUSES.items()}
+WORDS: Mapping[str, str] = {status.value: words for status, (words, _color) in STATUSES.items()}
+
+
+#: What the audit log calls an act, as the pages call it.
+ACTIONS = (
+    N_("Account added"),
+    N_("Account changed"),
+    N_("Account deleted"),
+    N_("Password link added"),
+    N_("Second factor added"),
+    N_("Second factor changed"),
+    N_("Second factor deleted"),
+    N_("API key added"),
+    N_("API key changed"),
+    N_("API key deleted"),
+    N_("Collection added"),
+    N_("Collection changed"),
+    N_("Collection deleted"),
+    N_("Document added"),
+    N_("Document changed"),
+    N_("Document deleted"),
+    N_("Embedding model added"),
+    N_("Embedding model changed"),
+    N_("Source added"),
+    N_("Source changed"),
+    N_("Source deleted"),
+    N_("Sync added"),
+    N_("Price added"),
+    N_("Company changed"),
+    N_("Session ended"),
+    N_("Sign-in succeeded"),
+    N_("Sign-in refused"),
+    N_("Sign-in confirmed"),
+    N_("Export"),
+    N_("Conversation read"),
+)
+
+
+def action_name(action: str) -> str:
+    """Write what somebody did, such as "Collection changed"."""
+    return _(action[:1].upper() + action[1:])
 
 
 def change_words(entry: AuditEntry, collections: Mapping[str, str] | None = None) -> str:
     """Describe a change in one line: `role: employee → manager; group: Sales`. `collections` are names by id."""
-    words_of = {"status": WORDS, "collection_id": collections or {}}
+    words_of = {
+        "status": {value: _(words).lower() for value, words in WORDS.items()},
+        "collection_id": collections or {},
+    }
     parts = []
     for field, values in sorted(entry.changes.items()):
-        name, names = FIELDS.get(field, field.replace("_", " ")), words_of.get(field, {})
+        name, names = _(FIELDS.get(field, field.replace("_", " "))), words_of.get(field, {})
         if not isinstance(values, list) or len(values) != 2:
             parts.append(f"{name} {_shown(values, names)}")
         elif entry.action.endswith(" changed"):
@@ -263,13 +339,13 @@ def change_words(entry: AuditEntry, collections: Mapping[str, str] | None = None
 
 def _shown(value: Any, names: Mapping[str, str]) -> str:
     if value is None or value == "":
-        return "nothing"
+        return _("nothing")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "everybody"
+        return ", ".join(map(str, value)) or _("everybody")
     if isinstance(value, dict):
-        return ", ".join(f"{k} = {v}" for k, v in sorted(value.items()))[:LONGEST_VALUE] or "nothing"
+        return ", ".join(f"{k} = {v}" for k, v in sorted(value.items()))[:LONGEST_VALUE] or _("nothing")
     if isinstance(value, str) and MOMENT.match(value):
         return f"{date_time(datetime.fromisoformat(value), UTC)} UTC"
     return names.get(str(value), str(value))[:LONGEST_VALUE]

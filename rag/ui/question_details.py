@@ -9,61 +9,67 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from rag.language import N_, _
 from rag.records.chat_logs import ChatLogEntry
 from rag.ui.analytics import OPERATION_NAMES, waterfall_figure
-from rag.ui.formats import count, date_time, duration, money, pages
+from rag.ui.formats import count, date_time, duration, money, pages, thousands
 from rag.ui.text import answer_markdown, plain
 from rag.ui.theme import PLOTLY_CONFIG
 
 #: Outcome as (words, colour of its badge).
 OUTCOMES: Mapping[str, tuple[str, str]] = {
-    "answered": ("Answered", "green"),
-    "perhaps": ("Closest found", "blue"),
-    "no_context": ("Not in the documents", "orange"),
-    "small_talk": ("Small talk", "gray"),
-    "asked_back": ("Asked back", "blue"),
-    "refused": ("Refused", "violet"),
-    "stopped": ("Stopped", "gray"),
-    "failed": ("Failed", "red"),
+    "answered": (N_("Answered"), "green"),
+    "perhaps": (N_("Closest found"), "blue"),
+    "no_context": (N_("Not in the documents"), "orange"),
+    "small_talk": (N_("Small talk"), "gray"),
+    "asked_back": (N_("Asked back"), "blue"),
+    "refused": (N_("Refused"), "violet"),
+    "stopped": (N_("Stopped"), "gray"),
+    "failed": (N_("Failed"), "red"),
 }
 OUTCOME_WORDS: Mapping[str, str] = {outcome: words for outcome, (words, _) in OUTCOMES.items()}
-IN_PROGRESS = ("In progress", "blue")
+IN_PROGRESS = (N_("In progress"), "blue")
 #: Columns of the passages where nothing was reranked.
-NOT_RERANKED = ("Before", "Document", "Page", "Section", "Similarity", "Passage")
+NOT_RERANKED = (N_("Before"), N_("Document"), N_("Page"), N_("Section"), N_("Similarity"), N_("Passage"))
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
     """Write a question's cost; calls without a known price are named, never counted as zero."""
     if is_priced:
         return money(cost)
-    return f"{money(cost)} + unpriced" if cost else "unpriced"
+    return _("{cost} + unpriced", cost=money(cost)) if cost else _("unpriced")
 
 
 def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
     """Draw everything logged about a question."""
     question, details = entry.question, entry.rag_details
     words, color = OUTCOMES.get(question.outcome or "", IN_PROGRESS)
+    words = _(words)
     st.subheader(f"{plain(question.question)} :{color}-badge[{words}]", anchor=False)
-    facts = [date_time(question.created_at, zone), plain(question.user_group) or "no group"]
+    facts = [date_time(question.created_at, zone), plain(question.user_group) or _("no group")]
     facts += [plain(question.language)] if question.language else []
     facts.append(duration(question.total_ms))
-    facts += [f"first words after {duration(question.first_token_ms)}"] if question.first_token_ms else []
+    facts += (
+        [_("first words after {first_token_ms}", first_token_ms=duration(question.first_token_ms))]
+        if question.first_token_ms
+        else []
+    )
     facts.append(plain(cost_words(question.cost, question.is_priced)))
     st.caption(" · ".join(facts))
     if question.error:
         st.error(plain(question.error), icon=":material/error:")
     _draw_answer(entry)
     if details.get("timing"):
-        st.markdown("**Where the time went**")
+        st.markdown(_("**Where the time went**"))
         st.plotly_chart(
             waterfall_figure(details["timing"]),
             config=PLOTLY_CONFIG,
             key=f"analytics_waterfall_{question.id}",
-            alt=f"Stages of this question, {duration(question.total_ms)} in total",
+            alt=_("Stages of this question, {total_ms} in total", total_ms=duration(question.total_ms)),
         )
     _draw_passages(entry)
     _draw_charges(entry)
-    with st.expander("Everything logged, as JSON", icon=":material/data_object:"):
+    with st.expander(_("Everything logged, as JSON"), icon=":material/data_object:"):
         st.json(details, expanded=1)
 
 
@@ -71,97 +77,123 @@ def _draw_answer(entry: ChatLogEntry) -> None:
     question = entry.question
     query = entry.rag_details.get("query") or {}
     if query.get("translatedQuery"):
-        st.markdown(f":material/translate: Searched as “{plain(query['translatedQuery'])}”")
+        st.markdown(f":material/translate: {_('Searched as “{query}”', query=plain(query['translatedQuery']))}")
     if question.answer:
         with st.container(border=True):
             st.markdown(answer_markdown(question.answer))
     if question.documents:
         st.markdown(" ".join(f":blue-badge[:material/description: {plain(title)}]" for title in question.documents))
     if question.rating is not None:
-        thumb = ":green[:material/thumb_up:] Helpful" if question.rating else ":red[:material/thumb_down:] Not helpful"
+        thumb = (
+            _(":green[:material/thumb_up:] Helpful")
+            if question.rating
+            else _(":red[:material/thumb_down:] Not helpful")
+        )
         st.markdown(thumb + (f": “{plain(question.comment)}”" if question.comment else ""))
 
 
 def _draw_passages(entry: ChatLogEntry) -> None:
     search, reranking = (entry.rag_details.get(part) or {} for part in ("search", "reranking"))
-    st.markdown("**What was found**")
+    st.markdown(_("**What was found**"))
     if not entry.passages:
-        st.caption("No passage was found, or the search did not run.")
+        st.caption(_("No passage was found, or the search did not run."))
         return
-    facts = [f"{plain(search.get('type', ''))} search", f"{search.get('vectorTopK', 0):d} candidates asked for"]
-    facts.append(f"{search.get('finalTopK', 0):d} wanted")
+    facts = [
+        _("{get} search", get=plain(search.get("type", ""))),
+        _("{get} candidates asked for", get=f"{search.get('vectorTopK', 0):d}"),
+    ]
+    facts.append(_("{get} wanted", get=f"{search.get('finalTopK', 0):d}"))
     if reranking.get("enabled"):
-        taken = f"{reranking.get('inputDocuments', 0):d} to {reranking.get('outputDocuments', 0):d}"
+        taken = _(
+            "{get} to {get_2}",
+            get=f"{reranking.get('inputDocuments', 0):d}",
+            get_2=f"{reranking.get('outputDocuments', 0):d}",
+        )
         facts.append(
-            f"reranked by {plain(reranking.get('model', ''))} from {taken} in {duration(reranking.get('latencyMs'))}"
+            _(
+                "reranked by {get} from {taken} in {get_2}",
+                get=plain(reranking.get("model", "")),
+                taken=taken,
+                get_2=duration(reranking.get("latencyMs")),
+            )
         )
     else:
-        facts.append("not reranked")
+        facts.append(_("not reranked"))
     st.caption(" · ".join(facts))
     st.dataframe(
         pd.DataFrame(
             {
-                "Before": [p.original_rank or p.position for p in entry.passages],
-                "After": pd.array([p.new_rank for p in entry.passages], dtype="Int64"),
-                "Document": [p.title or "Deleted document" for p in entry.passages],
-                "Page": [pages(p.first_page or 0, p.last_page or 0) for p in entry.passages],
-                "Section": [p.section for p in entry.passages],
-                "Similarity": [p.similarity for p in entry.passages],
-                "Rerank score": [p.rerank_score for p in entry.passages],
-                "Passage": [" ".join(p.preview.split()) for p in entry.passages],
+                _("Before"): [p.original_rank or p.position for p in entry.passages],
+                _("After"): pd.array([p.new_rank for p in entry.passages], dtype="Int64"),
+                _("Document"): [p.title or _("Deleted document") for p in entry.passages],
+                _("Page"): [pages(p.first_page or 0, p.last_page or 0) for p in entry.passages],
+                _("Section"): [p.section for p in entry.passages],
+                _("Similarity"): [p.similarity for p in entry.passages],
+                _("Rerank score"): [p.rerank_score for p in entry.passages],
+                _("Passage"): [" ".join(p.preview.split()) for p in entry.passages],
             }
         ),
         key=f"analytics_passages_{entry.question.id}",
         hide_index=True,
-        column_order=None if reranking.get("enabled") else NOT_RERANKED,
+        column_order=None if reranking.get("enabled") else list(map(_, NOT_RERANKED)),
         placeholder="–",
         column_config={
-            "Before": st.column_config.NumberColumn(
-                "Before" if reranking.get("enabled") else "Place",
+            _("Before"): st.column_config.NumberColumn(
+                _("Before") if reranking.get("enabled") else _("Place"),
                 width=60,
-                help="Place as found, before any reranking.",
+                help=_("Place as found, before any reranking."),
             ),
-            "After": st.column_config.NumberColumn(width=55, help="Place after reranking; – when it was left out."),
-            "Document": st.column_config.TextColumn(width=170),
-            "Page": st.column_config.TextColumn(width=75),
-            "Section": st.column_config.TextColumn(width=130),
-            "Similarity": st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=120),
-            "Rerank score": st.column_config.NumberColumn(format="%.3f", width=100),
-            "Passage": st.column_config.TextColumn(width="large"),
+            _("After"): st.column_config.NumberColumn(
+                width=55, help=_("Place after reranking; – when it was left out.")
+            ),
+            _("Document"): st.column_config.TextColumn(width=170),
+            _("Page"): st.column_config.TextColumn(width=75),
+            _("Section"): st.column_config.TextColumn(width=130),
+            _("Similarity"): st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f", width=120),
+            _("Rerank score"): st.column_config.NumberColumn(format="%.3f", width=100),
+            _("Passage"): st.column_config.TextColumn(width="large"),
         },
-        alt="Passages found, with their places before and after reranking",
+        alt=_("Passages found, with their places before and after reranking"),
     )
 
 
 def _draw_charges(entry: ChatLogEntry) -> None:
     model = entry.rag_details.get("openai") or {}
-    st.markdown("**Tokens and costs**")
+    st.markdown(_("**Tokens and costs**"))
     if model.get("model"):
         st.caption(
-            f"{plain(model['model'])} at temperature {model.get('temperature', 0):g} · prompt of "
-            f"{count(model.get('inputTokens', 0), 'token')}, {model.get('systemPromptTokens', 0):,} of them "
-            f"instructions · answer of {count(model.get('outputTokens', 0), 'token')} · "
-            f"streamed for {duration(model.get('streamingDurationMs'))}"
+            _(
+                "{model} at temperature {get} · prompt of {get_2}, {get_3} of them instructions · answer of {get_4} "
+                "· streamed for {get_5}",
+                model=plain(model["model"]),
+                get=f"{model.get('temperature', 0):g}",
+                get_2=count(model.get("inputTokens", 0), "token"),
+                get_3=thousands(model.get("systemPromptTokens", 0)),
+                get_4=count(model.get("outputTokens", 0), "token"),
+                get_5=duration(model.get("streamingDurationMs")),
+            )
         )
     if not entry.charges:
-        st.caption("No paid call was made.")
+        st.caption(_("No paid call was made."))
         return
     st.dataframe(
         pd.DataFrame(
             {
-                "For": [OPERATION_NAMES.get(c.operation, c.operation) for c in entry.charges],
-                "Model": [f"{c.provider}/{c.model}" for c in entry.charges],
-                "Tokens in": [c.input_tokens for c in entry.charges],
-                "of them cached": [c.cached_input_tokens for c in entry.charges],
-                "Tokens out": [c.output_tokens for c in entry.charges],
-                "Search units": [c.search_units for c in entry.charges],
-                "Cost": [_exact_money(c.cost) + (" (estimated)" if c.is_estimated else "") for c in entry.charges],
+                _("For"): [_(OPERATION_NAMES.get(c.operation, c.operation)) for c in entry.charges],
+                _("Model"): [f"{c.provider}/{c.model}" for c in entry.charges],
+                _("Tokens in"): [c.input_tokens for c in entry.charges],
+                _("of them cached"): [c.cached_input_tokens for c in entry.charges],
+                _("Tokens out"): [c.output_tokens for c in entry.charges],
+                _("Search units"): [c.search_units for c in entry.charges],
+                _("Cost"): [
+                    _exact_money(c.cost) + (_(" (estimated)") if c.is_estimated else "") for c in entry.charges
+                ],
             }
         ),
         key=f"analytics_charges_{entry.question.id}",
         hide_index=True,
-        column_config={"Cost": st.column_config.TextColumn(alignment="right")},
-        alt="Paid calls of this question",
+        column_config={_("Cost"): st.column_config.TextColumn(alignment="right")},
+        alt=_("Paid calls of this question"),
     )
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import RagError
+from rag.language import N_, _
 from rag.records.conversations import Conversations
 from rag.types import Conversation, Identity
 from rag.ui.text import plain
@@ -25,7 +26,7 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
     state.setdefault("chat_all_recent", False)
     st.html(LEFT_ALIGNED)
     is_clicked = st.button(
-        "New chat",
+        _("New chat"),
         key="chat_new",
         icon=":material/edit_square:",
         width="stretch",
@@ -43,9 +44,9 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
     shown = found
     if len(found) > SHOWN and state.chat_all_recent:
         wanted = st.text_input(
-            "Search conversations",
+            _("Search conversations"),
             key="chat_search",
-            placeholder="Search conversations",
+            placeholder=_("Search conversations"),
             label_visibility="collapsed",
             icon=":material/search:",
         )
@@ -53,14 +54,14 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
     elif len(found) > SHOWN:
         shown = found[:SHOWN]
     with st.container(key="chat_recent", gap=None):
-        st.caption("Recent")
+        st.caption(_("Recent"))
         for conversation in shown:
             _draw_row(conversation, on_open, is_open=opened is not None and conversation.id == opened.id)
         if not shown:
-            st.caption("No conversation has this in its name.")
+            st.caption(_("No conversation has this in its name."))
     if len(found) > SHOWN:
         st.button(
-            "Show fewer" if state.chat_all_recent else f"Show all {len(found)}",
+            _("Show fewer") if state.chat_all_recent else _("Show all {found}", found=len(found)),
             key="chat_more_recent",
             type="tertiary",
             icon=":material/unfold_less:" if state.chat_all_recent else ":material/unfold_more:",
@@ -76,10 +77,11 @@ def _draw_row(conversation: Conversation, on_open: Open, *, is_open: bool) -> No
         _draw_title(conversation, f"**{plain(conversation.title)}**", on_open)
         action = st.menu_button(
             ":material/more_horiz:",
-            ["Rename", "Delete"],
+            [N_("Rename"), N_("Delete")],
+            format_func=_,
             key="chat_actions",
             type="tertiary",
-            help="Rename or delete this conversation",
+            help=_("Rename or delete this conversation"),
         )
         if action:
             st.session_state.chat_dialog = action
@@ -100,11 +102,11 @@ def _draw_title(conversation: Conversation, label: str, on_open: Open) -> None:
 def draw_dialog(conversations: Conversations, identity: Identity, opened: Conversation, on_open: Open) -> bool:
     """Draw the dialog chosen for the open conversation; whether there is one. Only one can be open in a run."""
 
-    @st.dialog("Rename conversation", on_dismiss=_close)
+    @st.dialog(_("Rename conversation"), on_dismiss=_close)
     def rename() -> None:
         with st.form("chat_rename", border=False):
-            title = st.text_input("Name", value=opened.title, max_chars=200)
-            if st.form_submit_button("Save", type="primary"):
+            title = st.text_input(_("Name"), value=opened.title, max_chars=200)
+            if st.form_submit_button(_("Save"), type="primary"):
                 try:
                     conversations.rename(identity, opened.id, title)
                 except RagError as exc:
@@ -113,16 +115,18 @@ def draw_dialog(conversations: Conversations, identity: Identity, opened: Conver
                     _close()
                     st.rerun()
 
-    @st.dialog("Delete conversation", on_dismiss=_close)
+    @st.dialog(_("Delete conversation"), on_dismiss=_close)
     def delete() -> None:
-        st.markdown(f"**{plain(opened.title)}** will be deleted for good, with its questions and answers.")
+        st.markdown(
+            _("**{title}** will be deleted for good, with its questions and answers.", title=plain(opened.title))
+        )
         with st.container(horizontal=True):
-            if st.button("Delete", key="chat_delete_yes", type="primary"):
+            if st.button(_("Delete"), key="chat_delete_yes", type="primary"):
                 conversations.delete(identity, opened.id)
                 _close()
                 on_open(None)
                 st.rerun()
-            if st.button("Keep", key="chat_delete_no"):
+            if st.button(_("Keep"), key="chat_delete_no"):
                 _close()
                 st.rerun()
 

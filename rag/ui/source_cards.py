@@ -8,7 +8,9 @@ from typing import Literal
 
 import streamlit as st
 
+from rag import language
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
+from rag.language import N_, _
 from rag.types import Citation
 from rag.ui.board import marks_line
 from rag.ui.formats import has_pages, pages
@@ -17,10 +19,10 @@ from rag.ui.text import excerpt, marked, plain
 #: Below this width in pixels the cards take fewer columns, down to one on a phone.
 MINIMUM_CARD_PIXELS = 205
 #: What the percentage is (`rag.retrieval.context_builder.shown_score`).
-SCORE_HELP = (
-    "How much of the question is in this passage: the reranker's relevance where there is one, else the better of the "
-    "share of the question's words, rare ones counting more, and the similarity. 100% means that all its words are "
-    "here, not that the answer is right."
+SCORE_HELP = N_(
+    "How much of the question is in this passage: the reranker's relevance where there is one, else the better of "
+    "the share of the question's words, rare ones counting more, and the similarity. 100% means that all its words "
+    "are here, not that the answer is right."
 )
 #: Length of a passage on a card that has the whole width to itself.
 WIDE_EXCERPT_CHARACTERS = 420
@@ -78,35 +80,39 @@ def _draw_card(
     st.space("stretch")
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
-            "Open post" if citation.category else "Open page" if is_paged else "Open passage",
+            _("Open post") if citation.category else _("Open page") if is_paged else _("Open passage"),
             key=f"{anchor}_open_{citation.number}",
             icon=":material/find_in_page:",
             type="tertiary",
-            help="Shows the page with this passage highlighted."
+            help=_("Shows the page with this passage highlighted.")
             if is_paged
-            else "Shows the text around it with this passage marked.",
+            else _("Shows the text around it with this passage marked."),
             on_click=on_open,
             args=(citation,),
         )
         # What a whole document was read for has no score.
         if with_match and citation.score:
-            st.badge(f"{citation.score:.0%} match", color=_score_color(citation.score), help=SCORE_HELP)
+            st.badge(
+                _("{score} match", score=language.percentage(citation.score, 0)),
+                color=_score_color(citation.score),
+                help=_(SCORE_HELP),
+            )
 
 
 def _unsupported_words(citation: Citation) -> str:
     """Return which sentence of the answer the passage does not bear out."""
     if not citation.unsupported:
-        return "Check the figures: not all of them are on this page."
+        return _("Check the figures: not all of them are on this page.")
     first = citation.unsupported[0]
     if len(first) > UNSUPPORTED_CHARACTERS:
         first = first[:UNSUPPORTED_CHARACTERS].rsplit(" ", 1)[0] + " …"
-    return f"Check this, it is not on this page as the answer says it: “{plain(first)}”"
+    return _("Check this, it is not on this page as the answer says it: “{first}”", first=plain(first))
 
 
 def written_day(day: str) -> str:
     """`2026-11-18` as `18 Nov 2026`, kept on one line; what is no date stays as it is."""
     try:
-        return f"{date.fromisoformat(day):%-d %b %Y}".replace(" ", "\N{NO-BREAK SPACE}")
+        return language.day(date.fromisoformat(day)).replace(" ", "\N{NO-BREAK SPACE}")
     except ValueError:
         return day
 

@@ -8,15 +8,19 @@ the run before as its value, so that a label may change while something is chose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from functools import wraps
+from typing import Any, Literal, ParamSpec
 from uuid import UUID
 
 import streamlit as st
 
 from rag.answering.labels import Labels, Option, distinct_labels
+from rag.language import _
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain
+
+P = ParamSpec("P")
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
@@ -28,13 +32,32 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
         lambda document: document.title,
         lambda document: document.file_name,
         lambda document: date_time(document.created_at, zone),
-        gone="Deleted document",
+        gone=_("Deleted document"),
     )
 
 
-def name_labels(names: Mapping[Option, str], *, gone: str = "No longer there") -> Labels[Option]:
+def name_labels(names: Mapping[Option, str], *, gone: str = "") -> Labels[Option]:
     """Label things that have nothing but a name."""
+    gone = gone or _("No longer there")
     return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], gone=gone)
+
+
+def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
+    """Return labels for a widget whose options are words of the product's own."""
+    return lambda option: _(names[option])
+
+
+def dialog(title: str, **options: Any) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Make a function a dialog whose title is in the language of the person who opens it."""
+
+    def decorate(draw: Callable[P, None]) -> Callable[P, None]:
+        @wraps(draw)
+        def opened(*arguments: P.args, **named: P.kwargs) -> None:
+            st.dialog(_(title), **options)(draw)(*arguments, **named)
+
+        return opened
+
+    return decorate
 
 
 def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
@@ -56,7 +79,7 @@ def choose_collection(
     names: Mapping[UUID, str],
     *,
     key: str,
-    label: str = "Collection",
+    label: str = "",
     chosen: UUID | None = None,
     everything: str = "",
     gone: str = "",
@@ -73,7 +96,8 @@ def choose_collection(
         gone: What a chosen one that was deleted meanwhile is called.
         side_by_side: So many names are drawn beside each other instead of in a box; the choice is then in the state.
     """
-    labels = name_labels(names, gone=gone or f"Deleted {label.lower()}")
+    label = label or _("Collection")
+    labels = name_labels(names, gone=gone or _("Deleted collection"))
     keep_chosen(key)
     if len(labels) <= side_by_side:
         found = st.segmented_control(

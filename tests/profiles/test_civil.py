@@ -47,7 +47,7 @@ def test_the_documents_question_is_found_by_both_searches_and_scored_by_its_four
     assert civil.embedding_model == "ollama/bge-m3@1024"
     assert set(provider_standin.paths) & {"/api/embed", "/api/embeddings"} == {"/api/embed"}
     question = Question(text=QUESTION, identity=admin, collection=civil)
-    found = app_services.retriever.retrieve(question, profile=CIVIL).found
+    found = app_services.retriever.retrieve(question, profile=CIVIL).hits
     assert "교통과" in found[0].content
     highest = max(item.keyword_score or 0.0 for item in found)
     for item in found:
@@ -72,7 +72,7 @@ def test_the_documents_question_is_found_by_both_searches_and_scored_by_its_four
 
 def test_bm25_is_that_of_the_formula(app_services: Services, admin: Identity, civil: Collection) -> None:
     question = Question(text="수도", identity=admin, collection=civil)
-    found = app_services.retriever.retrieve(question, profile=CIVIL.changed(similarity_threshold=0.99)).found
+    found = app_services.retriever.retrieve(question, profile=CIVIL.changed(similarity_threshold=0.99)).hits
     with app_services.database.transaction("demo") as connection:
         rows = connection.execute("SELECT chunk_id, octet_length(terms) / 4 FROM chunk_terms").fetchall()
     lengths = dict(rows)
@@ -88,7 +88,7 @@ def test_a_department_narrows_the_search_and_the_chat(
 ) -> None:
     filters = SearchFilters(metadata={"department": "건설과"})
     question = Question(text=QUESTION, identity=admin, collection=civil, filters=filters)
-    found = app_services.retriever.retrieve(question, profile=CIVIL).found
+    found = app_services.retriever.retrieve(question, profile=CIVIL).hits
     assert [ROADS[:10] in item.content for item in found] == [True]
     _, message = ask(civil, QUESTION, options=Options(filters=filters))
     assert "건설과" in message.content
@@ -211,7 +211,7 @@ def test_a_collection_as_its_source_scores_ten_questions_to_the_digit(
     embedder = app_services.providers.embedder_for(made.embedding_model)
     for question in QUESTIONS:
         asked = Question(text=question, identity=admin, collection=made)
-        found = app_services.retriever.retrieve(asked, profile=profile_of(made)).found
+        found = app_services.retriever.retrieve(asked, profile=profile_of(made)).hits
         vector = np.float16(embedder.embed([question], purpose="query").vectors[0]).astype(np.float64)
         expected = dict(zip(ids, final_scores(question, vector, chunks, vectors, **bm25), strict=True))
         best = {key: score for key, score in expected.items() if score > 0}

@@ -218,7 +218,7 @@ def test_a_year_finds_the_jobs_that_held_it_and_only_the_condition_that_leaves_n
             Question(text=text, identity=admin, collection=made), profile=PORTFOLIO, today=date(2026, 6, 1)
         )
         steps = {step.name: step.detail for step in retrieval.response.rag_details.steps or []}
-        return {str(r.metadata.get("company")) for r in retrieval.found}, steps.get("filter", "")
+        return {str(r.metadata.get("company")) for r in retrieval.hits}, steps.get("filter", "")
 
     assert found("What was your job in 2021?")[0] == {"Contoso"}
     this_year = datetime.now(UTC).year

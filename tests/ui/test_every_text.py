@@ -60,6 +60,9 @@ FIGURES = {
     "count", "money", "duration", "date_time", "ago", "percent", "pages", "file_size", "len", "int", "float", "round",
     "sum", "min", "max", "page_ranges", "str_of_number",
     "formats_in_words",  # of the table of loaders
+    "thousands", "number", "percentage", "dollars", "day", "clock", "language_name",
+    "status_badge", "method_name", "kind_name",  # of tables of ours, translated
+    "engine_title",  # of the table of providers
 }  # fmt: skip
 #: Words of our own that come from beyond these files, or from a table beside what is no text: by file and expression.
 OURS = {
@@ -184,11 +187,17 @@ class Source:
             "DataFrame",
             "name_labels",
             "enumerate",
+            # Sentences of the catalogues, with what is filled in.
+            "_",
+            "N_",
+            "ngettext",
+            "words_of",
+            "listed",
         ):
             is_method = isinstance(call.func, ast.Attribute) and name != "DataFrame"
             owner = [call.func.value] if isinstance(call.func, ast.Attribute) and is_method else []
             if name == "map":
-                return name_of(call.args[0]) in HARMLESS | FIGURES
+                return name_of(call.args[0]) in HARMLESS | FIGURES | {"_"}
             return all(map(self.is_ours, [*owner, *given]))
         if name in ("get", "values", "items", "keys") and isinstance(call.func, ast.Attribute):
             return self.is_ours(call.func.value) and all(map(self.is_ours, given[1:]))
@@ -311,7 +320,8 @@ def drawn_past(files: dict[str, str]) -> list[str]:
                 is_drawn = parameter in parameters and (method, parameter) not in NOT_MARKDOWN
                 source._asked.clear()
                 if is_drawn and parameter == "options":
-                    value = next((k.value for k in call.keywords if k.arg == "format_func"), value)
+                    shown = next((k.value for k in call.keywords if k.arg == "format_func"), value)
+                    value = value if name_of(shown) == "_" else shown  # translated options are words of ours
                 if is_drawn and not source.is_ours(value):
                     found.append(f"{name}:{value.lineno}: {method}({parameter}={ast.unparse(value)})")
     return found
@@ -401,4 +411,6 @@ def test_tables_hold_no_links_and_charts_no_html() -> None:
     given = [
         k.value for n in ast.walk(ast.parse(chart)) if isinstance(n, ast.Call) for k in n.keywords if k.arg == "name"
     ]
-    assert all(name_of(getattr(v, "func", v)) == "in_chart" or ast.unparse(v).startswith("STAGE_NAMES") for v in given)
+    assert all(
+        name_of(getattr(v, "func", v)) == "in_chart" or ast.unparse(v).startswith("_(STAGE_NAMES") for v in given
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -13,10 +13,15 @@ from typing import NamedTuple
 import pytest
 
 from rag.answering.labels import distinct_labels
+from rag.ingestion.collections import LANGUAGES as LANGUAGES_OF_DOCUMENTS
+from rag.language import LANGUAGES, _, speaking
+from rag.ui.formats import language_name
 from rag.ui.widgets import name_labels
 
 PROJECT = Path(__file__).resolve().parents[2]
 PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider"}
+#: Words in a list beside the call.
+WORDS = re.compile(r"N_\('([^']+)'\)")
 TABLES = {"dataframe", "data_editor"}
 #: Makers of labels that are never equal.
 HELPERS = {"name_labels", "document_labels", "distinct_labels", "status_labels", "as_text"}
@@ -130,15 +135,35 @@ def test_no_picker_decides_by_labels_that_could_be_equal(call: Call) -> None:
         assert key in OWN_LABELS, f"{call.place}: say why no two options of {key} have one label, or use rag.ui.widgets"
         return
     # Drawn as Markdown, labels stay distinct: they are escaped, not shortened.
-    owner, _, attribute = re.sub(r"^drawn\((\w+)\)$", r"\1.of", shown).rpartition(".")
+    owner, _dot, attribute = re.sub(r"^drawn\((\w+)\)$", r"\1.of", shown).rpartition(".")
     if attribute == "of":
         assert assigned_from(call, owner) & HELPERS, f"{call.place}: {owner} is not made by rag.ui.widgets"
         return
-    # Words of the product itself.
-    assert attribute == "__getitem__", f"{call.place}: {shown} may give two options one label; use rag.ui.widgets"
-    assert owner.isupper(), f"{call.place}: {owner} is no constant; use rag.ui.widgets"
-    words = constant(call.path, owner)
-    assert len(set(words.values())) == len(words)
+    # Words of the product itself: distinct in every language.
+    words: Mapping[object, object]
+    if shown == "language_name":
+        words = dict(zip(LANGUAGES_OF_DOCUMENTS, LANGUAGES_OF_DOCUMENTS, strict=True))
+        assert all(len(in_language(language, language_name, words)) == len(words) for language in LANGUAGES)
+        return
+    if shown == "_":
+        options = ast.unparse(call.node.args[1])
+        named = re.fullmatch(r"list\((\w+)\)", options)
+        words = {word: word for word in (constant(call.path, named[1]) if named else WORDS.findall(options))}
+    elif scopes := re.fullmatch(r"lambda \w+: f'\{_\((\w+)\[\w+\]\)\}.*'", shown):
+        words = constant(call.path, scopes[1])
+    else:
+        made = re.fullmatch(r"words_of\((\w+)\)|(?:(\w+)\.__getitem__)", shown)
+        assert made, f"{call.place}: {shown} may give two options one label; use rag.ui.widgets"
+        assert (made[1] or made[2]).isupper(), f"{call.place}: {shown} is no constant; use rag.ui.widgets"
+        words = constant(call.path, made[1] or made[2])
+    assert len(words) > 1
+    for language in LANGUAGES:
+        assert len(in_language(language, _, words)) == len(words), f"{call.place}: two have one label in {language}"
+
+
+def in_language(language: str, write: Callable[[str], str], words: Mapping[object, object]) -> set[str]:
+    with speaking(language):
+        return {write(str(word)) for word in words.values()}
 
 
 def constant(path: Path, name: str) -> Mapping[object, object]:
@@ -152,7 +177,8 @@ def constant(path: Path, name: str) -> Mapping[object, object]:
         return dict(getattr(importlib.import_module(f"rag.ui.{path.stem}"), name))
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            found_words: dict[object, object] = ast.literal_eval(node.value)
+            marked = re.sub(r"\b(?:N_|_)(?=\()", "", ast.unparse(node.value))
+            found_words: dict[object, object] = ast.literal_eval(marked)
             return found_words
     raise AssertionError(f"{name} is not defined in {path}")
 
