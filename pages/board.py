@@ -138,7 +138,7 @@ def draw_source(collection: Collection) -> None:
             with st.container(horizontal=True):
                 for name, usual in names.items():
                     st.text_input(
-                        field_label(name),
+                        plain(field_label(name)),
                         str(kept_names.get(name, usual)),
                         key=f"board_column_{group}_{name}",
                         max_chars=127,

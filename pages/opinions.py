@@ -82,7 +82,7 @@ def draw_case(collection: Collection) -> None:
             with st.container(horizontal=True):
                 for tag in filters:
                     st.selectbox(
-                        field_label(tag),
+                        plain(field_label(tag)),
                         words[tag],
                         index=None,
                         key=f"opinions_filter_{tag}",
@@ -174,7 +174,7 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
             st.caption(plain(opinion.message))
         st.markdown(answer_markdown(opinion.content))
         for item in opinion.cited:
-            with st.expander(f"[{item['cited']}] {plain(str(item['title']))}, p. {item['page_number']}"):
+            with st.expander(plain(f"[{item['cited']}] {item['title']}, p. {item['page_number']}")):
                 st.markdown(lines(str(item["content"])))
         with st.container(horizontal=True):
             st.download_button(
@@ -288,7 +288,9 @@ def draw_tags(document: ReferenceDocument, collection: Collection) -> None:
         column_config={
             "Passage": st.column_config.TextColumn(_("Passage"), width=260),
             **{
-                n: st.column_config.TextColumn(field_label(n), help=", ".join(vocabulary.get(n, ())) or None)
+                n: st.column_config.TextColumn(
+                    plain(field_label(n)), help=plain(", ".join(vocabulary.get(n, ()))) or None
+                )
                 for n in names
             },
         },
