@@ -36,8 +36,6 @@ MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important"), "attachmentCo
 MARKED_BY = {"isPinned": "pinned", "isImportant": "important", "attachmentCount": "with_attachments"}
 MOST_RUNS = 10
 GROUP_WORDS = {"": N_("Posts"), "categories": N_("Categories"), "attachments": N_("Attachments")}
-#: What the switch of the view says.
-VIEWS = (N_("Cards"), N_("Table"))
 
 
 # What the buttons do
@@ -265,7 +263,7 @@ if figures:
     as_table = is_admin and (
         st.segmented_control(
             _("View"),
-            VIEWS,
+            [N_("Cards"), N_("Table")],
             default="Cards",
             key="board_view",
             format_func=_,

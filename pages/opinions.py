@@ -23,7 +23,7 @@ from rag.types import Collection, PdfType, Role, SearchResult
 from rag.ui.actions import attempt
 from rag.ui.formats import ago, count, field_label, money
 from rag.ui.text import answer_markdown, lines, plain
-from rag.ui.widgets import choose_collection
+from rag.ui.widgets import choose_collection, name_labels
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -64,7 +64,7 @@ def draw_case(collection: Collection) -> None:
     with st.container(border=True):
         st.selectbox(
             _("Kind of opinion"),
-            [kind for kind, _query in profile.search.opinion_queries],
+            list(dict(profile.search.opinion_queries)),
             index=None,
             key="opinions_kind",
             accept_new_options=True,
@@ -83,7 +83,7 @@ def draw_case(collection: Collection) -> None:
                 for tag in filters:
                     st.selectbox(
                         plain(field_label(tag)),
-                        words[tag],
+                        list(dict.fromkeys(words[tag])),
                         index=None,
                         key=f"opinions_filter_{tag}",
                         placeholder=_("All"),
@@ -318,8 +318,8 @@ def draw_references(collection: Collection) -> None:
         st.caption(_("No reference yet."))
         return
     st.caption(count(len(found), "reference"))
-    names = {document.id: document.title for document in found}
-    chosen = st.selectbox(_("Reference"), list(names), format_func=names.__getitem__, key="references_chosen")
+    names = name_labels({document.id: document.title for document in found})
+    chosen = st.selectbox(_("Reference"), list(names), format_func=names.of, key="references_chosen")
     document = next(item for item in found if item.id == chosen)
     with st.container(border=True):
         st.text_input(_("Title"), document.title, key=f"reference_title_{document.id}", max_chars=LONGEST_TITLE)

@@ -36,6 +36,8 @@ OWN_LABELS = {
     "prices_model": "a sorted set of names of models",
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
+    "opinions_kind": "the kinds of a collection, each once",
+    "f'opinions_filter_{tag}": "the words of a tag, each once",
     "key": "words written beside the call, or those of a profile's field",
     "self._field_key(field)": "the values of a field, each once",
 }
