@@ -39,6 +39,9 @@ OWN_LABELS = {
     "opinions_kind": "the kinds of a collection, each once",
     "f'opinions_filter_{tag}": "the words of a tag, each once",
     "key": "words written beside the call, or those of a profile's field",
+    "prices_budget_group": "the names of groups, each once",
+    "analytics_language": "codes of languages, each once",
+    "analytics_gap_reason": "three sentences of our own",
     "self._field_key(field)": "the values of a field, each once",
 }
 
