@@ -10,7 +10,7 @@ import streamlit as st
 
 from rag.errors import AccessError
 from rag.language import _
-from rag.profiles import holds_posts
+from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions, language
@@ -41,6 +41,15 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
                 title=_("Notice board"),
                 icon=":material/campaign:",
                 help=_("The posts that questions about notices are answered from."),
+            )
+        )
+    if has_references(identity):
+        asking.append(
+            st.Page(
+                "opinions.py",
+                title=_("Opinions"),
+                icon=":material/gavel:",
+                help=_("Draft opinions on legal references, and look after the references."),
             )
         )
     asking.append(
@@ -99,9 +108,9 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
         ),
         st.Page(
             "health.py",
-            title="Health",
+            title=_("Health"),
             icon=":material/monitor_heart:",
-            help="What is configured, what a missing key would add, and whether the providers answer.",
+            help=_("What is configured, what a missing key would add, and whether the providers answer."),
         ),
         st.Page(
             "audit.py",
@@ -124,6 +133,11 @@ def draw_setup_link(identity: Identity) -> None:
         st.session_state.frame_is_set_up = services().tenants.progress(identity).is_finished
         if not st.session_state.frame_is_set_up:
             st.page_link("setup.py", label="Set up your assistant", icon=":material/rocket_launch:")
+
+
+def has_references(identity: Identity) -> bool:
+    """Return whether there are legal references to draft on."""
+    return any(c.profile in REFERENCE_PROFILES for c in services().documents.collections(identity))
 
 
 def draw_account(identity: Identity) -> None:

@@ -26,6 +26,7 @@ from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
+from rag.answering.opinion_drafts import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.evaluation.runs import Evaluations
@@ -89,6 +90,7 @@ class Services:
     references: ReferenceDocuments
     answerer: Answerer
     searches: Searches
+    opinions: Opinions
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
@@ -172,6 +174,7 @@ def assemble(
 
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
     answers = LiveAnswers(answerer, conversations, database)
+    searches = Searches(retriever, ledger, chat_logs)
     evaluations = Evaluations(database, answerer)
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
@@ -203,7 +206,8 @@ def assemble(
         documents=documents,
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
-        searches=Searches(retriever, ledger, chat_logs),
+        searches=searches,
+        opinions=Opinions(database, providers, searches, ledger, chat_logs),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),

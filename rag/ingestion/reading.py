@@ -230,6 +230,7 @@ def estimate_document(
             tagger=tagger,
             prices=job.prices,
             chunk_tags=job.profile.reading.chunk_tags,
+            tag_values=job.profile.reading.tag_values,
             recognition=recognition,
             correction=find_correction(control.database, job, embedder, tagger),
         )

@@ -235,6 +235,8 @@ ENVIRONMENT_NAMES = {
     "connected_apps": "RAG_CONNECTED_APPS",
     "log_format": "RAG_LOG_FORMAT",
 }
+#: Names under which other systems have the same.
+ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
 #: Of one person or address; none of them below 0.
 LIMITS = (
     "questions_per_minute",
@@ -281,7 +283,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
         if item.name == "provider_variables":
             continue
         name = environment_name(item.name)
-        raw = environment.get(name) or stored.get(name) or ""
+        raw = next((place[key] for key in (name, *ALSO_CALLED.get(name, ())) for place in (environment, stored)
+                    if place.get(key)), "")  # fmt: skip
         if raw != "":
             values[item.name] = _convert(name, str(raw), type(getattr(_DEFAULTS, item.name)))
     others = [name for name in VARIABLES if name.lower() not in Settings.__dataclass_fields__]
