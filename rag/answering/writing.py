@@ -7,7 +7,7 @@ became of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -26,7 +26,7 @@ from rag.answering.canned_answers import (
 )
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes, meant_parts
+from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.errors import (
@@ -35,7 +35,6 @@ from rag.errors import (
     ProviderRefused,
     ProviderStreamCut,
     ProviderStreamEmpty,
-    RagError,
 )
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.retry import estimated_chat
@@ -113,6 +112,8 @@ class AnswerWriter:
                 language=run.answer_language,
                 persona_name=run.profile.answer.persona_name,
                 persona_facts=run.profile.answer.persona_facts,
+                own_name=run.profile.answer.own_name,
+                own_rules=run.profile.answer.own_rules,
             )
         )
         messages = answer_messages(
@@ -269,19 +270,7 @@ class AnswerWriter:
         """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""
         run = self._run
         embedder = run.parts.providers.meaning_for(run.question.collection.embedding_model)
-        if embedder is None:
-            return None
-
-        def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
-            try:
-                # Both sides as questions: the model's authors advise it where texts of one kind are compared.
-                vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
-            except RagError:
-                return [[0.0] * len(sentences) for _ in questions]
-            asked, said = vectors[: len(questions)], vectors[len(questions) :]
-            return [[float(value) for value in said @ vector] for vector in asked]
-
-        return likeness
+        return likeness_by(embedder) if embedder is not None else None
 
     def _searched_text(self) -> list[str]:
         run = self._run

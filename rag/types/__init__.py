@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rag.types.documents import (
     ATTACHMENT_HEADS,
+    AnsweredQuestion,
     BoardFigures,
     Chunk,
     ChunkingMethod,
@@ -32,6 +33,7 @@ from rag.types.documents import (
     DocumentFilters,
     DocumentName,
     DocumentPage,
+    DocumentRow,
     DocumentSort,
     DocumentStatus,
     Page,
@@ -47,15 +49,15 @@ from rag.types.documents import (
 )
 
 __all__ = [
-    "ATTACHMENT_HEADS", "Account", "BoardFigures", "Charge", "ChatMessage", "Chunk", "ChunkingMethod", "Citation",
-    "Collection", "CollectionContents", "ContextResponse", "Conversation", "CostDetails", "CostEstimate",
-    "Document", "DocumentChunk", "DocumentFigures", "DocumentFilters", "DocumentName", "DocumentPage",
-    "DocumentSort", "DocumentStatus", "Embeddings", "Evidence", "EvidenceDetails", "FloatMatrix", "Identity",
-    "Message", "MessageState", "OpenAIDetails", "Operation", "Outcome", "Page", "PdfType", "PostFilters",
-    "ProcessingCosts", "ProcessingResult", "QueryDetails", "Question", "RAGDetails", "RawResultDetails",
-    "RerankedResultDetails", "RerankingDetails", "Role", "Scope", "SearchDetails", "SearchFilters",
-    "SearchQueryDetails", "SearchResult", "Section", "Step", "StepDetails", "TimingDetails", "TokenUsage", "Usage",
-    "Who", "sections_from_json", "storable", "storable_json", "tenant_of",
+    "ATTACHMENT_HEADS", "Account", "AnsweredQuestion", "BoardFigures", "Charge", "ChatMessage", "Chunk",
+    "ChunkingMethod", "Citation", "Collection", "CollectionContents", "ContextResponse", "Conversation",
+    "CostDetails", "CostEstimate", "Document", "DocumentChunk", "DocumentFigures", "DocumentFilters", "DocumentName",
+    "DocumentPage", "DocumentRow", "DocumentSort", "DocumentStatus", "Embeddings", "Evidence", "EvidenceDetails",
+    "FloatMatrix", "Identity", "Message", "MessageState", "OpenAIDetails", "Operation", "Outcome", "Page", "PdfType",
+    "PostFilters", "ProcessingCosts", "ProcessingResult", "QueryDetails", "Question", "RAGDetails",
+    "RawResultDetails", "RerankedResultDetails", "RerankingDetails", "Role", "Scope", "SearchDetails",
+    "SearchFilters", "SearchQueryDetails", "SearchResult", "Section", "Step", "StepDetails", "TimingDetails",
+    "TokenUsage", "Usage", "Who", "sections_from_json", "storable", "storable_json", "tenant_of",
 ]  # fmt: skip
 
 FloatMatrix = NDArray[np.float32]
@@ -383,6 +385,12 @@ class Conversation:
     collection_id: UUID
     created_at: datetime
     updated_at: datetime
+    #: Since when it is kept at the top of the list.
+    pinned_at: datetime | None = None
+    #: Until when its messages may be read by colleagues who may read its collection.
+    shared_at: datetime | None = None
+    #: Whether a person has answered there, and the asker has not seen it.
+    has_news: bool = False
 
 
 class MessageState(StrEnum):
@@ -415,6 +423,11 @@ class Message:
     created_at: datetime
     #: Numbers of passages whose documents have been deleted since; nothing else of them is kept.
     removed_sources: list[int] = field(default_factory=list)
+    #: Where the question was passed on to a person: how far that is, their answer, who gave it and when.
+    help_status: Literal["", "open", "answered", "dismissed"] = ""
+    help_answer: str = ""
+    help_by: str = ""
+    help_at: datetime | None = None
 
 
 # What is logged of a question; the field names of the stored JSON are the HR document's.

@@ -1,4 +1,5 @@
 -- Vectors of meaning of passages whose own embedder compares words.
+-- The searches take the tenant as those in search.sql do.
 
 -- enqueue_meaning --
 -- One waiting job at most for a collection on the built-in embedder
@@ -9,6 +10,10 @@ SELECT 'meaning', 'embed_meaning', 'meaning ' || id, 'meaning ' || id,
 FROM collections
 WHERE tenant_id = %(tenant_id)s AND id = %(collection_id)s AND embedding_model = 'builtin/lexical@1536'
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- forget_meaning --
+-- A document's vectors of meaning, before they are made again
+DELETE FROM meaning_vectors WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- without_meaning --
 -- The next passages of a collection that have no vector of meaning, in the order in which their documents came
