@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from rag.errors import RagError
 from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, TextDelta
+from rag.providers.registry import ModelChoice
 from rag.retrieval.trace import CallRecorder
 from rag.storage.database import Database
 from rag.types import (
@@ -98,6 +99,12 @@ class ScriptedProviders:
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
         return self.small
+
+    def chat_choice(self, profile: Profile) -> ModelChoice:
+        """Both models are of one provider."""
+        return ModelChoice(wanted_provider="openai", wanted_model="scripted", provider="openai", model="scripted")
+
+    translation_choice = chat_choice
 
 
 @dataclass
