@@ -40,7 +40,7 @@ from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, ScoredHit, outcome_of, probability
 from rag.retrieval.language import detect_language
-from rag.retrieval.retriever import Retrieval, Retriever
+from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
@@ -142,7 +142,7 @@ def read_documents(pipeline: Pipeline, collection: Collection, folders: Sequence
             print(f"left out: {path.name}: {exc.message}")
 
 
-def ending(question: Natural, found: Retrieval) -> Ending:
+def ending(question: Natural, found: RetrievalResult) -> Ending:
     """What the product says, and whether it cites the right document and the passage with the answering words."""
     own = [item for item in found.cited if item.result.file_name == question.document]
     said = [" ".join(item.result.content.split()) for item in own]
@@ -248,10 +248,10 @@ def ask_all(
             name: retriever.retrieve(asked, profile=HR, language=question.language)
             for name, retriever in retrievers.items()
         }
-        judged.append((question, found["both"].judged))
+        judged.append((question, found["both"].scored))
         endings = {
             "words": ending(question, found["words"]),
-            "meaning": without_words(question, found["both"].judged),
+            "meaning": without_words(question, found["both"].scored),
             "both": ending(question, found["both"]),
         }
         is_across = question.kind == "crosslingual"

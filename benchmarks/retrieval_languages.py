@@ -138,7 +138,7 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
                 for text, wanted in [(put(row["question"], language), row["doc_id"]) for row in questions]:
                     question = Question(text=text, identity=asker, collection=collection)
                     for kind, known in providers.items():
-                        judged = Retriever(database, known).retrieve(question, profile=HR, language=language).judged
+                        judged = Retriever(database, known).retrieve(question, profile=HR, language=language).scored
                         found[kind].append(wanted in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
             shown.append(f"{name} " + " ".join(f"{100 * statistics.mean(found[kind]):5.1f}" for kind in providers))
         print(f"{folder.name:12} recall@5, words and meaning:  {'   '.join(shown)}", flush=True)
@@ -163,7 +163,7 @@ def across(database: Database, options: argparse.Namespace) -> None:
                 found = []
                 for row in questions:
                     question = Question(text=by_language[source][row["id"]], identity=asker, collection=collection)
-                    judged = retriever.retrieve(question, profile=HR.changed(reranking=False), language=source).judged
+                    judged = retriever.retrieve(question, profile=HR.changed(reranking=False), language=source).scored
                     found.append(row["doc_id"] in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
                 recall = statistics.mean(found)
                 same = recall if same is None else same

@@ -22,8 +22,9 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.search_data import CHUNKS_PER_DOCUMENT, Corpus, Tenant
 from rag.retrieval.bm25.index import unpacked_terms
 from rag.retrieval.bm25.scoring import K1, B, inverse_document_frequency
-from rag.retrieval.candidates import Hits, find_hits, read_scope
+from rag.retrieval.hybrid_search import Hits, find_hits
 from rag.retrieval.search_query import SearchQuery
+from rag.retrieval.search_scope import read_scope
 from rag.storage.database import Database
 from rag.storage.embedded_postgres import EmbeddedServer
 from rag.storage.pipeline import Pipeline

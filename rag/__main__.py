@@ -43,6 +43,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, leave)
     try:
         settings = load_settings()
+        if settings.log_format == "json":
+            write_json(progress)
         hide_secrets(settings, [*logging.getLogger().handlers, progress])
         return int(arguments.run(arguments, settings))
     except RagError as exc:
@@ -52,10 +54,22 @@ def main() -> int:
         return 130
 
 
+def write_json(progress: logging.Handler) -> None:
+    """Write every line of the log as a JSON object with time, level, logger, message and the id of the request."""
+    from pythonjsonlogger.json import JsonFormatter
+
+    fields = ["levelname", "name", "message", "request_id"]
+    renamed = {"levelname": "level", "name": "logger"}
+    formatter = JsonFormatter(fields, timestamp="time", rename_fields=renamed, json_ensure_ascii=False)
+    for handler in (*logging.getLogger().handlers, progress):
+        handler.setFormatter(formatter)
+
+
 def name_request(record: logging.LogRecord) -> bool:
     """Give lines of the log `%(request)s`: the id of the request that a line belongs to, if it belongs to one."""
     request_id = correlation_id.get()
     record.request = f" [request {request_id}]" if request_id else ""
+    record.request_id = request_id
     return True
 
 

@@ -42,14 +42,21 @@ def extract_errors(
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name in ERRORS and (sentence := ast.get_docstring(node)):
             yield node.lineno, "_", " ".join(sentence.split()), []
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ERRORS
-            and node.args
-            and (sentence := sentence_of(node.args[0]))
-        ):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id in ERRORS and node.args and (sentence := sentence_of(node.args[0])):
             yield node.lineno, "_", sentence, []
+        if words := words_of(node, node.func.id):
+            yield node.lineno, "ngettext" if len(words) == 2 and node.func.id == "count" else "_", words, []
+
+
+def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:
+    """Return the two forms of `count(number, "page")`, else ""."""
+    literals = [item.value for item in call.args[1:] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    if name != "count" or not literals or len(literals) < len(call.args) - 1:
+        return ""
+    one, many = literals[0], literals[1] if len(literals) > 1 else literals[0] + "s"
+    return f"{{count}} {one}", f"{{count}} {many}"
 
 
 def sentence_of(node: ast.expr) -> str:

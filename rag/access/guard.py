@@ -109,20 +109,23 @@ def with_headers(send: Send, added: Mapping[str, str]) -> Send:
 
 SESSION_COOKIE = "hr_session"
 FORMS = frozenset({"GET", "HEAD", "POST"})
+#: Where programs call, with a key in place of a session: our own API, OpenAI's, and the Model Context Protocol.
+API = "/api/"
+OPENAI_API = "/v1/"
+MCP_PATH = "/mcp"
+#: Asked by the monitoring system, whose right to it the route checks.
+METRICS_PATH = "/metrics"
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ["/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/second-factor"], FORMS
     ),
     **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
+    METRICS_PATH: frozenset({"GET", "HEAD"}),
     "/sso/logout": frozenset({"POST"}),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
-#: Where programs call, with a key in place of a session: our own API, OpenAI's, and the Model Context Protocol.
-API = "/api/"
-OPENAI_API = "/v1/"
-MCP_PATH = "/mcp"
 #: Asked by open pages, again and again, whether they are still signed in.
 ME_PATH = "/api/me"
 UPLOAD_PATH = "/_stcore/upload_file"

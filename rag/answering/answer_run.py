@@ -177,7 +177,7 @@ class AnswerRun:
             profile=self.profile,
             language=self.language,
             on_step=self.step,
-            books=self.books,
+            recorder=self.books,
         )
         if asked.is_joined:
             # What only the question before it found comes nowhere near this one.

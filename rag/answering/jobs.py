@@ -24,6 +24,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag import metrics
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
@@ -163,6 +164,10 @@ class LiveAnswers:
             reader_languages=languages,
         )
 
+        started = time.perf_counter()
+        metrics.answers_under_way.inc()
+        metrics.answers_waiting.inc()
+
         def work() -> None:
             has_text = False
             try:
@@ -177,6 +182,8 @@ class LiveAnswers:
                     live.take(event)
                     if not has_text and isinstance(event, TextEvent):
                         has_text = True
+                        metrics.first_text.observe(time.perf_counter() - started)
+                        metrics.answers_waiting.dec()
                         with self._lock:
                             self._without_text -= 1
             except Exception:
@@ -184,6 +191,9 @@ class LiveAnswers:
                 live.fail(str(RagError()))
             finally:
                 self._save(live)
+                metrics.answers.labels(live.outcome or "failed").observe(time.perf_counter() - started)
+                metrics.answers_under_way.dec()
+                metrics.answers_waiting.dec(not has_text)
                 with self._lock:
                     self._under_way -= 1
                     self._without_text -= not has_text

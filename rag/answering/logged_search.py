@@ -17,7 +17,7 @@ from rag.profile import Options, Profile
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.retriever import Retrieval, Retriever
+from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.types import Charge, Embeddings, Operation, Outcome, Question, RAGDetails, Usage
 
 #: Of the text that a log row of embeddings is named by.
@@ -25,7 +25,7 @@ LOGGED_CHARACTERS = 200
 
 
 class Searches:
-    """Searches and keeps the books of it. Thread-safe."""
+    """Search, and record what it cost. Thread-safe."""
 
     def __init__(self, retriever: Retriever, ledger: Ledger, chat_logs: ChatLogs) -> None:
         self._retriever = retriever
@@ -40,7 +40,7 @@ class Searches:
         top_k: int | None = None,
         language: str | None = None,
         options: Options | None = None,
-    ) -> Retrieval:
+    ) -> RetrievalResult:
         """`Retriever.retrieve`, with what it cost written down. Raises as that does.
 
         Whether only evidence is returned is the call's choice, else the profile's for searches.
@@ -48,23 +48,23 @@ class Searches:
         options = options or Options()
         if "only_evidence" not in options.settings and not profile.ranking.searches_only_evidence:
             options = options.changed(only_evidence=False)
-        books = _Books(question, self._ledger, self._chat_logs)
+        recorder = _SearchRecorder(question, self._ledger, self._chat_logs)
         started = time.perf_counter()
         try:
             found = self._retriever.retrieve(
-                question, profile=profile, top_k=top_k, language=language, options=options, books=books
+                question, profile=profile, top_k=top_k, language=language, options=options, recorder=recorder
             )
         except RagError as exc:
             details = RAGDetails()
             details.query.original = question.text
-            books.close(Outcome.FAILED, details, started, error=exc.message)
+            recorder.close(Outcome.FAILED, details, started, error=exc.message)
             raise
         response = found.response
         outcome = Outcome.NO_CONTEXT
         if response.citations:
             outcome = Outcome.PERHAPS if response.evidence == "perhaps" else Outcome.ANSWERED
         document_ids = list(dict.fromkeys(citation.document_id for citation in response.citations))
-        books.close(outcome, response.rag_details, started, document_ids=document_ids)
+        recorder.close(outcome, response.rag_details, started, document_ids=document_ids)
         return found
 
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
@@ -103,8 +103,8 @@ class Searches:
             )
 
 
-class _Books:
-    """The books of one search, opened with its first paid call."""
+class _SearchRecorder:
+    """Record the calls of one search, from its first paid one on."""
 
     def __init__(self, question: Question, ledger: Ledger, chat_logs: ChatLogs) -> None:
         self._question = question

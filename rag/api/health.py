@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
+from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.meaning import meaning_progress
 from rag.isolation.confinement import bounds_programs
 from rag.money.price_list import retirement_notice
 from rag.profiles import DEFAULT, profile_of
 from rag.services import Services, services
-from rag.settings.providers import provider_name
+from rag.settings.providers import provider_name, variables_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,10 +210,11 @@ def _text_recognition(parts: Services) -> Check:
         return Check(
             name="Text recognition",
             state="missing",
-            sentence="None: scanned pages cannot be searched. UPSTAGE_API_KEY or an installed Tesseract adds it.",
+            sentence="None: scanned pages cannot be searched. "
+            f"{variables_for('ocr')} or an installed Tesseract adds it.",
         )
-    sentence = f"{engine.capitalize()}, for scanned pages of PDFs."
-    if engine == "tesseract" and not bounds_programs():
+    sentence = f"{engine_title(engine)}, for scanned pages of PDFs."
+    if engine == TESSERACT and not bounds_programs():
         sentence += (
             " On this system it could read every file of this account, and so could a picture that takes it over. "
             "Linux 5.13 or newer with Landlock closes that, and so does starting the application as root; "
@@ -255,7 +257,7 @@ def _reranker(parts: Services) -> Check:
         return Check(
             name="Reranking",
             state="missing",
-            sentence="None (COHERE_API_KEY is not set). Results keep the order the search found them in. "
+            sentence=f"None ({variables_for('rerank')} is not set). Results keep the order the search found them in. "
             "A key adds a second look that puts the best passage first.",
         )
     return Check(name="Reranking", state="ok", sentence=f"{reranker.model} by {reranker.provider}.")

@@ -19,7 +19,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag import language
+from rag import language, metrics
 from rag.access.guard import SECURITY_HEADERS, is_for_programs, route_path
 from rag.settings import Settings
 
@@ -37,6 +37,18 @@ EXPOSED_HEADERS = (
     "RateLimit-Reset",
 )  # fmt: skip
 PREFLIGHT_SECONDS = 600
+#: Parts of the product by the beginnings of their paths, for the metrics.
+AREAS = (
+    ("/api/rag/chat", "chat"),
+    ("/api/rag/search", "search"),
+    ("/api/", "api"),
+    ("/v1/", "openai"),
+    ("/mcp", "mcp"),
+    ("/answers/", "answer text"),
+    ("/_stcore/", "streamlit"),
+    ("/static/", "streamlit"),
+    ("/metrics", "metrics"),
+)
 
 
 #: Gives each request its id: the caller's own or a new one, in the answer, in the log, in every problem.
@@ -63,6 +75,7 @@ class RequestLog:
         async def logged(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status: int = message["status"]
+                metrics.requests.labels(area_of(scope), str(status)).observe(time.perf_counter() - started)
                 if status >= 500 or "RateLimit-Limit" in MutableHeaders(scope=message):
                     ms = (time.perf_counter() - started) * 1000
                     log.info("%s %s %d in %.0f ms", scope["method"], _one_line(scope["path"]), status, ms)
@@ -122,6 +135,12 @@ class Cors(CORSMiddleware):
         headers = {name: value for name, value in answer.headers.items() if not name.startswith("content-")}
         # The guard, which adds the headers of security, comes after.
         return Response(status_code=204 if answer.status_code == 200 else 400, headers={**headers, **SECURITY_HEADERS})
+
+
+def area_of(scope: Scope) -> str:
+    """Return which part of the product a request is for: one of a few words, whatever its path says."""
+    path = route_path(scope)
+    return next((area for prefix, area in AREAS if path.startswith(prefix)), "pages")
 
 
 def _one_line(path: str) -> str:

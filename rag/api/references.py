@@ -355,7 +355,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     )
     parts.documents.note_last(caller, collection)
     # As in the source, the nearest whatever their distance: the drafter judges them.
-    found = retrieval.found[: body.top_k or profile.search.top_k]
+    found = retrieval.hits[: body.top_k or profile.search.top_k]
     return Block(
         query=query,
         chunks=[

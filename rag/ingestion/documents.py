@@ -19,7 +19,7 @@ from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
-from rag.ingestion.loaders.ocr import Engine, recognition_engine
+from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import PageImages, Sandbox, sandbox_for
 from rag.ingestion.reading import is_pdf
 from rag.ingestion.reembedding import Reembeddings
@@ -266,7 +266,7 @@ class DocumentLibrary(CollectionLibrary):
         self._sandbox.means()
 
     @property
-    def recognition_engine(self) -> Engine | None:
+    def recognition_engine(self) -> str | None:
         """The engine that recognises text in scans; None when there is none."""
         return recognition_engine(self._settings)
 

@@ -27,7 +27,7 @@ from rag.ingestion.document_jobs import (
 from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
 from rag.ingestion.embed import DurableEmbedder, EmbedStep
 from rag.ingestion.isolated_run import IsolatedRuns
-from rag.ingestion.loaders.ocr import text_recognition
+from rag.ingestion.loaders.ocr import TextRecognition, tesseract_program
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
@@ -86,7 +86,9 @@ class Pipeline:
         self._ledger = ledger
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
-        self.recognition = text_recognition(settings, self.sandbox)
+        self.recognition = TextRecognition(
+            self.sandbox, provider=providers.recogniser(), tesseract=tesseract_program(settings)
+        )
         #: Where jobs are claimed, and asked to stop.
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
@@ -375,7 +377,6 @@ class Pipeline:
         """End the processes that read files."""
         self.interrupt()
         self.sandbox.close()
-        self.recognition.close()
 
 
 def _sentences(*parts: str) -> str:

@@ -23,7 +23,6 @@ from rag.ingestion.document_rows import amounts_to_json, page_row
 from rag.ingestion.estimate import estimate_costs, find_correction
 from rag.ingestion.loaders import LOADERS, ExtractedDocument, title_from_metadata
 from rag.ingestion.loaders.ocr import (
-    Engine,
     RecognisedPages,
     TextRecognition,
     expected_usage,
@@ -38,7 +37,6 @@ from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.providers.registry import Providers
-from rag.providers.upstage import MODEL
 from rag.retrieval.language import detect_language, detect_language_heuristic
 from rag.storage.database import queries
 from rag.storage.files import Originals
@@ -70,7 +68,7 @@ class ReadStep:
         files: Originals,
         providers: Providers,
         sandbox: Sandbox,
-        engine: Engine | None,
+        engine: str | None,
         posts: PostReader,
     ) -> None:
         self._control = control
@@ -298,16 +296,17 @@ class RecogniseStep:
         def recognise() -> RecognisedPages:
             return self._recognition.recognise(content, pages, language=language, tenant_id=document.tenant_id)
 
-        if self._recognition.engine != "upstage":
+        provider = self._recognition.provider
+        if provider is None:
             return None, recognise()
-        known_by = ["upstage", hashlib.sha256(content).hexdigest(), *(str(page.number) for page in pages)]
+        known_by = [provider.provider, hashlib.sha256(content).hexdigest(), *(str(page.number) for page in pages)]
         return self._calls.make(
             document.tenant_id,
             document.id,
             "ocr",
             known_by,
             recognise,
-            expected=Usage(provider="upstage", model=MODEL, pages=len(pages), is_estimated=True),
+            expected=Usage(provider=provider.provider, model=provider.model, pages=len(pages), is_estimated=True),
         )
 
     def _store(

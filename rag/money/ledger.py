@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from rag import metrics
 from rag.storage.database import Database, queries
 from rag.types import Charge, Operation, ProcessingCosts, Usage
 
@@ -32,6 +33,12 @@ class Ledger:
     ) -> None:
         """Write one row; with `connection`, in the caller's transaction, so that both are stored or neither."""
         usage = charge.usage
+        labels = (charge.operation, usage.provider, usage.model)
+        metrics.paid_calls.labels(*labels).inc()
+        if charge.cost is None:
+            metrics.unpriced_calls.labels(*labels).inc()
+        else:
+            metrics.cost.labels(*labels).inc(float(charge.cost))
         row = {
             "tenant": tenant_id,
             "operation": charge.operation,

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from rag.settings import Settings
+from rag.settings.providers import ProviderSpec
 from rag.types import ChatMessage, Embeddings, Usage
 
 
@@ -111,6 +113,57 @@ class Reranker(Protocol):
     model: str
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking: ...
+
+
+@dataclass(frozen=True)
+class ParsedPages:
+    """Text by page of the file sent, counted from 1, and what was billed."""
+
+    texts: Mapping[int, str]
+    usage: Usage
+
+
+class TextRecogniser(Protocol):
+    """Reads the text of scanned pages."""
+
+    provider: str
+    model: str
+    #: Pages that one call may be given.
+    pages_per_request: int
+
+    def parse(self, content: bytes, page_count: int) -> ParsedPages:
+        """Return the text of each page of a PDF. Raises `ProviderError`s; a page without text is an empty one."""
+        ...
+
+
+class Connection:
+    """A configured provider, which makes the models it is asked for. Closing it ends the connections of all of them.
+
+    A subclass has the methods of its entry's capabilities: chat_model, embedder, reranker, recogniser.
+    """
+
+    def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
+        self.spec = spec
+        self.settings = settings
+
+    def chat_model(self, model: str) -> ChatModel:
+        raise NotImplementedError
+
+    def embedder(self, model: str, dimensions: int) -> Embedder:
+        raise NotImplementedError
+
+    def reranker(self, model: str) -> Reranker:
+        raise NotImplementedError
+
+    def recogniser(self) -> TextRecogniser:
+        raise NotImplementedError
+
+    def probe(self, *, timeout_seconds: float) -> None:
+        """Make a call that costs nothing. Raises `ProviderError`s."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the connections to the provider."""
 
 
 # Text of others in prompts

@@ -19,8 +19,11 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.providers import Ranking
+from rag.providers import Connection, Ranking
+from rag.providers.connections import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS
 from rag.providers.retry import billed_as, requested, retry_after_seconds
+from rag.settings import Settings
+from rag.settings.providers import ProviderSpec
 from rag.types import Usage
 
 #: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
@@ -32,9 +35,10 @@ MAXIMUM_DOCUMENTS = 1000
 class CohereReranker:
     """Orders documents by their relevance to a query, in any of Cohere's languages."""
 
-    provider = "cohere"
-
-    def __init__(self, client: cohere.ClientV2, *, model: str, timeout_seconds: float) -> None:
+    def __init__(
+        self, client: cohere.ClientV2, *, model: str, timeout_seconds: float, provider: str = "cohere"
+    ) -> None:
+        self.provider = provider
         self.model = model
         self._client = client
         self._timeout_seconds = timeout_seconds
@@ -55,7 +59,7 @@ class CohereReranker:
             units = math.ceil(len(documents) / 100)
             return Usage(provider=self.provider, model=self.model, search_units=units, is_estimated=True)
 
-        with requested(expected), cohere_errors():
+        with requested(expected), cohere_errors(self.provider):
             answer = self._client.v2.rerank(
                 model=self.model,
                 query=query,
@@ -68,7 +72,7 @@ class CohereReranker:
                 usage = Usage(provider=self.provider, model=self.model, search_units=math.ceil(billed.search_units))
             else:
                 usage = expected()
-            with billed_as(usage), cohere_errors():
+            with billed_as(usage), cohere_errors(self.provider):
                 results = tuple((int(item.index), float(item.relevance_score)) for item in answer.results)
                 self._check(results, len(documents))
         return Ranking(results=results, usage=usage)
@@ -81,21 +85,50 @@ class CohereReranker:
             raise ProviderAnswerInvalid("The reranker sent no relevance that can be used.")
 
 
+class CohereConnection(Connection):
+    """Cohere, or another server with its `/v2/rerank`."""
+
+    def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
+        super().__init__(spec, settings)
+        self._timeout_seconds = settings.timeout_of(spec.name)
+        self._transport = httpx.Client(
+            timeout=httpx.Timeout(self._timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
+            limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS),
+            follow_redirects=False,
+        )
+        self._client = cohere.ClientV2(
+            settings.key_of(spec.name),
+            base_url=settings.address_of(spec.name).rstrip("/"),
+            httpx_client=self._transport,
+        )
+
+    def reranker(self, model: str) -> CohereReranker:
+        return CohereReranker(self._client, model=model, timeout_seconds=self._timeout_seconds, provider=self.spec.name)
+
+    def probe(self, *, timeout_seconds: float) -> None:
+        options = cast(RequestOptions, {"timeout_in_seconds": timeout_seconds, "max_retries": 0})
+        with cohere_errors(self.spec.name):
+            self._client.models.list(request_options=options)
+
+    def close(self) -> None:
+        self._transport.close()
+
+
 @contextmanager
-def cohere_errors() -> Iterator[None]:
+def cohere_errors(provider: str = "cohere") -> Iterator[None]:
     """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s."""
     try:
         yield
     except ProviderError as exc:
-        exc.details.setdefault("provider", "cohere")
+        exc.details.setdefault("provider", provider)
         raise
     except (ApiError, httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict, httpx.StreamError, OSError) as exc:
         error = error_from(exc)
-        error.details.update(provider="cohere", is_perhaps_billed=_is_perhaps_billed(exc))
+        error.details.update(provider=provider, is_perhaps_billed=_is_perhaps_billed(exc))
         raise error from exc
     except (ValueError, TypeError, AttributeError, LookupError) as exc:
         # The SDK reads JSON without checking it: an answer of another shape shows when it is used.
-        raise ProviderAnswerInvalid(None, provider="cohere", is_perhaps_billed=True) from exc
+        raise ProviderAnswerInvalid(None, provider=provider, is_perhaps_billed=True) from exc
 
 
 def _is_perhaps_billed(exc: Exception) -> bool:

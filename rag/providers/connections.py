@@ -7,6 +7,7 @@ to both. Redirects are not followed: what is sent goes where the settings say.
 
 from __future__ import annotations
 
+import importlib
 import ipaddress
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import cohere
 import httpx
 import httpx2
 import openai
 
 from rag.errors import InvalidInput, SettingsError
+from rag.providers import ChatModel, Connection, Embedder
+from rag.providers.embeddings import OpenAIEmbedder
+from rag.providers.openai_compatible import OpenAIChatModel, openai_errors
 from rag.settings import Settings
-from rag.settings.providers import PROVIDERS
+from rag.settings.providers import BY_NAME, PROVIDERS, Capability, ProviderSpec, providers_for
 
 #: A connection that is not made by then will not be made.
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -44,70 +47,89 @@ class _Transport(openai.DefaultHttpxClient):
             self.close()
 
 
-@dataclass(frozen=True)
-class Connections:
-    """What is configured. `primary` is the provider OPENAI_BASE_URL points to, configured or not."""
+class OpenAIConnection(Connection):
+    """OpenAI, or another server that speaks its language."""
 
-    primary: str
-    clients: Mapping[str, openai.OpenAI]
-    #: The provider at OPENAI_BASE_URL; None without a key.
-    primary_client: openai.OpenAI | None
-    #: Ollama by its own routes.
-    ollama: httpx2.Client | None
-    cohere: cohere.ClientV2 | None
-    _cohere_transport: httpx.Client | None = None
+    def __init__(
+        self, spec: ProviderSpec, settings: Settings, *, key: str = "", address: str = "", variables: str = ""
+    ) -> None:
+        super().__init__(spec, settings)
+        try:
+            self._client = openai.OpenAI(
+                api_key=key or settings.key_of(spec.name),
+                base_url=address or settings.address_of(spec.name),
+                max_retries=0,
+                timeout=timeout_of(settings),
+                http_client=_Transport(),
+            )
+        except (httpx2.InvalidURL, openai.OpenAIError, ValueError) as exc:
+            raise SettingsError(f"{variables or spec.address_variable} cannot be used: {exc}.") from exc
+
+    def chat_model(self, model: str) -> ChatModel:
+        return OpenAIChatModel(self._client, provider=self.spec.name, model=model)
+
+    def embedder(self, model: str, dimensions: int) -> Embedder:
+        return OpenAIEmbedder(self._client, provider=self.spec.name, model=model, dimensions=dimensions)
+
+    def probe(self, *, timeout_seconds: float) -> None:
+        with openai_errors(self.spec.name):
+            self._client.with_options(timeout=timeout_seconds).models.list()
 
     def close(self) -> None:
-        for client in {id(c): c for c in (*self.clients.values(), self.primary_client) if c is not None}.values():
-            client.close()
-        for transport in (self.ollama, self._cohere_transport):
-            if transport is not None:
-                transport.close()
+        self._client.close()
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The providers that are configured, by name."""
+
+    #: The provider OPENAI_BASE_URL points to, configured or not.
+    primary: str
+    #: The connection to it; None without a key.
+    at_primary: Connection | None
+    by_name: Mapping[str, Connection]
+
+    def able(self, capability: Capability, provider: str = "") -> Connection | None:
+        """Return the connection to a provider that can do this, by default to the preferred one; None without any."""
+        names = [provider] if provider else [spec.name for spec in providers_for(capability)]
+        found = [self.by_name[name] for name in names if name in self.by_name]
+        return next((connection for connection in found if capability in connection.spec.capabilities), None)
+
+    def close(self) -> None:
+        for connection in {id(one): one for one in (*self.by_name.values(), self.at_primary) if one}.values():
+            connection.close()
 
 
 def connect(settings: Settings) -> Connections:
-    """Make the clients; nothing is sent yet. Raises `SettingsError` naming the variable that cannot be used."""
+    """Make the connections; nothing is sent yet. Raises `SettingsError` naming the variable that cannot be used."""
     primary = provider_of(settings.openai_base_url)
     for spec in PROVIDERS:
-        if spec.protocol in ("openai", "cohere"):
+        if spec.key_variable:
             _require_sendable(spec.key_variable, settings.key_of(spec.name))
-        if spec.key_variable and spec.name != "openai":
-            require_web_address(spec.address_variable, settings.address_of(spec.name))
+        if spec.address_variable and (address := settings.address_of(spec.name)):
+            require_web_address(spec.address_variable, address)
     # A model that runs on this machine asks for no key, but the SDK does.
-    main = _client(
-        settings,
-        "OPENAI_BASE_URL or OPENAI_API_KEY",
-        settings.openai_api_key or ("unused" if primary == "ollama" else ""),
-        settings.openai_base_url,
-    )
-    ollama_url = _ollama_address(settings.ollama_url)
-    named = {
-        spec.name: _client(settings, spec.address_variable, settings.key_of(spec.name), settings.address_of(spec.name))
-        for spec in PROVIDERS
-        if spec.protocol == "openai" and spec.name != "openai"
-    }
-    # Its routes of OpenAI's language, for answers.
-    named["ollama"] = _client(settings, "OLLAMA_URL", "unused" if ollama_url else "", f"{ollama_url}/v1")
-    clients = {} if main is None else {primary: main}
-    transport = httpx.Client(
-        timeout=httpx.Timeout(settings.cohere_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
-        limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS),
-        follow_redirects=False,
-    )
-    if not settings.cohere_api_key:
-        transport.close()
-    return Connections(
-        primary=primary,
-        clients=clients | {name: client for name, client in named.items() if client is not None},
-        primary_client=main,
-        ollama=httpx2.Client(base_url=ollama_url, timeout=_timeout(settings), limits=LIMITS) if ollama_url else None,
-        cohere=cohere.ClientV2(
-            settings.cohere_api_key, base_url=settings.cohere_base_url.rstrip("/"), httpx_client=transport
+    key = settings.openai_api_key or ("unused" if primary == "ollama" else "")
+    main: Connection | None = None
+    if key:
+        variables = "OPENAI_BASE_URL or OPENAI_API_KEY"
+        main = OpenAIConnection(
+            BY_NAME[primary], settings, key=key, address=settings.openai_base_url, variables=variables
         )
-        if settings.cohere_api_key
-        else None,
-        _cohere_transport=transport if settings.cohere_api_key else None,
+    others = {
+        spec.name: _factory(spec)(spec, settings)
+        for spec in PROVIDERS
+        if spec.factory and spec.name != "openai" and settings.has_provider(spec.name)
+    }
+    return Connections(primary=primary, at_primary=main, by_name=({primary: main} if main else {}) | others)
+
+
+def _factory(spec: ProviderSpec) -> Callable[[ProviderSpec, Settings], Connection]:
+    module, _, name = spec.factory.partition(":")
+    found: Callable[[ProviderSpec, Settings], Connection] = getattr(
+        importlib.import_module(f"rag.providers.{module}"), name
     )
+    return found
 
 
 def provider_of(base_url: str) -> str:
@@ -119,30 +141,8 @@ def provider_of(base_url: str) -> str:
     return "ollama" if port == 11434 or "ollama" in host else "openai"
 
 
-def _ollama_address(address: str) -> str:
-    """Ollama's address, also when it was given with the `/v1` or `/api` of its routes; empty when there is none."""
-    if not address:
-        return ""
-    require_web_address("OLLAMA_URL", address)
-    return address.rstrip("/").removesuffix("/v1").removesuffix("/api")
-
-
-def _client(settings: Settings, variable: str, key: str, base_url: str) -> openai.OpenAI | None:
-    if not key:
-        return None
-    try:
-        return openai.OpenAI(
-            api_key=key,
-            base_url=base_url,
-            max_retries=0,
-            timeout=_timeout(settings),
-            http_client=_Transport(),
-        )
-    except (httpx2.InvalidURL, openai.OpenAIError, ValueError) as exc:
-        raise SettingsError(f"{variable} cannot be used: {exc}.") from exc
-
-
-def _timeout(settings: Settings) -> httpx2.Timeout:
+def timeout_of(settings: Settings) -> httpx2.Timeout:
+    """Return the longest waits for a provider that speaks OpenAI's language, and for the connection to it."""
     return httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
 
 

@@ -10,10 +10,14 @@ import httpx2
 import numpy as np
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
+from rag.providers import Embedder
+from rag.providers.connections import LIMITS, OpenAIConnection, timeout_of
 from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows
 from rag.providers.openai_compatible import NOT_SENT, retry_soon
 from rag.providers.retry import accounted, billed_as, lost_with
 from rag.providers.tokens import estimate_tokens
+from rag.settings import Settings
+from rag.settings.providers import ProviderSpec
 from rag.types import Embeddings, FloatMatrix, Usage
 
 #: A request of so many passages takes seconds on a computer without a graphics card, not minutes.
@@ -106,6 +110,23 @@ class OllamaEmbedder:
                     return unit_rows(rows, count=len(texts), dimensions=self.dimensions), usage
 
         return retry_soon(attempt)
+
+
+class OllamaConnection(OpenAIConnection):
+    """Ollama: answers by its routes of OpenAI's language, embeddings by its own."""
+
+    def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
+        base = settings.address_of(spec.name).rstrip("/").removesuffix("/v1").removesuffix("/api")
+        # It asks for no key, but the SDK does.
+        super().__init__(spec, settings, key="unused", address=f"{base}/v1")
+        self._routes = httpx2.Client(base_url=base, timeout=timeout_of(settings), limits=LIMITS)
+
+    def embedder(self, model: str, dimensions: int) -> Embedder:
+        return OllamaEmbedder(self._routes, model=model, dimensions=dimensions)
+
+    def close(self) -> None:
+        super().close()
+        self._routes.close()
 
 
 @contextmanager

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-
-import cohere
-import openai
 
 from rag.errors import ProviderError, SettingsError
 from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
-from rag.providers import ChatModel, Embedder, Reranker
+from rag.providers import ChatModel, Connection, Embedder, Reranker, TextRecogniser
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
-from rag.providers.cohere import CohereReranker, cohere_errors
 from rag.providers.connections import connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
-from rag.providers.embeddings import OpenAIEmbedder
-from rag.providers.ollama import OllamaEmbedder
-from rag.providers.openai_compatible import OpenAIChatModel, openai_errors
 from rag.settings import Settings
 from rag.settings.providers import PROVIDERS, variable_of
 
@@ -104,19 +95,15 @@ class Providers:
 
     def is_configured(self, provider: str) -> bool:
         """Return whether this provider can be asked; the built-in one always can."""
-        return provider == self._builtin.provider or provider in self._connections.clients
+        return provider == self._builtin.provider or provider in self._connections.by_name
 
     def probe(self) -> list[Probe]:
-        """Ask each configured provider for its models, which is free, all at once. Upstage has no free call."""
-        calls: dict[str, Callable[[], object]] = {
-            name: partial(_list_models, client, name) for name, client in self._connections.clients.items()
-        }
-        if self._connections.cohere is not None:
-            calls["cohere"] = partial(_list_cohere_models, self._connections.cohere)
-        if not calls:
+        """Ask each configured provider that has a free call, all at once."""
+        asked = [connection for connection in self._connections.by_name.values() if connection.spec.probe]
+        if not asked:
             return []
-        with ThreadPoolExecutor(len(calls), thread_name_prefix="probe") as pool:
-            return list(pool.map(_probed, calls.keys(), calls.values()))
+        with ThreadPoolExecutor(len(asked), thread_name_prefix="probe") as pool:
+            return list(pool.map(_probed, asked))
 
     # Embedders
 
@@ -131,11 +118,9 @@ class Providers:
         provider, model, dimensions = _parts_of(embedding_model_id)
         if provider == self._builtin.provider:
             raise SettingsError(f"There is no built-in embedder {embedding_model_id!r}; there is {self._builtin.id}.")
-        if provider == "ollama" and self._connections.ollama is not None:
-            embedder: Embedder = OllamaEmbedder(self._connections.ollama, model=model, dimensions=dimensions)
-        elif client := self._connections.clients.get(provider):
-            embedder = OpenAIEmbedder(client, provider=provider, model=model, dimensions=dimensions)
-        elif provider == "openai" and self._connections.primary_client is not None:
+        if connection := self._connections.able("embed", provider):
+            embedder = connection.embedder(model, dimensions)
+        elif provider == "openai" and self._connections.at_primary is not None:
             raise SettingsError(
                 f"These documents were embedded with {model} of {provider}, "
                 f"but OPENAI_BASE_URL points to {self.provider}."
@@ -191,7 +176,7 @@ class Providers:
         if not wanted or wanted == self._builtin.id:
             return wanted
         if not self.is_configured(wanted.partition("/")[0]) or "/" not in wanted:
-            if self._connections.primary_client is None:
+            if self._connections.at_primary is None:
                 return ""
             wanted = f"{self.provider}/{wanted}"
         if EMBEDDER_ID.fullmatch(wanted):
@@ -247,19 +232,23 @@ class Providers:
         return self.translation_model_for(profile)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """Return the local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
+        """Return the local cross-encoder, else a provider's reranker; None where none is wanted or configured."""
         if not profile.ranking.reranking:
             return None
         if self._settings.cross_encoder:
             return self._local_reranker()
-        if self._connections.cohere is None:
+        connection = self._connections.able("rerank")
+        if connection is None:
             return None
-        setting = "" if _is_overridden(profile, "rerank_model") else self._settings.rerank_model
-        return CohereReranker(
-            self._connections.cohere,
-            model=setting or profile.ranking.rerank_model,
-            timeout_seconds=self._settings.cohere_timeout_seconds,
-        )
+        if _is_overridden(profile, "rerank_model"):
+            return connection.reranker(profile.ranking.rerank_model)
+        usual = connection.spec.models.get("rerank") or profile.ranking.rerank_model
+        return connection.reranker(self._settings.rerank_model or usual)
+
+    def recogniser(self) -> TextRecogniser | None:
+        """Return the provider's reader of scanned pages, or None where none is configured."""
+        connection = self._connections.able("ocr")
+        return None if connection is None else connection.recogniser()
 
     def _local_reranker(self) -> Reranker:
         # Two threads may load it at once; the later one's is kept.
@@ -280,16 +269,16 @@ class Providers:
         whoever OPENAI_BASE_URL points to, but not for one that was chosen for the collection.
         """
         chosen, used = "", ""
-        if provider in self._connections.clients:
+        if self._connections.able("chat", provider):
             is_ours = provider == self.provider and not _is_overridden(profile, field)
             chosen, used = provider, (setting if is_ours else "") or model
-        elif self._connections.primary_client is not None:
+        elif self._connections.at_primary is not None:
             chosen, used = self.provider, setting or (model if provider == "openai" else fallback)
         return ModelChoice(wanted_provider=provider, wanted_model=model, provider=chosen, model=used)
 
     def _chat_model(self, choice: ModelChoice) -> ChatModel | None:
-        client = self._connections.clients.get(choice.provider)
-        return None if client is None else OpenAIChatModel(client, provider=choice.provider, model=choice.model)
+        connection = self._connections.able("chat", choice.provider) if choice.provider else None
+        return None if connection is None else connection.chat_model(choice.model)
 
 
 def _parts_of(identifier: str) -> tuple[str, str, int]:
@@ -304,20 +293,10 @@ def _is_overridden(profile: Profile, field: str) -> bool:
     return own is not None and bool(profile.value(field) != own.value(field))
 
 
-def _probed(provider: str, call: Callable[[], object]) -> Probe:
+def _probed(connection: Connection) -> Probe:
     started, error = time.perf_counter(), ""
     try:
-        call()
+        connection.probe(timeout_seconds=PROBE_SECONDS)
     except ProviderError as exc:
         error = exc.message
-    return Probe(provider=provider, ms=round((time.perf_counter() - started) * 1000), error=error)
-
-
-def _list_models(client: openai.OpenAI, provider: str) -> object:
-    with openai_errors(provider):
-        return client.with_options(timeout=PROBE_SECONDS).models.list()
-
-
-def _list_cohere_models(client: cohere.ClientV2) -> object:
-    with cohere_errors():
-        return client.models.list(request_options={"timeout_in_seconds": int(PROBE_SECONDS), "max_retries": 0})
+    return Probe(provider=connection.spec.name, ms=round((time.perf_counter() - started) * 1000), error=error)

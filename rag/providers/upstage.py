@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -17,11 +16,13 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
+from rag.providers import Connection, ParsedPages
 from rag.providers.retry import accounted, billed_as, current_sending
+from rag.settings import Settings
+from rag.settings.providers import ProviderSpec
 from rag.types import Usage
 
 PATH = "/v1/document-digitization"
-MODEL = "document-parse"
 #: The synchronous call reads the first 100 pages and leaves out the others without a word; fewer keep it quick.
 PAGES_PER_REQUEST = 50
 #: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
@@ -31,23 +32,23 @@ UNREADABLE = "Upstage sent an answer that cannot be read. Try again in a moment.
 TAG = re.compile(r"<[^<>]+>")
 
 
-@dataclass(frozen=True)
-class ParsedPages:
-    """Text by page of the file sent, counted from 1, and what was billed."""
-
-    texts: Mapping[int, str]
-    usage: Usage
-
-
 class UpstageParser:
     """Reads scanned PDFs of up to `PAGES_PER_REQUEST` pages."""
 
-    provider = "upstage"
-    model = MODEL
+    pages_per_request = PAGES_PER_REQUEST
 
     def __init__(
-        self, *, api_key: str, base_url: str, timeout_seconds: float = 180.0, client: httpx.Client | None = None
+        self,
+        *,
+        api_key: str,
+        base_url: str,
+        provider: str = "upstage",
+        model: str = "document-parse",
+        timeout_seconds: float = 180.0,
+        client: httpx.Client | None = None,
     ) -> None:
+        self.provider = provider
+        self.model = model
         self._url = base_url.rstrip("/") + PATH
         self._headers = {"Authorization": f"Bearer {api_key}"}
         self._client = client or httpx.Client(timeout=httpx.Timeout(timeout_seconds, connect=5.0))
@@ -96,6 +97,26 @@ class UpstageParser:
         if not isinstance(body, dict) or not isinstance(body.get("usage") or {}, dict):
             raise ProviderAnswerInvalid(UNREADABLE, provider=self.provider, is_perhaps_billed=True)
         return body
+
+
+class UpstageConnection(Connection):
+    """Upstage, or another server with its Document Parse."""
+
+    def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
+        super().__init__(spec, settings)
+        self._parser = UpstageParser(
+            api_key=settings.key_of(spec.name),
+            base_url=settings.address_of(spec.name),
+            provider=spec.name,
+            model=spec.models["ocr"],
+            timeout_seconds=settings.timeout_of(spec.name),
+        )
+
+    def recogniser(self) -> UpstageParser:
+        return self._parser
+
+    def close(self) -> None:
+        self._parser.close()
 
 
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:

@@ -30,7 +30,7 @@ UNLIMITED = 10**9
 
 
 def context_from(
-    judged: Sequence[ScoredHit],
+    scored: Sequence[ScoredHit],
     *,
     profile: Profile,
     metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
@@ -44,13 +44,13 @@ def context_from(
     """
     room = Room(tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED)
 
-    labels = labels_of([item.result for item in judged], metadata)
+    labels = labels_of([item.result for item in scored], metadata)
 
     def part(number: int, item: ScoredHit) -> str:
         return format_passage(profile, _passage(number, item, metadata or {}, labels))
 
     kept: list[ScoredHit] = []
-    for item in judged:
+    for item in scored:
         number = len(kept) + 1
         joiner = profile.answer.context_joiner if kept else ""
         text = joiner + part(number, item)
@@ -109,7 +109,7 @@ def _passage(
 
 
 def citations_from(
-    judged: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
+    scored: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> tuple[Citation, ...]:
     """Return the passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
     posts = {key: values for key, values in (metadata or {}).items() if "postId" in values}
@@ -130,7 +130,7 @@ def citations_from(
             first_read_page=item.first_read_page,
             last_read_page=item.last_read_page,
         )
-        for number, item in enumerate(judged, 1)
+        for number, item in enumerate(scored, 1)
     )
 
 
@@ -320,7 +320,7 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
 
 
 def stitched(
-    judged: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
+    scored: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
     """Return the hits with the text of their neighbours around them, as far as `fits` allows.
 
@@ -328,7 +328,7 @@ def stitched(
     the best hits come first. `fits(text)` is asked for every addition and keeps count.
     """
     by_place: Mapping[tuple[UUID, int], Neighbour] = {(n.hit_id, n.step): n for n in neighbours}
-    items, used = list(judged), set[UUID]()
+    items, used = list(scored), set[UUID]()
     for number, item in enumerate(items):
         for step in (1, -1):
             neighbour = by_place.get((item.result.chunk_id, step))

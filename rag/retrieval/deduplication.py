@@ -1,18 +1,90 @@
-"""Passages that say the same: a document and its older version, or a form printed on many pages."""
+"""Leave out passages that say the same: files kept twice, older versions, forms printed on many pages."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol, TypeVar
+from uuid import UUID
 
 from rag.types import SearchResult
 
+#: Words at the beginning by which passages that cannot be the same are told apart.
+FIRST_WORDS = 3
 #: Words in a row that are compared, and the share of them that near repeats have in common.
 SHINGLE_WORDS = 3
 SAME = 0.8
 _WORD = re.compile(r"\w+")
 _FIGURE = re.compile(r"\b[^\W\d]*\d\w*")
+
+
+class Passage(Protocol):
+    """A passage found, in whatever form."""
+
+    @property
+    def chunk_id(self) -> UUID: ...
+    @property
+    def document_id(self) -> UUID: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def section(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=Passage)
+
+
+def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
+    """Return the passages in their order with their scores, each once.
+
+    With `same_beginning`, passages of one document whose first so many characters are the same are one (source 003:
+    document and the first 100).
+
+    Two passages are the same when they have the same text, spaces and case aside, and stand in documents of the same
+    title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
+    the two says it is part of the answer.
+    """
+    starts = [(passage.title.casefold(), _first_words(passage.content)) for passage, _ in found]
+    alike = Counter(starts)
+    seen: set[tuple[str, str]] = set()
+    beginnings: set[tuple[UUID, str]] = set()
+    kept = []
+    for (passage, score), start in zip(found, starts, strict=True):
+        # The whole text is looked at only where another may be the same.
+        key = (start[0], _normal(passage.content) if alike[start] > 1 else start[1])
+        beginning = (passage.document_id, passage.content[:same_beginning])
+        if key in seen or (same_beginning and beginning in beginnings):
+            continue
+        seen.add(key)
+        beginnings.add(beginning)
+        kept.append((passage, score))
+    return kept
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _first_words(text: str) -> str:
+    """Return the beginning of `_normal` of a text."""
+    return " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS]).casefold()
+
+
+def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:
+    """Return the results in their order, at most `maximum` of each document; 0 means no limit."""
+    if maximum < 1:
+        return list(results)
+    counts: dict[object, int] = {}
+    kept = []
+    for result in results:
+        counts[result.document_id] = counts.get(result.document_id, 0) + 1
+        if counts[result.document_id] <= maximum:
+            kept.append(result)
+    return kept
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:

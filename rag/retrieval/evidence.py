@@ -265,14 +265,14 @@ class ScoredHit:
         return self.language.partition("+")[0] == language.partition("-")[0]
 
 
-def judge(
+def score_hits(
     results: Sequence[SearchResult],
     found: SearchHits,
     *,
     wordings: Sequence[tuple[str, str]],
     thresholds: Sequence[float] = (),
 ) -> list[ScoredHit]:
-    """Judge each result by the question's wordings, pairs of text and language; the best wording counts.
+    """Score each result by the question's wordings, pairs of text and language; the best wording counts.
 
     `thresholds` are similarities that are evidence by themselves, the first that a passage reaches; none where the
     embedder compares words only.
@@ -287,7 +287,7 @@ def judge(
     threshold = next((t for t in thresholds if nearest >= t), thresholds[-1] if thresholds else None)
     # Of what words found: passages that only mean the same lie lower, and would make everything stand out.
     usual = background([r.similarity for r in found.results if r.vector_rank or r.keyword_rank])
-    judged = []
+    scored = []
     for result in results:
         language = found.languages[result.document_id]
         text = contextual_text(result.title, result.section, result.content)
@@ -306,7 +306,7 @@ def judge(
             meaning=_meaning(result, language, asked_in),
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
         )
-        judged.append(
+        scored.append(
             ScoredHit(
                 result=result,
                 coverage=held,
@@ -316,7 +316,7 @@ def judge(
                 language=language,
             )
         )
-    return judged
+    return scored
 
 
 def _meaning(result: SearchResult, language: str, asked_in: str) -> float | None:
@@ -326,7 +326,7 @@ def _meaning(result: SearchResult, language: str, asked_in: str) -> float | None
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
-    """Return a judged passage with what a reranker gave it."""
+    """Return a passage with what a reranker gave it."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
@@ -344,7 +344,7 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
 
 
 def in_order(
-    judged: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
+    scored: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
     """Return the passages in the order of search and probability together, where meaning is known and no reranker
     spoke.
@@ -352,11 +352,11 @@ def in_order(
     Of the first `places` some go to passages of other languages when none in the question's own is sure, or the
     question names their country: their cosines are lower, whatever they say.
     """
-    if not any(item.result.meaning is not None for item in judged) or any(
-        item.result.rerank_score is not None for item in judged
+    if not any(item.result.meaning is not None for item in scored) or any(
+        item.result.rerank_score is not None for item in scored
     ):
-        return list(judged)
-    own = [item for item in judged if item.is_in(language)]
+        return list(scored)
+    own = [item for item in scored if item.is_in(language)]
     is_sure = best_of(own) >= SURE and not named
 
     def likelihood(item: ScoredHit) -> float:
@@ -364,11 +364,11 @@ def in_order(
         signals = replace(item.signals, meaning=item.result.meaning) if is_sure else item.signals
         return probability(signals)
 
-    likely = {id(item): rank for rank, item in enumerate(sorted(judged, key=likelihood, reverse=True), 1)}
-    searched = {id(item): rank for rank, item in enumerate(judged, 1)}
-    ordered = sorted(judged, key=lambda i: -1 / (RANK_CONSTANT + searched[id(i)]) - 1 / (RANK_CONSTANT + likely[id(i)]))
+    likely = {id(item): rank for rank, item in enumerate(sorted(scored, key=likelihood, reverse=True), 1)}
+    searched = {id(item): rank for rank, item in enumerate(scored, 1)}
+    ordered = sorted(scored, key=lambda i: -1 / (RANK_CONSTANT + searched[id(i)]) - 1 / (RANK_CONSTANT + likely[id(i)]))
     wanted = PLACES_OF_NAMED if named else 0 if is_sure else PLACES_OF_OTHERS
-    by_id = {item.result.chunk_id: item for item in judged}
+    by_id = {item.result.chunk_id: item for item in scored}
     others = [by_id[chunk_id] for chunk_id in found.from_others if chunk_id in by_id]
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
     if not others:
@@ -380,24 +380,24 @@ def in_order(
     return [*others, *rest] if named else [*rest[:first], *others, *rest[first:]]
 
 
-def worth_citing(judged: Sequence[ScoredHit]) -> list[ScoredHit]:
+def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Return the passages, in their order, that may be cited; none where it is not in the documents.
 
     Those that answer, or perhaps do where none is sure, and those that hold much of what these hold.
     """
-    best = best_of(judged)
+    best = best_of(scored)
     outcome = outcome_of(best)
     if outcome == "none":
         return []
     least = ANSWERED if outcome == "answered" else PERHAPS
-    evidence = [item for item in judged if item.probability >= least]
+    evidence = [item for item in scored if item.probability >= least]
     needed = COMPANION_SHARE * max(item.coverage.share for item in evidence)
-    return [item for item in judged if item.probability >= least or _accompanies(item, best, needed)]
+    return [item for item in scored if item.probability >= least or _accompanies(item, best, needed)]
 
 
-def best_of(judged: Sequence[ScoredHit]) -> float:
+def best_of(scored: Sequence[ScoredHit]) -> float:
     """Return the probability of the passage that most likely answers; 0 without passages."""
-    return max((item.probability for item in judged), default=0.0)
+    return max((item.probability for item in scored), default=0.0)
 
 
 def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from rag.profile import Profile
 from rag.retrieval.context_builder import place
 from rag.retrieval.evidence import ANSWERED, PERHAPS, ScoredHit, outcome_of
-from rag.retrieval.retriever import Retrieval
+from rag.retrieval.retriever import RetrievalResult
 from rag.types import Citation, Collection, SearchResult
 
 PREVIEW_CHARACTERS = 60
 
 
-def explained(retrieval: Retrieval, *, profile: Profile, collection: Collection) -> Iterator[str]:
+def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Collection) -> Iterator[str]:
     """Yield the whole path, line by line."""
     details = retrieval.response.rag_details
     yield f"collection    {collection.name}, embedded by {collection.embedding_model}"
@@ -31,7 +31,7 @@ def explained(retrieval: Retrieval, *, profile: Profile, collection: Collection)
     yield "step             ms  what it did"
     for step in details.steps or []:
         yield f"{step.name:13}{step.ms:6.1f}  {step.detail}"
-    yield f"{'all':13}{details.timing.total_ms:6.1f}  {len(retrieval.cited)} of {len(retrieval.found)} passages cited"
+    yield f"{'all':13}{details.timing.total_ms:6.1f}  {len(retrieval.cited)} of {len(retrieval.hits)} passages cited"
     for paid in retrieval.response.charges:
         cost = "unpriced" if paid.cost is None else f"${paid.cost:.8f}"
         yield f"{paid.operation:21}{paid.usage.model} {cost} ({paid.unit_prices.get('source', 'no price')})"
@@ -40,21 +40,21 @@ def explained(retrieval: Retrieval, *, profile: Profile, collection: Collection)
     yield from _words(retrieval)
 
 
-def _wanted(retrieval: Retrieval, profile: Profile) -> str:
+def _wanted(retrieval: RetrievalResult, profile: Profile) -> str:
     """Return what the profile asks for, and which of it no provider is there for."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
     said = [f"{search.final_top_k} passages of {profile.search.top_k * profile.search.candidate_factor} candidates"]
-    if profile.ranking.reranking and "rerank" not in done and retrieval.judged:
+    if profile.ranking.reranking and "rerank" not in done and retrieval.scored:
         said.append("not reranked, no reranker is configured")
     return "; ".join(said)
 
 
-def _words(retrieval: Retrieval) -> Iterator[str]:
+def _words(retrieval: RetrievalResult) -> Iterator[str]:
     """Which words of the question the most likely passage has, and how likely it is that it answers."""
-    if not retrieval.judged:
+    if not retrieval.scored:
         return
-    best = max(retrieval.judged, key=lambda item: item.probability)
+    best = max(retrieval.scored, key=lambda item: item.probability)
     missing = [word.text for word in best.words if word.text not in best.coverage.found]
     yield ""
     yield f"words found   {', '.join(best.coverage.found) or 'none'}"
@@ -71,16 +71,16 @@ def shortened(citation: Citation) -> Iterator[str]:
     yield f"    {' '.join(citation.passage.split())[: 2 * PREVIEW_CHARACTERS]}"
 
 
-def _table(retrieval: Retrieval) -> Iterator[str]:
+def _table(retrieval: RetrievalResult) -> Iterator[str]:
     yield (
         "found  cosine  rank    bm25  rank  meaning  rank   fused  covered  margin  evidence  rerank   final  cited"
         "  passage"
     )
     numbers = {item.result.chunk_id: number for number, item in enumerate(retrieval.cited, 1)}
     finals = {item.result.chunk_id: item.result.score for item in retrieval.cited}
-    judged = {item.result.chunk_id: item for item in retrieval.judged}
-    for place_found, result in enumerate(retrieval.found, 1):
-        item = judged.get(result.chunk_id)
+    scored = {item.result.chunk_id: item for item in retrieval.scored}
+    for place_found, result in enumerate(retrieval.hits, 1):
+        item = scored.get(result.chunk_id)
         number = numbers.get(result.chunk_id)
         yield (
             f"{place_found:5}  {_number(result.similarity, 6, 3)}  {_rank(result.vector_rank)}"
@@ -92,7 +92,7 @@ def _table(retrieval: Retrieval) -> Iterator[str]:
 
 
 def _judgement(item: ScoredHit | None) -> str:
-    # One that was collapsed into another, or over its document's number, was not judged.
+    # One that was collapsed into another, or over its document's number, was not scored.
     return (
         f"{'-':>7}  {'-':>6}  {'-':>8}"
         if item is None

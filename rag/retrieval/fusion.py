@@ -1,19 +1,23 @@
-"""One order from two searches: pure formulas over ranks and scores."""
+"""Make one order of several searches: pure formulas over ranks and scores."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
-from uuid import UUID
-
-from rag.types import SearchResult
 
 #: The constant of reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
 RANK_CONSTANT = 60
-#: Words at the beginning by which passages that cannot be the same are told apart.
-FIRST_WORDS = 3
+#: The constant of reciprocal ranks where meaning and words make one order. With 60 the tenth of both lists would come
+#: before the first of one.
+MEANING_RANK_CONSTANT = 10
+#: What standing out within its language counts beside words and cosine: enough for the best passage of another language
+#: to be among the first five where the question's own has no word in common, and too little to displace one that has.
+STANDING_WEIGHT = 0.5
+#: A question of many words is found by them: so many words count once more, up to so much more.
+WORDS_OF_WEIGHT, MOST_WEIGHT_OF_WORDS = 6, 2.0
+#: Least similarity of words at which a passage without the question's words has a place in their order: below it, the
+#: order is chance, and what is meant should not have to outweigh it.
+LEAST_WORDS = 0.12
 
 
 @dataclass(frozen=True)
@@ -65,68 +69,27 @@ def reciprocal_rank_fusion(
     )
 
 
-class Passage(Protocol):
-    """A passage found, in whatever form."""
-
-    @property
-    def chunk_id(self) -> UUID: ...
-    @property
-    def document_id(self) -> UUID: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def section(self) -> str: ...
-    @property
-    def content(self) -> str: ...
-
-
-Item = TypeVar("Item", bound=Passage)
-
-
-def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
-    """Return the passages in their order with their scores, each once.
-
-    With `same_beginning`, passages of one document whose first so many characters are the same are one (source 003:
-    document and the first 100).
-
-    Two passages are the same when they have the same text, spaces and case aside, and stand in documents of the same
-    title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
-    the two says it is part of the answer.
+def fused_scores(
+    by_words: Sequence[int | None],
+    by_meaning: Sequence[int | None],
+    by_standing: Sequence[int | None],
+    *,
+    words_weight: float = 1.0,
+) -> list[float]:
+    """Return the scores of passages by their ranks in three orders, None where they are not in one; 1 for the first
+    of all.
     """
-    starts = [(passage.title.casefold(), _first_words(passage.content)) for passage, _ in found]
-    alike = Counter(starts)
-    seen: set[tuple[str, str]] = set()
-    beginnings: set[tuple[UUID, str]] = set()
-    kept = []
-    for (passage, score), start in zip(found, starts, strict=True):
-        # The whole text is looked at only where another may be the same.
-        key = (start[0], _normal(passage.content) if alike[start] > 1 else start[1])
-        beginning = (passage.document_id, passage.content[:same_beginning])
-        if key in seen or (same_beginning and beginning in beginnings):
-            continue
-        seen.add(key)
-        beginnings.add(beginning)
-        kept.append((passage, score))
-    return kept
+    highest = (words_weight + 1 + STANDING_WEIGHT) / (MEANING_RANK_CONSTANT + 1)
+    return [
+        (words_weight * _reciprocal(words) + _reciprocal(meaning) + STANDING_WEIGHT * _reciprocal(standing)) / highest
+        for words, meaning, standing in zip(by_words, by_meaning, by_standing, strict=True)
+    ]
 
 
-def _normal(text: str) -> str:
-    return " ".join(text.casefold().split())
+def words_weight(words: int) -> float:
+    """Return what the order of the words counts beside that of meaning, by the number of words that carry topic."""
+    return 1 + min(MOST_WEIGHT_OF_WORDS, words / WORDS_OF_WEIGHT)
 
 
-def _first_words(text: str) -> str:
-    """Return the beginning of `_normal` of a text."""
-    return " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS]).casefold()
-
-
-def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:
-    """Return the results in their order, at most `maximum` of each document; 0 means no limit."""
-    if maximum < 1:
-        return list(results)
-    counts: dict[object, int] = {}
-    kept = []
-    for result in results:
-        counts[result.document_id] = counts.get(result.document_id, 0) + 1
-        if counts[result.document_id] <= maximum:
-            kept.append(result)
-    return kept
+def _reciprocal(rank: int | None) -> float:
+    return 0.0 if rank is None else 1 / (MEANING_RANK_CONSTANT + rank)

@@ -14,17 +14,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-#: The constant of reciprocal ranks where meaning and words make one order. With 60 the tenth of both lists would come
-#: before the first of one.
-RANK_CONSTANT = 10
-#: What standing out within its language counts beside words and cosine: enough for the best passage of another language
-#: to be among the first five where the question's own has no word in common, and too little to displace one that has.
-STANDING_WEIGHT = 0.5
-#: A question of many words is found by them: so many words count once more, up to so much more.
-WORDS_OF_WEIGHT, MOST_WEIGHT_OF_WORDS = 6, 2.0
-#: Least similarity of words at which a passage without the question's words has a place in their order: below it, the
-#: order is chance, and what is meant should not have to outweigh it.
-LEAST_WORDS = 0.12
 #: A language of few passages is taken to be like the others: as if so many passages of the usual kind were in it.
 USUAL_PASSAGES = 10
 
@@ -138,32 +127,6 @@ def from_other_languages(hits: Sequence[MeaningHit], language: str, named: Colle
     return sorted(
         others, key=lambda hit: (hit.language not in named, smoothed[hit.language].mean - hit.cosine, hit.chunk_id.int)
     )
-
-
-def fused_scores(
-    by_words: Sequence[int | None],
-    by_meaning: Sequence[int | None],
-    by_standing: Sequence[int | None],
-    *,
-    words_weight: float = 1.0,
-) -> list[float]:
-    """Return the scores of passages by their ranks in three orders, None where they are not in one; 1 for the first
-    of all.
-    """
-    highest = (words_weight + 1 + STANDING_WEIGHT) / (RANK_CONSTANT + 1)
-    return [
-        (words_weight * _reciprocal(words) + _reciprocal(meaning) + STANDING_WEIGHT * _reciprocal(standing)) / highest
-        for words, meaning, standing in zip(by_words, by_meaning, by_standing, strict=True)
-    ]
-
-
-def words_weight(words: int) -> float:
-    """Return what the order of the words counts beside that of meaning, by the number of words that carry topic."""
-    return 1 + min(MOST_WEIGHT_OF_WORDS, words / WORDS_OF_WEIGHT)
-
-
-def _reciprocal(rank: int | None) -> float:
-    return 0.0 if rank is None else 1 / (RANK_CONSTANT + rank)
 
 
 def _smoothed(usual: Mapping[str, Usual]) -> dict[str, Usual]:

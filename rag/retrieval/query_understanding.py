@@ -37,61 +37,61 @@ class ParsedQuestion:
     filters: SearchFilters = field(default_factory=SearchFilters)
 
 
-def understand(run: RetrievalTrace, providers: Providers, today: date) -> ParsedQuestion:
+def understand(trace: RetrievalTrace, providers: Providers, today: date) -> ParsedQuestion:
     """Translate, take apart and read the limits of a question, as far as the profile wants it."""
-    run.details.query = QueryDetails(original=run.text)
-    translation = translate(run, providers)
-    query, target = translation.query, run.question.collection.language
-    expansion, alternatives, parts = rephrased(run, providers, query)
-    if not parts and run.profile.understanding.split_questions:
-        with run.step("split") as step:
-            parts = tuple(split_question(query, target if translation.translated_from else run.language))
+    trace.details.query = QueryDetails(original=trace.text)
+    translation = translate(trace, providers)
+    query, target = translation.query, trace.question.collection.language
+    expansion, alternatives, parts = rephrased(trace, providers, query)
+    if not parts and trace.profile.understanding.split_questions:
+        with trace.step("split") as step:
+            parts = tuple(split_question(query, target if translation.translated_from else trace.language))
             step.detail = " | ".join(parts)
-    with run.step("limits") as step:
-        filters = limits_of(run.text, query, run.profile, today)
+    with trace.step("limits") as step:
+        filters = limits_of(trace.text, query, trace.profile, today)
         step.detail = describe(filters)
-    run.details.query.alternative_queries = [*alternatives, *parts]
-    run.details.query.expanded = [f"{query} {expansion}"] if expansion else []
+    trace.details.query.alternative_queries = [*alternatives, *parts]
+    trace.details.query.expanded = [f"{query} {expansion}"] if expansion else []
     # The original stays beside its translation: names and identifiers are the same in every language, and a
     # collection may hold documents in the question's own.
-    wordings = [f"{query} {expansion}" if expansion else query, *([run.text] if translation.translated_from else [])]
+    wordings = [f"{query} {expansion}" if expansion else query, *([trace.text] if translation.translated_from else [])]
     return ParsedQuestion(
         translation=translation, text="\n".join(wordings), others=(*alternatives, *parts), filters=filters
     )
 
 
-def translate(run: RetrievalTrace, providers: Providers) -> Translation:
+def translate(trace: RetrievalTrace, providers: Providers) -> Translation:
     """Return the question in the collection's language; as it is where that needs no translation or none can be had."""
-    target = run.question.collection.language or "en"
+    target = trace.question.collection.language or "en"
     if (
-        not run.profile.language.translate_queries
-        or not run.language
-        or run.language.split("-")[0] == target.split("-")[0]
+        not trace.profile.language.translate_queries
+        or not trace.language
+        or trace.language.split("-")[0] == target.split("-")[0]
     ):
-        return Translation(query=run.text)
+        return Translation(query=trace.text)
     started = time.perf_counter()
     try:
-        model = providers.translation_model_for(run.profile)
+        model = providers.translation_model_for(trace.profile)
         if model is None:
-            return Translation(query=run.text)
-        run.on_step("translating", "")
-        with run.step("translate") as step, run.paying("translation"):
-            translation = translate_query_if_needed(run.text, run.language, target_language=target, model=model)
-            step.detail = f"{run.language} to {target}: {translation.query}"
+            return Translation(query=trace.text)
+        trace.on_step("translating", "")
+        with trace.step("translate") as step, trace.paying("translation"):
+            translation = translate_query_if_needed(trace.text, trace.language, target_language=target, model=model)
+            step.detail = f"{trace.language} to {target}: {translation.query}"
     except (ProviderError, SettingsError) as error:
-        run.skip(NO_TRANSLATION, error)
-        return Translation(query=run.text)
+        trace.skip(NO_TRANSLATION, error)
+        return Translation(query=trace.text)
     finally:
-        run.details.timing.translation_ms = ms_since(started)
-    run.pay("translation", translation.usage)
-    run.details.query.translated_from = translation.translated_from
-    run.details.query.translated_query = translation.query if translation.translated_from else None
+        trace.details.timing.translation_ms = ms_since(started)
+    trace.pay("translation", translation.usage)
+    trace.details.query.translated_from = translation.translated_from
+    trace.details.query.translated_query = translation.query if translation.translated_from else None
     return translation
 
 
-def rephrased(run: RetrievalTrace, providers: Providers, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Words to add, other wordings and parts by a model: one call, where the profile wants any of them."""
-    profile = run.profile
+    profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
     if not (
         profile.understanding.expand_question
@@ -103,7 +103,7 @@ def rephrased(run: RetrievalTrace, providers: Providers, query: str) -> tuple[st
         model = providers.translation_model_for(profile)
         if model is None:
             return nothing
-        with run.step("rephrase") as step, run.paying("chat"):
+        with trace.step("rephrase") as step, trace.paying("chat"):
             made = rephrase(
                 query,
                 model=model,
@@ -113,9 +113,9 @@ def rephrased(run: RetrievalTrace, providers: Providers, query: str) -> tuple[st
             )
             step.detail = " | ".join([made.expansion, *made.alternatives, *made.parts])
     except (ProviderError, SettingsError) as error:
-        run.skip(NO_REPHRASING, error)
+        trace.skip(NO_REPHRASING, error)
         return nothing
-    run.pay("chat", made.usage)
+    trace.pay("chat", made.usage)
     return made.expansion, made.alternatives, made.parts
 
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rag.profile import Profile
 from rag.retrieval.dates import KOREA
@@ -103,14 +98,14 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 
 
 def ordered(
-    judged: Sequence[ScoredHit], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
+    scored: Sequence[ScoredHit], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
 ) -> list[ScoredHit]:
     """Return the passages in the profile's own order, the best `top_k` of them.
 
     Multi-signal scores decide who is among them (source 001). Recency and priority reorder the `top_k` that the
     reranker chose (source 000, steps 4 to 6), so that a pinned post never displaces a relevant one.
     """
-    items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in judged]
+    items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in scored]
     unknown = Signals(written_on=today)
 
     def of(item: ScoredHit) -> Signals:
@@ -177,83 +172,6 @@ def _value(metadata: Mapping[str, Any], name: str) -> Any:
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
-
-
-#: Terms in the window in which the question's words should stand together: about two sentences.
-WINDOW_TERMS = 60
-#: How much a boost may add, as a share of the best fused score. Results hardly change between half and double of it.
-CLOSENESS_WEIGHT = 0.3
-NAME_WEIGHT = 0.15
-#: A section tells passages of one document apart where its title cannot, so that the two add up.
-SECTION_WEIGHT = 0.2
-
-
-def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
-    """For each passage, its terms in their order, the weight of the question's terms together in its best window.
-
-    BM25 does not see whether the words of a question stand in one sentence or far apart. Windows begin at every half of
-    one; terms that are not of the question count for nothing.
-    """
-    if not passages or not weights:
-        return [0.0] * len(passages)
-    ends = np.cumsum([len(terms) for terms in passages])
-    terms = np.concatenate(passages)
-    # The question has few terms: looking for each is faster than looking each of the passages' terms up.
-    places = [np.flatnonzero(terms == term) for term in weights]
-    numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
-    hits = np.concatenate(places)
-    owners = np.searchsorted(ends, hits, side="right")
-    halves = (hits - np.concatenate([[0], ends])[owners]) // (WINDOW_TERMS // 2)
-    present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(weights)), dtype=bool)
-    present[owners, halves, numbers] = True
-    held = (present[:, :-1] | present[:, 1:]) @ np.array(list(weights.values()))
-    return list(held.max(axis=1).tolist())
-
-
-def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
-    """For each name (the terms of a document's title or a section) the share of it that the question says, 0 … 1.
-
-    A term counts by how few of the distinct names have it: "Plus" tells two health plans apart, "plan" does not. A name
-    whose near twin is meant, because the question says what only that one has, has no share in what both have.
-    """
-    given, said = [frozenset(name) for name in names], frozenset(question)
-    distinct = set(given)
-    shares = dict.fromkeys(distinct, 0.0)
-    if any(not said.isdisjoint(name) for name in distinct):
-        frequency = Counter(term for name in distinct for term in name)
-        weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
-        for name in distinct - _with_twin_meant(distinct, said):
-            if total := sum(weight[term] for term in name):
-                shares[name] = sum(weight[term] for term in name & said) / total
-    return [shares[name] for name in given]
-
-
-def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Return the names that share half of all their terms with another, of which the question says more and they
-    nothing.
-    """
-    said = [(other, other & question) for other in names if not other.isdisjoint(question)]
-    return {
-        name
-        for name in names
-        for other, terms in said
-        if not terms <= name and (name & question) <= other and 2 * len(name & other) >= len(name | other)
-    }
-
-
-def raised_scores(
-    scores: Sequence[float],
-    *,
-    closenesses: Sequence[float],
-    title_shares: Sequence[float],
-    section_shares: Sequence[float],
-) -> list[float]:
-    """Return the scores with what words that stand together, and a named document or section, raise them by."""
-    best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
-    return [
-        score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section)
-        for score, near, title, section in zip(scores, closenesses, title_shares, section_shares, strict=True)
-    ]
 
 
 # The factors of the source documents, whose figures stand in the profiles. They multiply scores of at least 0.

@@ -1,17 +1,92 @@
-"""A second look at what was found, by a model that reads question and passage together."""
+"""Rerank passages by a model that reads question and passage together: Cohere, or a cross-encoder of one's own.
+
+Where the reranker is down, refuses or takes too long, the passages keep the order in which they were found, and the
+answer says so.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from rag.errors import ProviderError, SettingsError
 from rag.providers import Reranker
 from rag.retrieval.bm25.index import contextual_text
+from rag.retrieval.evidence import ScoredHit, reranked
+from rag.retrieval.trace import RetrievalTrace, ms_since, reranked_from
+from rag.retrieval.translation import Translation
 from rag.settings import Settings, load_settings
-from rag.types import SearchResult, Usage
+from rag.types import RerankingDetails, SearchResult, Usage
+
+if TYPE_CHECKING:
+    from rag.providers.registry import Providers
+
+#: Said beside the answer when the reranker is down.
+NO_RERANKING = "The reranker did not answer, so the passages are in the order they were found."
 
 _PLACE = re.compile(r"\{(?:title|section|content)\}")
+
+
+def rerank(
+    trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit], providers: Providers
+) -> list[ScoredHit]:
+    """Return the passages in the reranker's order; in the order found where there is none, or it does not answer."""
+    details = RerankingDetails()
+    trace.details.reranking = details
+    if not trace.profile.ranking.reranking or not scored:
+        return scored
+    started = time.perf_counter()
+    try:
+        reranker = providers.reranker_for(trace.profile)
+        if reranker is None:
+            return scored
+        details.enabled, details.model, details.input_documents = True, reranker.model, len(scored)
+        trace.on_step("reranking", reranker.model)
+        groups = _by_wording(trace, translation, scored)
+        results: list[SearchResult] = []
+        with trace.step("rerank") as step, trace.paying("reranking"):
+            step.detail = f"{len(scored)} passages by {reranker.model}"
+            if len(groups) > 1:
+                own = len(groups[0][1])
+                step.detail += f", {own} in the question's own wording and {len(scored) - own} in the translation"
+            for wording, items in groups:
+                ranked = rerank_results(
+                    wording,
+                    [item.result for item in items],
+                    reranker=reranker,
+                    template=trace.profile.ranking.rerank_format,
+                )
+                trace.pay("reranking", ranked.usage)
+                results += ranked.results
+    except (ProviderError, SettingsError) as error:
+        trace.skip(NO_RERANKING, error)
+        return scored
+    finally:
+        if details.enabled:
+            details.latency_ms = trace.details.timing.reranking_ms = ms_since(started)
+    if len(groups) > 1:
+        results.sort(key=lambda result: -result.score)
+    by_id = {item.result.chunk_id: item for item in scored}
+    details.results = reranked_from(results)
+    return [reranked(by_id[result.chunk_id], result) for result in results]
+
+
+def _by_wording(
+    trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
+) -> list[tuple[str, list[ScoredHit]]]:
+    """Return the passages with the wording that a reranker compares them with: that of their own language.
+
+    A translation beside passages in the question's own language would lose what words and names they share. Where
+    there are both, that is a call for each.
+    """
+    if not translation.translated_from:
+        return [(translation.query, scored)]
+    own = [item for item in scored if item.language == trace.language]
+    others = [item for item in scored if item.language != trace.language]
+    return [(wording, items) for wording, items in ((trace.text, own), (translation.query, others)) if items]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +129,6 @@ def text_to_rerank(result: SearchResult, template: str) -> str:
 
 
 def is_reranking_enabled(settings: Settings | None = None) -> bool:
-    """Whether a reranker is configured: `COHERE_API_KEY` or `RAG_CROSS_ENCODER` is set."""
+    """Return whether a reranker is configured: a provider of one, such as Cohere, or `RAG_CROSS_ENCODER`."""
     settings = settings or load_settings()
-    return bool(settings.cohere_api_key or settings.cross_encoder)
+    return bool(settings.provider_for("rerank") or settings.cross_encoder)

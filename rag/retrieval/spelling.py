@@ -8,9 +8,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
 
-from rag.retrieval.bm25.analysers import without_particle
+from rag.retrieval.bm25.analysers import analyse, without_particle
+from rag.retrieval.bm25.index import term_id
+from rag.retrieval.evidence import QuestionWord
+from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words
 
 #: Shorter words are one letter away from too many others.
 SHORTEST = 4
@@ -22,6 +27,39 @@ SHORTEST_REPLACED_KOREAN = 3
 LONGEST = 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HANGUL = re.compile("[가-힣]{2,}")
+
+
+class WrittenPassage(Protocol):
+    """A passage found, of which the words and their language are looked at."""
+
+    @property
+    def content(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+
+
+def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[WrittenPassage]) -> SearchQuery:
+    """Return the query with words that stand nowhere replaced by what the passages suggest was meant."""
+    if not query.correct_spelling:
+        return query
+    own, analysers = query.language or "en", {passage.language for passage in found}
+
+    def is_known(word: QuestionWord, analyser: str) -> bool:
+        terms = word.terms if analyser == own else tuple(analyse(word.text, analyser))
+        # Of a Korean word the first stands for the whole; pairs of its syllables are parts of other words too.
+        whole = terms[:1] if is_hangul(word.text) else terms
+        return any(term_id(term) in statistics.chunks_by_term for term in whole)
+
+    unknown = [
+        word.text
+        for word in asked_words(query.text, query.language, own)
+        if not word.synonyms and not any(is_known(word, analyser) for analyser in analysers)
+    ]
+    meant = corrections(unknown, (r.content for r in found)) if unknown else {}
+    if not meant:
+        return query
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, meant))})\b", re.IGNORECASE)
+    return replace(query, text=pattern.sub(lambda match: meant.get(match.group().lower(), match.group()), query.text))
 
 
 def is_hangul(word: str) -> bool:

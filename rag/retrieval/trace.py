@@ -40,8 +40,8 @@ OnStep = Callable[[str, str], None]
 TenantPrices = Callable[[str], Mapping[str, Any]]
 
 
-class Books(Protocol):
-    """Whoever writes down what a question costs: what is about to be sent, and what was paid."""
+class CallRecorder(Protocol):
+    """Write down what a question costs: the calls about to be made, and what was paid for them."""
 
     def send(self, operation: Operation, expected: Usage) -> None:
         """Write down a request before it is made; the next `record` or `drop` is about it."""
@@ -73,7 +73,7 @@ class RetrievalTrace:
     details: RAGDetails = field(default_factory=RAGDetails)
     charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    books: Books | None = None
+    recorder: CallRecorder | None = None
     _prices: Mapping[str, Any] | None = None
 
     @property
@@ -97,17 +97,17 @@ class RetrievalTrace:
         if usage is not None:
             paid = charge(operation, usage, self._own_prices())
             self.charges.append(paid)
-            if self.books is not None:
-                self.books.record(paid)
+            if self.recorder is not None:
+                self.recorder.record(paid)
 
     @contextmanager
     def paying(self, operation: Operation) -> Iterator[None]:
-        """Have the books know of calls before they are made, and pay for what they lose.
+        """Record calls before they are made, and pay for those that were lost.
 
         An answer that cannot be used costs the same.
         """
-        books = self.books
-        notes = Notes(partial(books.send, operation), books.drop) if books is not None else None
+        recorder = self.recorder
+        notes = Notes(partial(recorder.send, operation), recorder.drop) if recorder is not None else None
         with lost_calls(lambda usage: self.pay(operation, usage), notes=notes):
             yield
 
@@ -191,7 +191,7 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
 
 
 def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
-    """Return what was left out of the results before they were judged; empty for nothing."""
+    """Return what was left out of the results before they were scored; empty for nothing."""
     said = []
     if near_repeats:
         said.append(f"{near_repeats} near repeats left out")
@@ -201,12 +201,12 @@ def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
 
 
 def evidence_said(
-    judged: Sequence[ScoredHit], speaking: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_asked_for: bool
+    scored: Sequence[ScoredHit], speaking: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_asked_for: bool
 ) -> str:
     """How many passages may be cited, and why no others."""
-    if not judged:
+    if not scored:
         return ""
     if not is_asked_for:
-        return f"not asked for: all {len(judged)} passages may be cited"
-    said = f"{len(speaking)} of {len(judged)} passages speak to the question"
+        return f"not asked for: all {len(scored)} passages may be cited"
+    said = f"{len(speaking)} of {len(scored)} passages speak to the question"
     return f"{said}; {evidence.outcome}, {evidence.probability:.2f} that the best answers it"

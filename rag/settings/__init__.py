@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES
+from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES, Capability, providers_for
 
 PROJECT = Path(__file__).resolve().parents[2]
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
@@ -98,6 +98,8 @@ class Settings:
     posts_database_url: str = field(default="", repr=False)
     attachment_urls: str = ""
     webhook_secret: str = field(default="", repr=False)
+    # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
+    metrics_key: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -127,6 +129,7 @@ class Settings:
     # Work.
     worker: bool = True  # RAG_WORKER=false: another process works the queue
     samples: bool = True  # RAG_SAMPLES=false: start without the sample documents
+    log_format: str = "text"  # "json": one object a line, with the id of the request (RAG_LOG_FORMAT)
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -144,6 +147,18 @@ class Settings:
         """Return the address of a provider in the table: as set, else its own."""
         spec = BY_NAME[provider]
         return self._provider_variable(spec.address_variable) or spec.address
+
+    def timeout_of(self, provider: str) -> float:
+        """Return the longest wait for a provider in seconds: its own setting, else that of OpenAI."""
+        return float(getattr(self, f"{provider}_timeout_seconds", self.openai_timeout_seconds))
+
+    def provider_for(self, capability: Capability) -> str:
+        """Return the first configured provider with this capability; empty where there is none."""
+        return next((spec.name for spec in providers_for(capability) if self.has_provider(spec.name)), "")
+
+    def has_provider(self, provider: str) -> bool:
+        """Return whether the variable is set that adds this provider."""
+        return bool(self._provider_variable(BY_NAME[provider].variable))
 
     def _provider_variable(self, name: str) -> str:
         return str(getattr(self, name.lower(), "")) or self.provider_variables.get(name, "")
@@ -194,6 +209,8 @@ ENVIRONMENT_NAMES = {
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
     "cors_origins": "RAG_CORS_ORIGINS",
+    "metrics_key": "RAG_METRICS_KEY",
+    "log_format": "RAG_LOG_FORMAT",
 }
 #: Of one person or address; none of them below 0.
 LIMITS = (
@@ -218,6 +235,7 @@ SECRET_FIELDS = frozenset(
         "github_token",
         "posts_database_url",
         "webhook_secret",
+        "metrics_key",
         "supabase_anon_key",
         "supabase_service_role_key",
         "oidc_client_secret",
@@ -265,6 +283,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 def _require_whole_supabase(settings: Settings) -> None:
     """Refuse a part of Supabase that cannot work without another."""
+    if settings.log_format not in ("text", "json"):
+        raise SettingsError(f"RAG_LOG_FORMAT is {settings.log_format!r}, but it has to be text or json.")
     if settings.sign_in not in ("builtin", "supabase"):
         raise SettingsError(f"RAG_SIGN_IN is {settings.sign_in!r}, but it has to be builtin or supabase.")
     if settings.supabase_url and not settings.database_url:

@@ -1,7 +1,7 @@
 """List the providers: one entry adds a provider everywhere, from its settings and prices to its name on the pages.
 
-A provider that speaks OpenAI's language needs an entry here and nothing else. One with routes of its own also needs its
-client in `rag/providers` and a line in `rag/providers/connections.py`.
+A provider that speaks the language of OpenAI, Cohere's reranker or Upstage's parser needs an entry here and nothing
+else. One with routes of its own also needs a `Connection` in `rag/providers`, which its entry names.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Capability = Literal["chat", "embed", "rerank", "ocr"]
-#: The code that calls a provider: the openai SDK, or a client of its own.
-Protocol = Literal["openai", "ollama", "cohere", "upstage", "builtin"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +22,10 @@ class ProviderSpec:
     #: On pages and in messages.
     title: str
     capabilities: frozenset[Capability]
-    protocol: Protocol = "openai"
+    #: The `Connection` that calls it, as `module:class` in `rag.providers`; empty for what runs in this process.
+    factory: str = "connections:OpenAIConnection"
+    #: It has a call that costs nothing, by which `doctor --probe` asks whether it answers.
+    probe: bool = True
     #: The environment variables with its key and with its address; empty where it has none.
     key_variable: str = ""
     address_variable: str = ""
@@ -43,6 +44,8 @@ class ProviderSpec:
     #: Least cosine similarity by the beginning of an embedding model's name. Not measured here: read off the vendors'
     #: and users' published examples, and low, for ranking sorts out a passage too many, and one too few is lost.
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    #: Its model for a task whose model no setting chooses; of rerankers, where no profile names one either.
+    models: Mapping[Capability, str] = field(default_factory=dict)
     #: Beginnings of the names of embedding models that shorten their vectors when asked.
     shortenable_models: tuple[str, ...] = ()
     # Limits of one embedding request. OpenAI allows 2048 texts of 8192 tokens; tokens are estimated, hence the margin.
@@ -96,7 +99,7 @@ PROVIDERS: tuple[ProviderSpec, ...] = (
         name="ollama",
         title="Ollama",
         capabilities=frozenset({"chat", "embed"}),
-        protocol="ollama",
+        factory="ollama:OllamaConnection",
         address_variable="OLLAMA_URL",
         is_free=True,
         offered_embedders=("bge-m3@1024",),
@@ -107,7 +110,7 @@ PROVIDERS: tuple[ProviderSpec, ...] = (
         name="cohere",
         title="Cohere",
         capabilities=frozenset({"rerank"}),
-        protocol="cohere",
+        factory="cohere:CohereConnection",
         key_variable="COHERE_API_KEY",
         address_variable="COHERE_BASE_URL",
     ),
@@ -115,11 +118,15 @@ PROVIDERS: tuple[ProviderSpec, ...] = (
         name="upstage",
         title="Upstage",
         capabilities=frozenset({"ocr"}),
-        protocol="upstage",
+        factory="upstage:UpstageConnection",
+        probe=False,
+        models={"ocr": "document-parse"},
         key_variable="UPSTAGE_API_KEY",
         address_variable="UPSTAGE_BASE_URL",
     ),
-    ProviderSpec(name="builtin", title="Built in", capabilities=frozenset({"embed"}), protocol="builtin", is_free=True),
+    ProviderSpec(
+        name="builtin", title="Built in", capabilities=frozenset({"embed"}), factory="", probe=False, is_free=True
+    ),
 )
 BY_NAME: Mapping[str, ProviderSpec] = {spec.name: spec for spec in PROVIDERS}
 #: Providers that write answers, as profiles name them.
@@ -146,3 +153,13 @@ def variable_of(name: str) -> str:
     """Return the environment variable that adds a provider of answers or embeddings; empty where there is none."""
     spec = BY_NAME.get(name)
     return spec.variable if spec is not None and spec.capabilities & {"chat", "embed"} else ""
+
+
+def providers_for(capability: Capability) -> tuple[ProviderSpec, ...]:
+    """Return the providers with a capability, the preferred first."""
+    return tuple(spec for spec in PROVIDERS if capability in spec.capabilities and spec.variable)
+
+
+def variables_for(capability: Capability) -> str:
+    """Name the variables that add a capability, for a sentence: "COHERE_API_KEY or JINA_API_KEY"."""
+    return " or ".join(spec.variable for spec in providers_for(capability))

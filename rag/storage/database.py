@@ -269,6 +269,11 @@ class Database:
                 break
         raise self.unavailable()
 
+    def pool_use(self) -> tuple[int, int, int]:
+        """Return how many connections the pool has, how many of them are free, and how many callers wait for one."""
+        stats = self._pool.get_stats()
+        return stats.get("pool_size", 0), stats.get("pool_available", 0), stats.get("requests_waiting", 0)
+
     def _check_pool(self) -> None:
         """Replace connections that no longer work, before anybody is given one."""
         with suppress(PoolClosed, PoolTimeout, psycopg.Error):

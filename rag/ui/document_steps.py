@@ -8,11 +8,12 @@ from typing import Any
 import streamlit as st
 
 from rag.ingestion.documents import QueueState
+from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.reembedding import Reembedding
 from rag.ingestion.references import ReferenceDocument
 from rag.language import N_, _
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
-from rag.ui.formats import ENGINES, METHODS, PDF_TYPE_HELP, PDF_TYPES, count, money, status_badge, thousands
+from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, money, status_badge, thousands
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, words_of
@@ -307,12 +308,17 @@ def draw_trouble(
             st.caption(_(ADVICE[document.step]))
         is_scan = document.status is DocumentStatus.NEEDS_OCR
         if is_scan:
-            cost = _(", whose cost is shown before anything is spent") if engine == "upstage" else _(", free of charge")
-            st.caption(
-                _("{engines} can recognise its text{cost}.", engines=ENGINES[engine], cost=cost)
-                if engine
-                else _(NO_ENGINE)
-            )
+            if engine is None:
+                st.caption(_(NO_ENGINE))
+            elif engine == TESSERACT:
+                st.caption(_("{engine} can recognise its text, free of charge.", engine=engine_title(engine)))
+            else:
+                st.caption(
+                    _(
+                        "{engine} can recognise its text, whose cost is shown before anything is spent.",
+                        engine=engine_title(engine),
+                    )
+                )
         if document.version > 1:
             st.caption(_("The version before it is still searched."))
         with st.container(horizontal=True):

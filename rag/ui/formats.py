@@ -192,9 +192,6 @@ PDF_TYPE_HELP = N_(
 KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADERS}
 
 
-ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}
-
-
 def status_badge(status: DocumentStatus) -> tuple[str, str]:
     """Return the words and the colour of a status."""
     words, color = STATUSES[status]

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from rag.errors import RagError
 from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, TextDelta
-from rag.retrieval.trace import Books
+from rag.retrieval.trace import CallRecorder
 from rag.storage.database import Database
 from rag.types import (
     Charge,
@@ -121,11 +121,11 @@ class FixedRetriever:
         top_k: int | None = None,
         language: str | None = None,
         on_step: Callable[[str, str], None] | None = None,
-        books: Books | None = None,
+        recorder: CallRecorder | None = None,
     ) -> ContextResponse:
         self.searched.append(question.text)
-        for charge in self.charges if books else ():
-            books.record(charge)  # type: ignore[union-attr]
+        for charge in self.charges if recorder else ():
+            recorder.record(charge)  # type: ignore[union-attr]
         if on_step:
             on_step("searching", "")
         if self.wait_for is not None:

@@ -252,7 +252,6 @@ def desk(
         ),
     )
     yield Desk(parts, provider_standin, tmp_path, admin, sandbox)
-    parts.pipeline.recognition.close()
     parts.providers.close()
 
 

@@ -51,7 +51,7 @@ def test_only_the_pages_without_text_of_a_mixed_pdf_are_recognised_and_paid(
 ) -> None:
     content = hostile.partly_scanned()
     pages = sandbox.load(content, file_name="a.pdf").pages
-    recognition = TextRecognition(sandbox, upstage=upstage, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=upstage, tesseract=None)
     wanted = pages_to_recognise(pages)
     batch = recognition.recognise(content, [page for page in pages if page.number in wanted])
     whole = with_recognised(pages, batch.pages)
@@ -86,7 +86,7 @@ def test_a_page_with_text_and_a_table_drawn_as_a_picture_is_recognised_and_keeps
     pages = sandbox.load(content, file_name="a.pdf").pages
     assert pages_to_recognise(pages) == [1]
     assert pages_to_recognise(pages, "digital") == []
-    recognition = TextRecognition(sandbox, upstage=upstage, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=upstage, tesseract=None)
     batch = recognition.recognise(content, pages)
     assert batch.usage is not None
     assert charge("ocr", batch.usage).cost == Decimal("0.01")
@@ -118,7 +118,7 @@ def test_a_picture_that_holds_no_text_is_not_paid_for(sandbox: Sandbox, kind: st
 def test_tesseract_reads_a_table_on_a_coloured_ground(sandbox: Sandbox) -> None:
     content = hostile.pictured_table()
     pages = sandbox.load(content, file_name="a.pdf").pages
-    recognition = TextRecognition(sandbox, upstage=None, tesseract=shutil.which("tesseract"))
+    recognition = TextRecognition(sandbox, provider=None, tesseract=shutil.which("tesseract"))
     (page,) = recognition.recognise(content, pages, language="en").pages
     (table,) = tables_in(page.text)
     assert table.heads is not None
@@ -177,7 +177,7 @@ def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
     upstage: UpstageParser, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     pages = [Page(number=number, text="", method="none") for number in range(1, 61)]
-    recognition = TextRecognition(sandbox, upstage=upstage, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=upstage, tesseract=None)
     batches = [
         recognition.recognise(hostile.blank_pages(60), [pages[number - 1] for number in numbers])
         for numbers in recognition.batches([page.number for page in pages])
@@ -189,7 +189,7 @@ def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
 
 
 def test_without_key_and_program_nothing_is_recognised(sandbox: Sandbox) -> None:
-    recognition = TextRecognition(sandbox, upstage=None, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=None, tesseract=None)
     assert recognition.engine is None
     with pytest.raises(SettingsError, match="UPSTAGE_API_KEY"):
         recognition.recognise(b"", [Page(number=1, text="")])
@@ -250,7 +250,7 @@ def test_tesseract_is_given_the_drawn_page_and_its_language(open_folder: Path, s
     )
     program.chmod(0o755)
     page = Page(number=1, text="", method="none")
-    recognition = TextRecognition(sandbox, upstage=None, tesseract=str(program))
+    recognition = TextRecognition(sandbox, provider=None, tesseract=str(program))
     batch = recognition.recognise(hostile.image_only(), [page], language="ko")
     assert (batch.pages[0].text, batch.usage) == ("PNG kor+eng", None)
 

@@ -33,19 +33,19 @@ Make = Callable[..., tuple[DocumentLibrary, Pipeline]]
 @pytest.fixture
 def make(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Iterator[Make]:
     """The product with other settings on the same database."""
-    made: list[Pipeline] = []
+    made: list[Providers] = []
 
     def parts(**changed: object) -> tuple[DocumentLibrary, Pipeline]:
         own = replace(settings, **changed)  # type: ignore[arg-type]
         ledger, providers = Ledger(database), Providers(own)
         pipeline = Pipeline(database, files, providers, ledger, own, sandbox=sandbox)
-        made.append(pipeline)
+        made.append(providers)
         queue = Queue(database, pipeline)
         return DocumentLibrary(database, files, providers, own, queue, sandbox=sandbox), pipeline
 
     yield parts
-    for pipeline in made:
-        pipeline.recognition.close()
+    for providers in made:
+        providers.close()
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_the_documents_question_is_found_by_both_searches_and_scored_by_its_four
     assert civil.embedding_model == "ollama/bge-m3@1024"
     assert set(provider_standin.paths) & {"/api/embed", "/api/embeddings"} == {"/api/embed"}
     question = Question(text=QUESTION, identity=admin, collection=civil)
-    found = app_services.retriever.retrieve(question, profile=CIVIL).found
+    found = app_services.retriever.retrieve(question, profile=CIVIL).hits
     assert "교통과" in found[0].content
     highest = max(item.keyword_score or 0.0 for item in found)
     for item in found:
@@ -70,7 +70,7 @@ def test_the_documents_question_is_found_by_both_searches_and_scored_by_its_four
 
 def test_bm25_is_that_of_the_formula(app_services: Services, admin: Identity, civil: Collection) -> None:
     question = Question(text="수도", identity=admin, collection=civil)
-    found = app_services.retriever.retrieve(question, profile=CIVIL.changed(similarity_threshold=0.99)).found
+    found = app_services.retriever.retrieve(question, profile=CIVIL.changed(similarity_threshold=0.99)).hits
     with app_services.database.transaction("demo") as connection:
         rows = connection.execute("SELECT chunk_id, octet_length(terms) / 4 FROM chunk_terms").fetchall()
     lengths = dict(rows)
@@ -86,7 +86,7 @@ def test_a_department_narrows_the_search_and_the_chat(
 ) -> None:
     filters = SearchFilters(metadata={"department": "건설과"})
     question = Question(text=QUESTION, identity=admin, collection=civil, filters=filters)
-    found = app_services.retriever.retrieve(question, profile=CIVIL).found
+    found = app_services.retriever.retrieve(question, profile=CIVIL).hits
     assert [ROADS[:10] in item.content for item in found] == [True]
     _, message = ask(civil, QUESTION, options=Options(filters=filters))
     assert "건설과" in message.content

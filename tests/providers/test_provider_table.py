@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
@@ -19,14 +19,15 @@ from rag.settings.providers import (
     CHAT_PROVIDERS,
     FREE_PROVIDERS,
     PROVIDERS,
-    Protocol,
     ProviderSpec,
     provider_spec,
 )
 from rag.types import Usage
+from tests import hostile
+from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
-#: A provider as CONTRIBUTING.md adds one.
+#: Providers as CONTRIBUTING.md adds them: one that writes and embeds, one that reranks, one that recognises text.
 ENTRY = """    ProviderSpec(
         name="mistral",
         title="Mistral",
@@ -38,6 +39,25 @@ ENTRY = """    ProviderSpec(
         offered_embedders=("mistral-embed@1024",),
         dimensions={"mistral-embed": 1024},
         maximum_texts=512,
+    ),
+    ProviderSpec(
+        name="ranker",
+        title="Ranker",
+        capabilities=frozenset({"rerank"}),
+        factory="cohere:CohereConnection",
+        key_variable="RANKER_API_KEY",
+        address_variable="RANKER_BASE_URL",
+        models={"rerank": "ranker-1"},
+    ),
+    ProviderSpec(
+        name="scanner",
+        title="Scanner",
+        capabilities=frozenset({"ocr"}),
+        factory="upstage:UpstageConnection",
+        probe=False,
+        key_variable="SCANNER_API_KEY",
+        address_variable="SCANNER_BASE_URL",
+        models={"ocr": "scan-1"},
     ),
 """
 USES = """
@@ -65,10 +85,39 @@ assert (embedder.provider, embedder._batch_size) == ("mistral", 512)
 assert provider_of("https://api.mistral.ai/v1") == "mistral"
 usage = Usage(provider="mistral", model="mistral-large-latest", input_tokens=1_000_000)
 assert charge("chat", usage).cost > 0
+
+import os
+from pathlib import Path
+from rag.api.health import variables_for
+from rag.errors import ProviderError
+from rag.ingestion.loaders.ocr import engine_title, expected_usage, recognition_engine
+from rag.retrieval.reranker import is_reranking_enabled
+
+assert variables_for("rerank").endswith("COHERE_API_KEY") and "RANKER_API_KEY" in variables_for("rerank")
+keys = {"RANKER_API_KEY": "rank-key", "RANKER_BASE_URL": os.environ["RANKER"], "SCANNER_API_KEY": "scan-key"}
+settings = load_settings({**keys, "SCANNER_BASE_URL": os.environ["SCANNER"]}, None)
+assert is_reranking_enabled(settings)
+parts = Providers(settings)
+reranker = parts.reranker_for(HR)
+assert (reranker.provider, reranker.model) == ("ranker", "ranker-1")
+ranking = reranker.rank("vacation", ["Vacation days", "Parking"], limit=1)
+assert (ranking.results[0][0], ranking.usage.provider) == (0, "ranker"), ranking
+chosen = parts.reranker_for(HR.with_overrides({"rerank_model": "ranker-2"}))
+assert chosen.model == "ranker-2"
+assert [probe.provider for probe in parts.probe()] == ["ranker"]
+
+engine = recognition_engine(settings)
+assert (engine, engine_title(engine)) == ("scanner", "Scanner")
+assert expected_usage(engine, 3) == Usage(provider="scanner", model="scan-1", pages=3)
+recogniser = parts.recogniser()
+assert (recogniser.provider, recogniser.model) == ("scanner", "scan-1")
+parsed = recogniser.parse(Path(os.environ["SCAN"]).read_bytes(), 1)
+assert parsed.usage.provider == "scanner" and parsed.usage.pages == 1
+parts.close()
 """
 
 
-def test_one_entry_adds_a_provider_everywhere(tmp_path: Path) -> None:
+def test_one_entry_adds_a_provider_everywhere(tmp_path: Path, provider_standin: ProviderStandin) -> None:
     shutil.copytree(PROJECT / "rag", tmp_path / "rag", ignore=shutil.ignore_patterns("__pycache__", "*.pdf", "*.png"))
     table = tmp_path / "rag" / "settings" / "providers.py"
     start = "PROVIDERS: tuple[ProviderSpec, ...] = (\n"
@@ -76,7 +125,16 @@ def test_one_entry_adds_a_provider_everywhere(tmp_path: Path) -> None:
     assert start in text
     table.write_text(text.replace(start, start + ENTRY), "utf-8")
     command = [sys.executable, "-B", "-c", USES]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    (tmp_path / "scan.pdf").write_bytes(hostile.scanned_page())
+    environment = {
+        **os.environ,
+        "RANKER": provider_standin.cohere_url,
+        "SCANNER": f"http://127.0.0.1:{provider_standin.port}",
+        "SCAN": "scan.pdf",
+    }
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -88,7 +146,6 @@ def test_an_entry_is_documented_and_has_settings(spec: ProviderSpec) -> None:
         assert not variable or f"`{variable}`" in readme, variable
     if spec.address_variable:
         assert settings.address_of(spec.name) == "https://example.com"
-    assert spec.protocol in get_args(Protocol)
 
 
 def test_profiles_name_the_providers_that_answer() -> None:
@@ -113,5 +170,5 @@ def test_a_provider_out_of_the_table_has_the_limits_of_openai() -> None:
 
 def test_clients_are_made_for_the_keys_there_are() -> None:
     connections = connect(Settings(gemini_api_key="k", openrouter_api_key="k"))
-    assert set(connections.clients) == {"gemini", "openrouter"}
+    assert set(connections.by_name) == {"gemini", "openrouter"}
     connections.close()

@@ -11,7 +11,8 @@ from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.retrieval.query_understanding import NO_TRANSLATION
-from rag.retrieval.retriever import NO_RERANKING, Retriever
+from rag.retrieval.reranker import NO_RERANKING
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question

@@ -19,11 +19,11 @@ from rag.retrieval.evidence import (
     compound_share,
     coverage,
     in_order,
-    judge,
     matched_words,
     outcome_of,
     probability,
     question_words,
+    score_hits,
 )
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import named_languages
@@ -211,7 +211,7 @@ def item(
         content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={}, meaning=meaning, score=1.0,
     )  # fmt: skip
     found = found_of([result], {result.document_id: in_language})
-    [judged] = judge([result], found, wordings=[("anything", wording)])
+    [judged] = score_hits([result], found, wordings=[("anything", wording)])
     return replace(judged, signals=replace(judged.signals, share=share)), result
 
 

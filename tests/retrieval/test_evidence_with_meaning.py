@@ -13,7 +13,7 @@ from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
-from rag.retrieval.retriever import Retrieval, Retriever
+from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings
@@ -46,7 +46,7 @@ class Asking:
         self._retriever = Retriever(database, Providers(Settings(), meaning=meaning))
         self._asker, self._collection = asker, collection
 
-    def __call__(self, text: str, language: str = "en", *, only_evidence: bool = True) -> Retrieval:
+    def __call__(self, text: str, language: str = "en", *, only_evidence: bool = True) -> RetrievalResult:
         return self._retriever.retrieve(
             Question(text=text, identity=self._asker, collection=self._collection),
             profile=HR,
@@ -77,7 +77,7 @@ def test_questions_in_other_words_are_answered(
 ) -> None:
     found = ask(text, language)
     assert found.response.evidence in ("answered", "perhaps")
-    assert found.response.probability == pytest.approx(max(item.probability for item in found.judged), abs=1e-4)
+    assert found.response.probability == pytest.approx(max(item.probability for item in found.scored), abs=1e-4)
     cited = [c for c in found.response.citations if c.file_name == file_name]
     assert any(words in f"{c.section} {c.passage}" for c in cited)
 

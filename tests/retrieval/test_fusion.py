@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.retrieval.fusion import (
-    limited_per_document,
-    reciprocal_rank_fusion,
-    weighted_fusion,
-    without_repeats,
-)
+from rag.retrieval.deduplication import limited_per_document, without_repeats
+from rag.retrieval.fusion import reciprocal_rank_fusion, weighted_fusion
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.multi_query import merged
-from rag.retrieval.ranking import closenesses, naming, raised_scores
+from rag.retrieval.proximity import closenesses, naming, raised_scores
 from rag.retrieval.search_query import TermStatistics
 from rag.types import SearchResult
 

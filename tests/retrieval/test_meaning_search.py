@@ -20,9 +20,10 @@ from rag.ingestion.meaning import MeaningJob, parts_of
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
-from rag.retrieval import candidates
+from rag.retrieval import search_scope
+from rag.retrieval.fusion import fused_scores, words_weight
 from rag.retrieval.hybrid_search import SearchQuery, search
-from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
+from rag.retrieval.meaning import MeaningHit, in_order, standings
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -256,7 +257,7 @@ def test_the_whole_retrieval_uses_it_and_says_so(
     retriever = Retriever(database, Providers(Settings(), meaning=meaning))
     asked = Question(text=THREAT, identity=asker, collection=collection)
     found = retriever.retrieve(asked, profile=HR)
-    assert found.found[0].content == HARASSMENT
+    assert found.hits[0].content == HARASSMENT
     steps = {step.name: step.detail for step in found.response.rag_details.steps or ()}
     assert steps["embed meaning"] == "2 by multilingual-e5-small-q4"
 
@@ -293,15 +294,15 @@ SELECT chunk_id, tenant_id, collection_id, document_id, language, rag_meaning_bi
 
 def compare_bits_first(monkeypatch: pytest.MonkeyPatch, *, of_many: bool) -> None:
     """Take scopes for large from the first passage on, or none at all."""
-    monkeypatch.setattr(candidates, "EXACT_MEANINGS", 0 if of_many else 10_000)
-    candidates._expected.clear()
+    monkeypatch.setattr(search_scope, "EXACT_MEANINGS", 0 if of_many else 10_000)
+    search_scope._expected.clear()
 
 
 @pytest.fixture(params=[False, True], ids=["exactly", "by bits first"])
 def size_of_scope(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     compare_bits_first(monkeypatch, of_many=request.param)
     yield
-    candidates._expected.clear()
+    search_scope._expected.clear()
 
 
 @needs_model
@@ -355,7 +356,7 @@ def test_bits_first_finds_what_comparing_every_vector_finds(
                 assert of_bits[:4] == exact[:4]
                 assert of_bits[4:] == pytest.approx(exact[4:])
             assert bool(exactly.results) is (filters.document_ids != (gone,))
-    candidates._expected.clear()
+    search_scope._expected.clear()
 
 
 @needs_model

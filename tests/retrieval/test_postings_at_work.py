@@ -13,8 +13,8 @@ import pytest
 
 from rag.retrieval.bm25 import index
 from rag.retrieval.bm25.index import contextual_text, tokenize
-from rag.retrieval.candidates import find_hits, read_scope
-from rag.retrieval.hybrid_search import SearchQuery, keyword_search
+from rag.retrieval.hybrid_search import SearchQuery, find_hits, keyword_search
+from rag.retrieval.search_scope import read_scope
 from rag.storage.database import Database
 from rag.types import SearchResult
 from tests.retrieval.shelf import Shelf, scores_of

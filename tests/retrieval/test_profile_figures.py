@@ -10,7 +10,7 @@ from rag.profile import Options, Profile
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.retriever import Retrieval, Retriever
+from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Question
@@ -21,7 +21,7 @@ TODAY = date(2026, 6, 15)
 
 def retrieve(
     database: Database, shelf: Shelf, asker: Identity, text: str, profile: Profile, options: Options | None = None
-) -> Retrieval:
+) -> RetrievalResult:
     question = Question(text=text, identity=asker, collection=shelf.collection)
     return Retriever(database, Providers(Settings())).retrieve(question, profile=profile, options=options, today=TODAY)
 
@@ -50,7 +50,7 @@ def test_as_many_candidates_are_ordered_and_passages_kept_as_the_document_says(
 ) -> None:
     found = retrieve(database, board, asker, "Settlement support", profile)
     details = found.response.rag_details
-    assert len(found.found) == len(details.search.raw_results) == details.search.vector_top_k == candidates
+    assert len(found.hits) == len(details.search.raw_results) == details.search.vector_top_k == candidates
     assert len(found.cited) == details.search.final_top_k == kept
 
 
@@ -68,7 +68,7 @@ def test_a_call_for_another_number_keeps_the_documents_proportion(
     profile: Profile, options: Options, candidates: int, kept: int, database: Database, board: Shelf, asker: Identity
 ) -> None:
     found = retrieve(database, board, asker, "Settlement support", profile, options)
-    assert (len(found.found), len(found.cited)) == (candidates, kept)
+    assert (len(found.hits), len(found.cited)) == (candidates, kept)
 
 
 def test_a_post_is_raised_by_the_factor_of_its_age(database: Database, shelf: Shelf, asker: Identity) -> None:
@@ -129,6 +129,6 @@ def test_in_the_formula_of_003_a_passage_with_the_same_first_100_characters_is_t
     same = "Parking is settled by the traffic department. " * 3
     shelf.add("Leaflet", [same[:100] + ending for ending in (" One.", " Two.")] + [same[:99] + "! Three."])
     found = retrieve(database, shelf, asker, "parking traffic department", CIVIL)
-    assert sorted(result.content[99:] for result in found.found) == sorted({r.content[99:] for r in found.found})
-    assert len(found.found) == 2
-    assert len(retrieve(database, shelf, asker, "parking traffic department", HR).found) == 3
+    assert sorted(result.content[99:] for result in found.hits) == sorted({r.content[99:] for r in found.hits})
+    assert len(found.hits) == 2
+    assert len(retrieve(database, shelf, asker, "parking traffic department", HR).hits) == 3

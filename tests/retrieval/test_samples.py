@@ -11,7 +11,7 @@ import pytest
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.retriever import Retrieval, Retriever
+from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -121,10 +121,10 @@ def test_natural_questions_find_their_page_among_all_samples(
 ) -> None:
     retriever = Retriever(database, Providers(Settings()))
 
-    def asked(text: str) -> Retrieval:
+    def asked(text: str) -> RetrievalResult:
         return retriever.retrieve(Question(text=text, identity=asker, collection=library.collection), profile=HR)
 
-    wrong = missed(questions, file_name, lambda text: [item.result for item in asked(text).judged])
+    wrong = missed(questions, file_name, lambda text: [item.result for item in asked(text).scored])
     assert len(wrong) <= 2, wrong
     # Words alone cannot tell "Can I lease a bike?" from "Do you sell pizza?": what is found is not always sure enough.
     uncited = missed(questions, file_name, lambda text: asked(text).response.citations)
@@ -193,6 +193,6 @@ def test_a_question_in_another_language_finds_the_page_once_translated(
     def found(text: str) -> Sequence[Any]:
         retrieval = retriever.retrieve(Question(text=text, identity=asker, collection=spoken), profile=HR)
         assert retrieval.response.rag_details.query.translated_from, text
-        return [item.result for item in retrieval.judged]
+        return [item.result for item in retrieval.scored]
 
     assert missed([(text, pages) for text, _, pages in ACROSS[file_name]], file_name, found) == []

@@ -14,7 +14,8 @@ import pytest
 
 from rag.errors import InvalidInput
 from rag.providers.builtin_embedders import LexicalEmbedder
-from rag.retrieval import candidates
+from rag.retrieval import hybrid_search as hybrid_module
+from rag.retrieval import search_scope
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.storage.database import Database
 from rag.types import Collection, Embeddings, FloatMatrix, Scope, SearchFilters
@@ -291,8 +292,8 @@ class GivenEmbedder(RandomEmbedder):
 def test_a_large_collection_is_scanned_by_bits_and_loses_nothing(
     filtered: bool, database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "EXACT_SCAN_PASSAGES", 10)
-    monkeypatch.setattr(candidates, "BIT_CANDIDATES", 100)  # for 384 dimensions twice as many
+    monkeypatch.setattr(search_scope, "EXACT_SCAN_PASSAGES", 10)
+    monkeypatch.setattr(hybrid_module, "BIT_CANDIDATES", 100)  # for 384 dimensions twice as many
     embedder = RandomEmbedder(384)
     shelf = Shelf(database, new_collection("demo", "Large", embedding_model=embedder.id), embedder)
     passages = [f"passage {number}" for number in range(300)]
@@ -313,9 +314,9 @@ def test_as_many_neighbours_are_compared_as_are_asked_for(
     database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Source 001 looks at 20 times as many neighbours as it shows: the nearest may be far by the signs alone."""
-    monkeypatch.setattr(candidates, "EXACT_SCAN_PASSAGES", 10)
-    monkeypatch.setattr(candidates, "BIT_CANDIDATES", 20)
-    monkeypatch.setattr(candidates, "SIGNS", 64)
+    monkeypatch.setattr(search_scope, "EXACT_SCAN_PASSAGES", 10)
+    monkeypatch.setattr(hybrid_module, "BIT_CANDIDATES", 20)
+    monkeypatch.setattr(hybrid_module, "SIGNS", 64)
     across, along = np.full(64, 1.0, np.float32), np.full(64, -0.001, np.float32)
     across[0], along[0] = 0.001, 1.0  # the signs of the first are all the question's, the second points where it does
     asked = np.abs(along)

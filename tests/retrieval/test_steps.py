@@ -207,7 +207,7 @@ def test_the_path_is_explained_with_every_score(database: Database, shelf: Shelf
     assert "[1]  Handbook, p. 1: Vacation." in text
     for step in ("embed", "search", "neighbours"):
         assert f"\n{step}" in text
-    found = retrieval.found[0]
+    found = retrieval.hits[0]
     assert f"{found.similarity:.3f}" in text
     assert f"{found.keyword_score:.2f}" in text
 
@@ -219,7 +219,7 @@ def test_a_named_document_or_section_is_raised_and_said(database: Database, shel
             shelf.add(f"Northwind {plan} plan {section}", ["The plan covers most of the costs."], section=section)
     retriever = Retriever(database, Providers(Settings()))
     found = retriever.retrieve(asked("What does the Plus plan cover under vision?", asker, shelf), profile=HR)
-    assert found.found[0].title == "Northwind Plus plan Vision"
+    assert found.hits[0].title == "Northwind Plus plan Vision"
     (names,) = [step.detail for step in found.response.rag_details.steps or [] if step.name == "names"]
     assert "Northwind Plus plan Vision" in names.split("; ")
     assert "Vision" in names.split("; ")
@@ -296,7 +296,7 @@ def test_an_absolute_threshold_no_passage_reaches_gives_way_to_the_embedders_own
     assert said.endswith("none has a similarity of 0.7")
     strict = Options(similarity_threshold=0.7)
     assert not retriever.retrieve_context(question, profile=absolute, options=strict).citations
-    assert not retriever.retrieve(question, profile=absolute.changed(search_type="vector"), options=strict).found
+    assert not retriever.retrieve(question, profile=absolute.changed(search_type="vector"), options=strict).hits
 
 
 def test_too_little_text_and_words_only_cannot_be_calibrated(

@@ -12,7 +12,7 @@ import pytest
 from rag.profile import PER_CALL, Options, Profile
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.retrieval.retriever import Retrieval, Retriever
+from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
@@ -47,7 +47,7 @@ class Switch:
 
     name: str
     question: str
-    shows: Callable[[Retrieval], bool]
+    shows: Callable[[RetrievalResult], bool]
     #: The step of the details that speaks of it, with a part of what it says.
     said: tuple[str, str] | None
     on: Any = True
@@ -55,23 +55,23 @@ class Switch:
     beside: dict[str, Any] = field(default_factory=dict)
 
 
-def passages(found: Retrieval) -> list[str]:
+def passages(found: RetrievalResult) -> list[str]:
     return [citation.passage for citation in found.response.citations]
 
 
-def titles(found: Retrieval) -> list[str]:
+def titles(found: RetrievalResult) -> list[str]:
     return [citation.title for citation in found.response.citations]
 
 
-def wordings(found: Retrieval) -> list[str]:
+def wordings(found: RetrievalResult) -> list[str]:
     return [query.query for query in found.response.rag_details.search.queries]
 
 
-def steps(found: Retrieval) -> dict[str, str]:
+def steps(found: RetrievalResult) -> dict[str, str]:
     return {step.name: step.detail for step in found.response.rag_details.steps or []}
 
 
-def found_of(title: str) -> Callable[[Retrieval], bool]:
+def found_of(title: str) -> Callable[[RetrievalResult], bool]:
     return lambda found: set(titles(found)) == {title}
 
 
@@ -130,7 +130,7 @@ SWITCHES = [
     Switch(
         name="search_type",
         question=ALL,
-        shows=lambda found: any(result.keyword_score for result in found.found),
+        shows=lambda found: any(result.keyword_score for result in found.hits),
         said=("search", "by meaning and keywords"),
         on="hybrid",
         off="vector",
@@ -138,7 +138,7 @@ SWITCHES = [
     Switch(
         name="fusion",
         question=ALL,
-        shows=lambda found: 0 < found.found[0].score <= 2 / 61,
+        shows=lambda found: 0 < found.hits[0].score <= 2 / 61,
         said=("search", "ranks added"),
         on="rrf",
         off="weighted",
@@ -192,7 +192,7 @@ SWITCHES = [
         name="reranking",
         question=ALL,
         shows=lambda found: (
-            all(item.result.rerank_score is not None for item in found.judged)
+            all(item.result.rerank_score is not None for item in found.scored)
             and found.response.rag_details.reranking.enabled
         ),
         said=("rerank", "by rerank-multilingual-v3.0"),

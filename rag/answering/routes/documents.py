@@ -17,8 +17,8 @@ from rag.answering.sentences import sentences
 from rag.ingestion.chunking.spans import section_paths
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.candidates import filter_conditions
 from rag.retrieval.context_builder import document_day
+from rag.retrieval.search_scope import filter_conditions
 from rag.storage.database import Database, queries
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, sections_from_json
 

@@ -1,4 +1,4 @@
-"""Recognise the text of pages that need it: with Upstage where its key is set, else with an installed Tesseract.
+"""Recognise the text of pages that need it: with a provider that is configured for it, else with Tesseract.
 
 Pages in, pages out: the caller decides when, and writes the charges to the ledger.
 """
@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
 
 from rag.errors import SettingsError
 from rag.ingestion.chunking.spans import page_starts
@@ -22,11 +21,13 @@ from rag.ingestion.loaders.page_tables import PageTable, Rules, Word, tables_amo
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
-from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
+from rag.providers import TextRecogniser
 from rag.settings import Settings
+from rag.settings.providers import BY_NAME, provider_name, variables_for
 from rag.types import Page, PdfType, Section, Usage
 
-Engine = Literal["upstage", "tesseract"]
+#: The engine that is a program on this machine; every other is a provider by its name.
+TESSERACT = "tesseract"
 #: Dots per inch divided by 72; Tesseract reads best at about 300 dots per inch.
 TESSERACT_SCALE = 4.0
 TESSERACT_SECONDS_PER_PAGE = 60
@@ -47,7 +48,7 @@ WORD = re.compile(r"\w+")
 FRAME = re.compile(r"^[|\s]+|[|\s]+$")
 #: Between the cells of a row.
 CELL_EDGE = " | "
-NO_ENGINE = "Text recognition is not available: set UPSTAGE_API_KEY, or install Tesseract, and try again."
+NO_ENGINE = f"Text recognition is not available: set {variables_for('ocr')}, or install Tesseract, and try again."
 NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
 
 
@@ -75,36 +76,44 @@ def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> lis
     ]
 
 
-def recognition_engine(settings: Settings) -> Engine | None:
+def recognition_engine(settings: Settings) -> str | None:
     """Choose the engine of this installation; None leaves scans in the state `needs_ocr`."""
-    return "upstage" if settings.upstage_api_key else "tesseract" if tesseract_program(settings) else None
+    return settings.provider_for("ocr") or (TESSERACT if tesseract_program(settings) else None)
+
+
+def engine_title(engine: str) -> str:
+    """Return an engine's name as people know it."""
+    return engine.capitalize() if engine == TESSERACT else provider_name(engine)
 
 
 def tesseract_program(settings: Settings) -> str | None:
     return None if settings.tesseract == "none" else shutil.which(settings.tesseract)
 
 
-def expected_usage(engine: Engine | None, pages: int) -> Usage | None:
+def expected_usage(engine: str | None, pages: int) -> Usage | None:
     """Return the usage that so many pages will be billed as; None when they cost nothing."""
-    return Usage(provider="upstage", model=MODEL, pages=pages) if engine == "upstage" and pages else None
+    if engine is None or engine == TESSERACT or not pages:
+        return None
+    return Usage(provider=engine, model=BY_NAME[engine].models["ocr"], pages=pages)
 
 
 class TextRecognition:
     """Recognises single pages of a PDF. Thread-safe."""
 
-    def __init__(self, sandbox: Sandbox, *, upstage: UpstageParser | None, tesseract: str | None) -> None:
+    def __init__(self, sandbox: Sandbox, *, provider: TextRecogniser | None, tesseract: str | None) -> None:
         self._sandbox = sandbox
-        self._upstage = upstage
+        #: None: a program on this machine reads the pages, or nobody does.
+        self.provider = provider
         self._tesseract = tesseract
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> str | None:
         """Name the engine; None leaves the document in the state `needs_ocr`."""
-        return "upstage" if self._upstage else "tesseract" if self._tesseract else None
+        return self.provider.provider if self.provider else TESSERACT if self._tesseract else None
 
     def batches(self, numbers: Sequence[int]) -> list[list[int]]:
         """Return page numbers in groups that are recognised, and paid, by one call each."""
-        size = PAGES_PER_REQUEST if self._upstage else 1
+        size = self.provider.pages_per_request if self.provider else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
     def recognise(
@@ -119,21 +128,16 @@ class TextRecognition:
         if engine is None:
             raise SettingsError(NO_ENGINE)
         texts, usage = (
-            self._by_upstage(content, numbers, tenant_id)
-            if self._upstage
+            self._by_provider(self.provider, content, numbers, tenant_id)
+            if self.provider
             else self._by_tesseract(content, pages, language, tenant_id)
         )
         return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
 
-    def close(self) -> None:
-        if self._upstage:
-            self._upstage.close()
-
-    def _by_upstage(
-        self, content: bytes, numbers: Sequence[int], tenant_id: str
+    def _by_provider(
+        self, provider: TextRecogniser, content: bytes, numbers: Sequence[int], tenant_id: str
     ) -> tuple[dict[int, str], Usage | None]:
-        assert self._upstage is not None  # noqa: S101
-        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
+        parsed = provider.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
         return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
 
     def _by_tesseract(
@@ -150,18 +154,6 @@ class TextRecognition:
             layout = LAYOUT_OF_ROWS if ink else LAYOUT
             texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
         return texts, None
-
-
-def text_recognition(settings: Settings, sandbox: Sandbox) -> TextRecognition:
-    """Connect the engine of this installation."""
-    upstage = None
-    if settings.upstage_api_key:
-        upstage = UpstageParser(
-            api_key=settings.upstage_api_key,
-            base_url=settings.upstage_base_url,
-            timeout_seconds=settings.upstage_timeout_seconds,
-        )
-    return TextRecognition(sandbox, upstage=upstage, tesseract=tesseract_program(settings))
 
 
 def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, ...]:
@@ -231,10 +223,10 @@ def tesseract_languages(program: str, language: str) -> str:
     return "+".join(name for name in wanted if name in installed) or "eng"
 
 
-def recognised(page: Page, text: str, engine: Engine) -> Page:
+def recognised(page: Page, text: str, engine: str) -> Page:
     """Return the page as recognised; a page with good text of its own gets the text of its pictures added."""
     text = normalise_characters(text).strip("\n ")
-    name = engine.capitalize()
+    name = engine_title(engine)
     if PICTURED_PAGE in page.warnings and page.text.strip():
         added = _news(page.text, text)
         warnings = tuple(warning for warning in page.warnings if warning != PICTURED_PAGE)

@@ -672,6 +672,10 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
 -- Jobs not done yet, those that wait for another try included
 SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
 
+-- jobs_by_state --
+-- Jobs of all tenants that wait or are under way, for the metrics
+SELECT queue_name, status::text, count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2
+
 -- wake_waiting_jobs --
 -- A worker that starts may have another key: what waited for another try is due now
 UPDATE procrastinate_jobs SET scheduled_at = now()

@@ -1,0 +1,30 @@
+# The whole product in one image: the application, or a worker beside it (`command: [worker]`).
+# Without DATABASE_URL it runs its own Postgres in /data. deploy/compose.yaml builds and starts it.
+FROM python:3.12-slim-bookworm AS packages
+WORKDIR /app
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+COPY requirements.txt .
+# What is installed is what was locked, file by file.
+RUN python -m venv .venv && .venv/bin/pip install --require-hashes -r requirements.txt
+
+FROM python:3.12-slim-bookworm
+# An account without rights of its own; its number is the owner of the volume.
+RUN useradd --uid 10001 --create-home --home-dir /data --shell /usr/sbin/nologin hr
+WORKDIR /app
+COPY --from=packages /app/.venv .venv
+COPY app.py pyproject.toml LICENSE ./
+COPY .streamlit .streamlit
+COPY pages pages
+COPY supabase supabase
+COPY rag rag
+RUN .venv/bin/python -m compileall -q rag pages app.py
+ENV PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    RAG_ADDRESS=0.0.0.0 RAG_DATA_DIR=/data/hr-assistant RAG_LOG_FORMAT=json
+USER 10001
+VOLUME /data
+EXPOSE 8501
+# Healthy means that people can ask questions: the database answers.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=4 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/api/health', timeout=4)"]
+ENTRYPOINT ["python", "-m", "rag"]
+CMD ["serve"]
