@@ -150,6 +150,7 @@ with st.sidebar:
     st.space("stretch")
     draw_account(identity)
     st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
+    st.html(language.page_script(), unsafe_allow_javascript=True)
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot

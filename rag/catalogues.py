@@ -24,10 +24,17 @@ from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 PROJECT = Path(__file__).resolve().parent.parent
 #: Only programs and terminals read these; they stay English.
 NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
+#: Where errors are raised that a program or whoever runs the product reads, such as a part of a request that is missing.
+ERRORS_IN_ENGLISH = (
+    "rag/providers/", "rag/api/", "rag/access/tenants.py", "rag/access/oidc.py", "rag/access/supabase.py",
+    "rag/retrieval/", "rag/ingestion/sources/vector_export.py", "rag/ingestion/sources/import_vectors.py",
+    "rag/ingestion/sources/board/", "rag/ingestion/chunking/", "rag/profile/", "rag/profiles.py",
+)  # fmt: skip
 ERRORS = frozenset(name for name, value in vars(errors).items() if isinstance(value, type)) - {"SettingsError"}
 KEYWORDS: dict[str, Any] = {"_": None, "N_": None, "ngettext": (1, 2)}
 COMMENT_TAGS = ("Translators:",)
 WIDTH = 100
+OF_AN_ERROR = "where an error is raised"
 
 
 def extract_errors(
@@ -45,7 +52,7 @@ def extract_errors(
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         if node.func.id in ERRORS and node.args and (sentence := sentence_of(node.args[0])):
-            yield node.lineno, "_", sentence, []
+            yield node.lineno, "_", sentence, [OF_AN_ERROR]
         if words := words_of(node, node.func.id):
             yield node.lineno, "ngettext" if len(words) == 2 and node.func.id == "count" else "_", words, []
 
@@ -110,8 +117,11 @@ def template() -> Catalog:
             comment_tags=COMMENT_TAGS,
         ):
             path = f"{folder}/{name}"
-            if not path.startswith(NOT_TRANSLATED):
-                found.add(message, None, [(path, 0)], auto_comments=comments, context=context)
+            is_error = comments == [OF_AN_ERROR]
+            if not path.startswith(NOT_TRANSLATED) and not (is_error and path.startswith(ERRORS_IN_ENGLISH)):
+                found.add(
+                    message, None, [(path, 0)], auto_comments=[c for c in comments if c != OF_AN_ERROR], context=context
+                )
     return found
 
 

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.access.problems import problem, unexpected
-from rag.api import app, mcp_server, metrics, sign_in
+from rag.api import app, mcp_server, metrics, oauth, sign_in
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
@@ -122,6 +122,7 @@ ROUTES: list[BaseRoute] = [
     live_text.ROUTE,
     *app.ROUTES,
     mcp_server.ROUTE,
+    *oauth.ROUTES,
     metrics.ROUTE,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)

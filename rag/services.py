@@ -17,6 +17,7 @@ import streamlit as st
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.connected_apps import ConnectedApps
 from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
@@ -40,6 +41,7 @@ from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
+from rag.records.help_requests import HelpRequests
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
@@ -75,6 +77,7 @@ class Services:
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
+    help_requests: HelpRequests
     chat_logs: ChatLogs
     calibrations: Calibrations
     analytics: Analytics
@@ -84,6 +87,7 @@ class Services:
     audit: AuditLog
     prices: TenantPrices
     api_keys: ApiKeys
+    connected_apps: ConnectedApps
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
@@ -133,6 +137,7 @@ def assemble(
     if settings.supabase_service_role_key:
         files, accounts, closer = _at_supabase(settings, database, sessions)
         closers.append(closer)
+    limits = Limits(settings)
     providers = Providers(settings)
     ledger = Ledger(database)
     chat_logs = ChatLogs(database)
@@ -164,6 +169,7 @@ def assemble(
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),
+        help_requests=HelpRequests(database),
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
@@ -174,7 +180,8 @@ def assemble(
         prices=TenantPrices(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
-        limits=Limits(settings),
+        connected_apps=ConnectedApps(database, settings, limits),
+        limits=limits,
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,
         closers=tuple(closers),

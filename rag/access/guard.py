@@ -21,6 +21,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag import language
 from rag.access.api_keys import SECRET, KeyUse
+from rag.access.connected_apps import PREFIX as APP_PREFIX
+from rag.access.connected_apps import SECRET as APP_SECRET
 from rag.access.identity import AccessServices
 from rag.access.problems import refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
@@ -115,13 +117,20 @@ OPENAI_API = "/v1/"
 MCP_PATH = "/mcp"
 #: Asked by the monitoring system, whose right to it the route checks.
 METRICS_PATH = "/metrics"
+#: Where programs connect to a person's account.
+OAUTH = "/oauth/"
+PROTECTED_RESOURCE = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ["/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/second-factor"], FORMS
     ),
     **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
-    METRICS_PATH: frozenset({"GET", "HEAD"}),
+    **dict.fromkeys(
+        [METRICS_PATH, PROTECTED_RESOURCE, "/.well-known/oauth-authorization-server", f"{OAUTH}authorize"],
+        frozenset({"GET", "HEAD"}),
+    ),
+    **dict.fromkeys([f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"], frozenset({"POST"})),
     "/sso/logout": frozenset({"POST"}),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
@@ -242,9 +251,8 @@ class AuthGuard:
         use: KeyUse | None = None
         try:
             with move_on_after(OPEN_SECONDS if is_open else None):
-                use = await to_thread.run_sync(
-                    services.api_keys.find, secret, limiter=self._threads(), abandon_on_cancel=is_open
-                )
+                find = services.connected_apps.find if secret.startswith(APP_PREFIX) else services.api_keys.find
+                use = await to_thread.run_sync(find, secret, limiter=self._threads(), abandon_on_cancel=is_open)
         except RagError as exc:
             if not (is_open and isinstance(exc, DatabaseUnavailable)):
                 await _refusal(scope, exc)(scope, receive, send)
@@ -448,7 +456,7 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
     kind, _, token = headers.get("authorization", "").partition(" ")
     found = token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
     has_other_proof = is_open or bool(read_cookie(scope, settings, SESSION_COOKIE))
-    return "" if has_other_proof and not SECRET.fullmatch(found) else found
+    return "" if has_other_proof and not (SECRET.fullmatch(found) or APP_SECRET.fullmatch(found)) else found
 
 
 def _as(scope: Scope, identity: Identity) -> Scope:
@@ -469,7 +477,7 @@ def _sign_in_first(scope: Scope, path: str) -> Response:
     if _is_form(scope):
         return RedirectResponse("/login", 303, {"Cache-Control": "no-store"})
     if not _wants_page(scope):
-        return refusal(scope, SignedOut(), headers={"WWW-Authenticate": "Bearer"})
+        return refusal(scope, SignedOut(), headers={"WWW-Authenticate": _challenge(scope)})
     query = scope.get("query_string", b"").decode("latin-1")
     target = quote(path + (f"?{query}" if query else ""), safe="/")
     where = "/login" if target == "/" else f"/login?next={target}"
@@ -491,7 +499,26 @@ def _refusal(scope: Scope, exc: RagError) -> Response:
     if _wants_page(scope):
         wait = exc.details.get("wait_seconds")
         return PlainTextResponse(exc.message, exc.status, {"Retry-After": str(wait)} if wait else {})
-    return refusal(scope, exc, headers={"WWW-Authenticate": "Bearer"} if isinstance(exc, KeyRejected) else None)
+    is_unknown = isinstance(exc, KeyRejected)
+    return refusal(scope, exc, headers={"WWW-Authenticate": _challenge(scope)} if is_unknown else None)
+
+
+def _challenge(scope: Scope) -> str:
+    """Return how to prove who one is; to assistants also where they learn how to ask for access."""
+    if route_path(scope) != MCP_PATH:
+        return "Bearer"
+    metadata = f"{_requested_base(scope)}{PROTECTED_RESOURCE}"
+    return f'Bearer resource_metadata="{metadata}"'
+
+
+def base_of(scope: Scope, settings: Settings) -> str:
+    """Return the address at which this was asked, without a path: the one that people know where it is set."""
+    return settings.public_url.rstrip("/") or _requested_base(scope)
+
+
+def _requested_base(scope: Scope) -> str:
+    host = Headers(scope=scope).get("host", "")
+    return f"{scope.get('scheme', 'http')}://{host if HOST.fullmatch(host) else 'localhost'}"
 
 
 async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:

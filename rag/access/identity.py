@@ -10,6 +10,7 @@ from typing import Protocol
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Browser, Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
@@ -53,6 +54,8 @@ class AccessServices(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def api_keys(self) -> ApiKeys: ...
+    @property
+    def connected_apps(self) -> ConnectedApps: ...
     @property
     def limits(self) -> Limits: ...
     @property

@@ -97,6 +97,8 @@ class Settings:
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
     attachment_urls: str = ""
+    # Who may connect programs by OAuth, which then act for them: "admins", "everybody" or "none" (RAG_CONNECTED_APPS).
+    connected_apps: str = "admins"
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
@@ -210,6 +212,7 @@ ENVIRONMENT_NAMES = {
     "webhook_secret": "RAG_WEBHOOK_SECRET",
     "cors_origins": "RAG_CORS_ORIGINS",
     "metrics_key": "RAG_METRICS_KEY",
+    "connected_apps": "RAG_CONNECTED_APPS",
     "log_format": "RAG_LOG_FORMAT",
 }
 #: Of one person or address; none of them below 0.
@@ -283,6 +286,9 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 def _require_whole_supabase(settings: Settings) -> None:
     """Refuse a part of Supabase that cannot work without another."""
+    if settings.connected_apps not in ("admins", "everybody", "none"):
+        given = settings.connected_apps
+        raise SettingsError(f"RAG_CONNECTED_APPS is {given!r}, but it has to be admins, everybody or none.")
     if settings.log_format not in ("text", "json"):
         raise SettingsError(f"RAG_LOG_FORMAT is {settings.log_format!r}, but it has to be text or json.")
     if settings.sign_in not in ("builtin", "supabase"):

@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
+from rag.access.connected_apps import ConnectedApp
 from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.language import N_, _
@@ -223,6 +224,23 @@ def draw_sessions(
                     on_click=end,
                     args=(session,),
                 )
+
+
+def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp], None]) -> None:
+    """Draw a row for each program that acts for a person, latest first, with a button that ends it."""
+    st.caption(_("They act for you: they see what you may read here, and can change nothing."))
+    for app in apps:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            used = _("last used {when}", when=ago(app.last_used_at)) if app.last_used_at else _("not used yet")
+            where = _("Answers go to {host} · connected {when}", host=plain(app.host), when=ago(app.created_at))
+            st.markdown(f"**{plain(app.name)}**  \n:gray[{where} · {used}]", width="content")
+            st.button(
+                _("Disconnect"),
+                key=f"disconnect_{app.id}",
+                icon=":material/link_off:",
+                on_click=disconnect,
+                args=(app,),
+            )
 
 
 FIELDS: Mapping[str, str] = {

@@ -11,7 +11,9 @@ from starlette.testclient import TestClient
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.connected_apps import ConnectedApps
 from rag.access.guard import AuthGuard
+from rag.access.limits import Limits
 from rag.access.sessions import Sessions
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -22,7 +24,8 @@ from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson, identity
 @pytest.fixture
 def access(database: Database, settings: Settings) -> Access:
     sessions = Sessions(database, settings)
-    return Access(settings, Accounts(database, sessions, settings, hasher=CHEAP), sessions, ApiKeys(database))
+    apps = ConnectedApps(database, settings, Limits(settings))
+    return Access(settings, Accounts(database, sessions, settings, hasher=CHEAP), sessions, ApiKeys(database), apps)
 
 
 @pytest.fixture

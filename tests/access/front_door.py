@@ -16,9 +16,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
+from rag.api import metrics, oauth
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.settings import Settings
@@ -37,6 +39,7 @@ class Access:
     accounts: Accounts
     sessions: Sessions
     api_keys: ApiKeys
+    connected_apps: ConnectedApps
     single_sign_on: OpenIdProvider | None = None
     limits: Limits = field(default_factory=lambda: Limits(Settings()))
 
@@ -85,6 +88,8 @@ async def echo(websocket: WebSocket) -> None:
 def inner_routes(access: Access) -> list[BaseRoute]:
     return [
         *routes(lambda: access),
+        *oauth.ROUTES,
+        metrics.ROUTE,
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),
         *API_ROUTES,

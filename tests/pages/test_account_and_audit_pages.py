@@ -222,3 +222,22 @@ def test_prices_are_for_administrators(role: Role, signed_in: SignIn) -> None:
     tab, _ = signed_in(role)
     with pytest.raises(ValueError, match=r"prices\.py"):
         tab.run().switch_page("prices.py").run()
+
+
+def test_a_connected_program_is_listed_and_ended(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    apps = running.connected_apps
+    program = apps.register("Notes **of** mine", ["https://notes.example.com/back"])
+    code = apps.connect(
+        identity, program, ["chat"], redirect_uri="https://notes.example.com/back", code_challenge="x" * 43
+    )
+    grant = apps.grant(code)
+    assert grant is not None
+    issued = apps.issue(grant, code)
+    assert issued is not None
+    assert apps.find(issued[0]).identity.account_id == identity.account_id
+    page = tab.run().switch_page("account.py").run()
+    assert "notes.example.com" in texts(page)
+    next(button for button in page.button if button.label == "Disconnect").click().run()
+    assert apps.list(identity) == []
+    assert "Programs connected" not in str(page.header)

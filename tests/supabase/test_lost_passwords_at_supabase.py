@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
 from rag.access.api_keys import ApiKeys
+from rag.access.connected_apps import ConnectedApps
 from rag.access.guard import AuthGuard
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
@@ -148,7 +149,9 @@ def test_the_whole_way_in_a_browsers_steps(
     accounts: SupabaseAccounts, sessions: Sessions, database: Database, at_supabase: Settings, standin: SupabaseStandin
 ) -> None:
     standin.add_user(EMAIL, PASSWORD, tenant="demo")
-    services = Access(at_supabase, accounts, sessions, ApiKeys(database), Limits(at_supabase))
+    limits = Limits(at_supabase)
+    apps = ConnectedApps(database, at_supabase, limits)
+    services = Access(at_supabase, accounts, sessions, ApiKeys(database), apps, limits)
     app = Starlette(
         routes=[*routes(lambda: services), *API_ROUTES], middleware=[Middleware(AuthGuard, services=lambda: services)]
     )
@@ -182,5 +185,6 @@ class Access:
     accounts: SupabaseAccounts
     sessions: Sessions
     api_keys: ApiKeys
+    connected_apps: ConnectedApps
     limits: Limits
     single_sign_on: None = None

@@ -62,6 +62,7 @@ FIGURES = {
     "formats_in_words",  # of the table of loaders
     "thousands", "number", "percentage", "dollars", "day", "clock", "language_name",
     "status_badge", "method_name", "kind_name",  # of tables of ours, translated
+    "engine_title",  # of the table of providers
 }  # fmt: skip
 #: Words of our own that come from beyond these files, or from a table beside what is no text: by file and expression.
 OURS = {
@@ -83,6 +84,7 @@ HTML_BUILDERS = {
     "account_actions",
     "confirm_link",
     "place_of",
+    "page_script",
 }
 
 

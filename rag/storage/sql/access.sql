@@ -242,3 +242,53 @@ FROM sessions
 WHERE account_id = %(account_id)s AND expires_at > now()
   AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
 ORDER BY last_seen_at DESC
+
+-- connect_app --
+-- A program that a person connects; until it has exchanged its code it can do nothing.
+INSERT INTO connected_apps (tenant_id, account_id, name, host, client_id, scopes, redirect_uri, code_challenge,
+                            code_hash, code_expires_at, expires_at)
+VALUES (rag_tenant(), %(account_id)s, %(name)s, %(host)s, %(client_id)s, %(scopes)s, %(redirect_uri)s,
+        %(code_challenge)s, decode(%(code_hash)s, 'hex'), now() + make_interval(secs => %(code_seconds)s),
+        now() + make_interval(secs => %(code_seconds)s))
+
+-- drop_expired_apps --
+-- Programs of an account that can do nothing any more.
+DELETE FROM connected_apps WHERE account_id = %(account_id)s AND expires_at <= now()
+
+-- app_of_token --
+-- The program that a code or token belongs to; needs its hash presented.
+SELECT c.id, c.tenant_id, c.name, c.scopes, c.redirect_uri, c.code_challenge, c.code_expires_at, c.expires_at,
+       c.client_id,
+       CASE decode(%(token_hash)s, 'hex') WHEN c.code_hash THEN 'code' WHEN c.access_hash THEN 'access'
+            WHEN c.refresh_hash THEN 'refresh' ELSE 'previous' END AS kind
+FROM connected_apps c
+WHERE decode(%(token_hash)s, 'hex') IN (c.code_hash, c.access_hash, c.refresh_hash, c.previous_refresh_hash)
+
+-- issue_app_tokens --
+-- New tokens for a code or refresh token, which is used up by it: of two who present the same one, one gets them.
+UPDATE connected_apps
+SET code_hash = NULL, access_hash = decode(%(access_hash)s, 'hex'), refresh_hash = decode(%(refresh_hash)s, 'hex'),
+    previous_refresh_hash = refresh_hash,
+    access_expires_at = now() + make_interval(secs => %(access_seconds)s),
+    expires_at = now() + make_interval(secs => %(refresh_seconds)s), last_used_at = now()
+WHERE decode(%(token_hash)s, 'hex') IN (code_hash, refresh_hash)
+  AND expires_at > now() AND (code_hash IS NULL OR code_expires_at > now())
+RETURNING id
+
+-- use_app --
+-- Who acts by an access token, as their account stands now.
+UPDATE connected_apps c SET last_used_at = now()
+FROM accounts a, tenants t
+WHERE c.access_hash = decode(%(token_hash)s, 'hex') AND c.access_expires_at > now()
+  AND a.id = c.account_id AND a.is_active AND t.id = c.tenant_id AND t.suspended_at IS NULL
+RETURNING c.id AS app_id, c.scopes, a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, a.language
+
+-- disconnect_app --
+-- It can do nothing from now on.
+DELETE FROM connected_apps WHERE id = %(id)s AND (%(account_id)s::uuid IS NULL OR account_id = %(account_id)s)
+
+-- apps_of_account --
+-- Programs that act for a person, the latest first.
+SELECT id, name, host, scopes, created_at, last_used_at FROM connected_apps
+WHERE account_id = %(account_id)s AND expires_at > now() AND access_hash IS NOT NULL
+ORDER BY created_at DESC, id

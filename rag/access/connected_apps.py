@@ -1,0 +1,261 @@
+"""Programs that people connect to their account by OAuth 2.1: they act as the person, within the scopes agreed to.
+
+A program that registers is not stored: its id is its own description with a seal of this database, so that nobody can
+fill a table. Of codes and tokens only hashes are kept. A refresh token works once; when an old one comes again, one of
+two holders has stolen it, and the program is disconnected.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from psycopg.rows import class_row, dict_row
+
+from rag.access.api_keys import KeyUse
+from rag.access.limits import Limits
+from rag.access.sessions import token_hash
+from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound, ScopeMissing
+from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.types import Identity, Role
+
+PREFIX = "hro_"
+SECRET = re.compile(r"hro_[A-Za-z0-9_-]{43}")
+#: What a program may be allowed: to read.
+SCOPES = ("chat", "search", "documents:read")
+CODE_SECONDS, ACCESS_SECONDS, REFRESH_SECONDS = 60, 3600, 60 * 86400
+#: How long a person may look at the page that asks.
+ASK_SECONDS = 900
+LONGEST_NAME, MOST_ADDRESSES, LONGEST_ADDRESS = 60, 5, 300
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+#: Schemes that a browser carries out itself, or that reach into this machine.
+UNSAFE_SCHEMES = frozenset(
+    {"javascript", "data", "file", "blob", "vbscript", "about", "view-source", "ws", "wss", "ftp"}
+)
+Kind = Literal["code", "access", "refresh", "previous"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that registered, as its id describes it."""
+
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectedApp:
+    """A program that acts for a person."""
+
+    id: UUID
+    name: str
+    host: str
+    scopes: list[str]
+    created_at: datetime
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """What a code or token stands for."""
+
+    id: UUID
+    tenant_id: str
+    name: str
+    scopes: list[str]
+    redirect_uri: str
+    code_challenge: str
+    code_expires_at: datetime
+    expires_at: datetime
+    client_id: str
+    kind: Kind
+
+
+class ConnectedApps:
+    """Registers, connects, recognises and disconnects programs. Thread-safe."""
+
+    def __init__(self, database: Database, settings: Settings, limits: Limits) -> None:
+        self._database = database
+        self._settings = settings
+        self._limits = limits
+
+    # Registering
+
+    def register(self, name: str, redirect_uris: Sequence[str]) -> Program:
+        """Return a program with its id. Raises `InvalidInput` for addresses that codes must not be sent to."""
+        shown = " ".join(re.sub(r"[^\w .,&'()+/-]", " ", name).split())[:LONGEST_NAME] or "A program without a name"
+        if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
+            raise InvalidInput(f"A program has 1 to {MOST_ADDRESSES} addresses.")
+        for address in redirect_uris:
+            check_address(address)
+        return Program(self.seal("program", {"n": shown, "r": list(redirect_uris)}), shown, tuple(redirect_uris))
+
+    def program(self, client_id: str) -> Program | None:
+        """Return the program of an id that this database has sealed."""
+        found = self.unseal("program", client_id)
+        return Program(client_id, found["n"], tuple(found["r"])) if found else None
+
+    def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
+        """Write a value so that only this database can have written it. Anybody can read it."""
+        body = _base64(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9))
+        return f"{body}.{self._signature(purpose, body)}"
+
+    def unseal(self, purpose: str, sealed: str) -> dict[str, Any] | None:
+        """Return a sealed value, None where the seal is not ours."""
+        body, _, signature = sealed.partition(".")
+        if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._signature(purpose, body).encode()):
+            return None
+        found: dict[str, Any] = json.loads(zlib.decompress(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+        return found
+
+    def _signature(self, purpose: str, body: str) -> str:
+        message = f"connected apps: {purpose}: {body}".encode("utf-8", "replace")
+        return _base64(hmac.new(self._database.key, message, hashlib.sha256).digest())
+
+    # Connecting
+
+    def require_allowed(self, role: Role) -> None:
+        """Raise `NotAllowed` where people of this role may not connect programs (`RAG_CONNECTED_APPS`)."""
+        allowed = self._settings.connected_apps
+        if allowed == "none" or (allowed == "admins" and not role.includes(Role.ADMIN)):
+            who = "Nobody" if allowed == "none" else "Only administrators"
+            raise NotAllowed(f"{who} may connect programs here. Ask whoever runs HR Assistant (RAG_CONNECTED_APPS).")
+
+    def connect(
+        self, identity: Identity, program: Program, scopes: Sequence[str], *, redirect_uri: str, code_challenge: str
+    ) -> str:
+        """Connect a program to this person and return the code that it exchanges within a minute.
+
+        Raises `NotAllowed`, and `InvalidInput` for scopes there are not.
+        """
+        self.require_allowed(identity.role)
+        wanted = [scope for scope in SCOPES if scope in scopes]
+        if not wanted or set(scopes) - set(SCOPES):
+            raise InvalidInput(f"A program can be allowed {', '.join(SCOPES)}.")
+        code = PREFIX + secrets.token_urlsafe(32)
+        with self._database.transaction(identity) as connection:
+            connection.execute(queries["drop_expired_apps"], {"account_id": identity.account_id})
+            connection.execute(
+                queries["connect_app"],
+                {
+                    "account_id": identity.account_id,
+                    "name": program.name,
+                    "host": shown_address(redirect_uri),
+                    "client_id": program.client_id,
+                    "scopes": wanted,
+                    "redirect_uri": redirect_uri,
+                    "code_challenge": code_challenge,
+                    "code_hash": token_hash(code),
+                    "code_seconds": CODE_SECONDS,
+                },
+            )
+        return code
+
+    def grant(self, token: str) -> Grant | None:
+        """Return what a code or token stands for, also where it has expired."""
+        if not SECRET.fullmatch(token):
+            return None
+        hashed = token_hash(token)
+        with (
+            self._database.transaction(None, token_hash=hashed) as connection,
+            connection.cursor(row_factory=class_row(Grant)) as cursor,
+        ):
+            return cursor.execute(queries["app_of_token"], {"token_hash": hashed}).fetchone()
+
+    def issue(self, grant: Grant, token: str) -> tuple[str, str] | None:
+        """Exchange a code or refresh token for an access and a refresh token; None where it was used or has expired."""
+        access, refresh = (PREFIX + secrets.token_urlsafe(32) for _ in range(2))
+        issued = self._database.fetch_value(
+            grant.tenant_id,
+            "issue_app_tokens",
+            token_hash=token_hash(token),
+            access_hash=token_hash(access),
+            refresh_hash=token_hash(refresh),
+            access_seconds=ACCESS_SECONDS,
+            refresh_seconds=REFRESH_SECONDS,
+        )
+        return (access, refresh) if issued else None
+
+    def find(self, secret: str) -> KeyUse:
+        """Recognise an access token and count this request. Raises `KeyRejected`, `TooManyRequests`."""
+        grant = self.grant(secret)
+        if grant is None or grant.kind != "access":
+            raise KeyRejected("This access has ended. Connect the program again.")
+        hashed = token_hash(secret)
+        with (
+            self._database.transaction(grant.tenant_id) as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            row = cursor.execute(queries["use_app"], {"token_hash": hashed}).fetchone()
+        if row is None:
+            raise KeyRejected("This access has ended. Connect the program again.")
+        app_id, scopes = row.pop("app_id"), frozenset(row.pop("scopes"))
+        identity = Identity(**{**row, "role": Role(row["role"])}, session_id="")
+        try:
+            self.require_allowed(identity.role)
+        except NotAllowed as exc:
+            raise ScopeMissing(exc.message) from None
+        self._limits.count_request(identity)
+        # What may be done is the person's, and of that only what is read.
+        limit = self._settings.requests_per_minute
+        return KeyUse(identity=identity, key_id=app_id, scopes=scopes, limit=limit, remaining=limit, reset_seconds=60)
+
+    def list(self, identity: Identity) -> list[ConnectedApp]:
+        """List the programs that act for this person, the latest first."""
+        return self._database.fetch_all(identity, "apps_of_account", ConnectedApp, account_id=identity.account_id)
+
+    def disconnect(self, identity: Identity, app_id: UUID) -> None:
+        """Disconnect a program of this person at once. Raises `NotFound`."""
+        if not self._database.execute(identity, "disconnect_app", id=app_id, account_id=identity.account_id):
+            raise NotFound
+
+    def drop(self, grant: Grant) -> None:
+        """Disconnect the program of a token, for whoever holds it."""
+        self._database.execute(grant.tenant_id, "disconnect_app", id=grant.id, account_id=None)
+
+
+def check_address(address: str) -> None:
+    """Raise `InvalidInput` for an address that a code must not be sent to."""
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise InvalidInput("An address of the program cannot be read.") from None
+    scheme = parts.scheme.lower()
+    is_web = scheme == "https" or (scheme == "http" and host in LOOPBACK)
+    is_own = bool(re.fullmatch(r"[a-z][a-z0-9+.-]{2,40}", scheme)) and scheme not in UNSAFE_SCHEMES | {"http", "https"}
+    if (
+        not ((is_web and host) or is_own)
+        or parts.fragment
+        or parts.username is not None
+        or len(address) > LONGEST_ADDRESS
+        or not address.isascii()
+        or not address.isprintable()
+        or re.search(r"[\s<>\"'\\^`{|}]", address)
+    ):
+        raise InvalidInput(
+            "A program's address has to be https, http on this machine, or a scheme of its own, without a fragment."
+        )
+
+
+def shown_address(address: str) -> str:
+    """Return what a person can judge an address by: its host, or its scheme."""
+    parts = urlsplit(address)
+    return parts.hostname or f"{parts.scheme}:"
+
+
+def _base64(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")

@@ -1,0 +1,285 @@
+"""Serve OAuth 2.1 for programs that speak the Model Context Protocol: a person connects them in the browser, once.
+
+The protocol is the `mcp` package's: metadata (RFC 8414, RFC 9728), registration (RFC 7591), codes with PKCE, tokens,
+revocation (RFC 7009). Ours are the page that asks the person, and what is kept (`access/connected_apps.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from urllib.parse import urlencode
+
+from anyio import to_thread
+from mcp.server.auth.handlers.authorize import AuthorizationHandler
+from mcp.server.auth.handlers.register import RegistrationHandler
+from mcp.server.auth.handlers.token import TokenHandler
+from mcp.server.auth.middleware.client_auth import ClientAuthenticator
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    AuthorizeError,
+    OAuthAuthorizationServerProvider,
+    RefreshToken,
+    RegistrationError,
+    TokenError,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import ClientRegistrationOptions
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyUrl
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from rag.access.api_keys import SCOPES as SCOPE_WORDS
+from rag.access.connected_apps import (
+    ACCESS_SECONDS,
+    ASK_SECONDS,
+    SCOPES,
+    ConnectedApps,
+    Grant,
+    shown_address,
+)
+from rag.access.guard import MCP_PATH, OAUTH, PROTECTED_RESOURCE, base_of
+from rag.api.form_pages import FormPages, Markup, page_of, read_form
+from rag.errors import InvalidInput, NotAllowed
+from rag.services import services
+from rag.types import Identity
+
+CONSENT = "/account/connect"
+TITLE = "Connect a program"
+STALE = "This request has expired, or was not made for this page. Begin again in the program."
+MAXIMUM_BYTES = 16 * 1024
+
+
+class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
+    """Hands the protocol's handlers what is kept."""
+
+    @property
+    def _apps(self) -> ConnectedApps:
+        return services().connected_apps
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        program = self._apps.program(client_id)
+        if program is None:
+            return None
+        return OAuthClientInformationFull(
+            client_id=client_id,
+            client_name=program.name,
+            redirect_uris=[AnyUrl(address) for address in program.redirect_uris],
+            token_endpoint_auth_method="none",  # noqa: S106 - the name of a method, not a password
+            grant_types=["authorization_code", "refresh_token"],
+            response_types=["code"],
+            scope=" ".join(SCOPES),
+        )
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        addresses = [str(address) for address in client_info.redirect_uris or ()]
+        try:
+            program = self._apps.register(client_info.client_name or "", addresses)
+        except InvalidInput as exc:
+            raise RegistrationError("invalid_redirect_uri", exc.message) from None
+        # Every program is a public one: its proof is the code's challenge, and a secret in a program is none.
+        client_info.client_id, client_info.client_name = program.client_id, program.name
+        client_info.client_secret = client_info.client_secret_expires_at = None
+        client_info.token_endpoint_auth_method = "none"  # noqa: S105 - the name of a method, not a password
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        scopes = params.scopes or list(SCOPES)
+        if set(scopes) - set(SCOPES):
+            raise AuthorizeError("invalid_scope", f"There are {', '.join(SCOPES)}.")
+        asked = {
+            "c": client.client_id,
+            "u": str(params.redirect_uri),
+            "s": scopes,
+            "h": params.code_challenge,
+            "t": params.state,
+            "e": int(time.time()) + ASK_SECONDS,
+        }
+        return f"{CONSENT}?{urlencode({'request': self._apps.seal('request', asked)})}"
+
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationCode | None:
+        grant = await self._grant(client, authorization_code)
+        if grant is None or grant.kind != "code":
+            return None
+        return AuthorizationCode(
+            code=authorization_code,
+            scopes=grant.scopes,
+            expires_at=grant.code_expires_at.timestamp(),
+            client_id=str(client.client_id),
+            code_challenge=grant.code_challenge,
+            redirect_uri=AnyUrl(grant.redirect_uri),
+            redirect_uri_provided_explicitly=True,
+        )
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
+        return await self._issue(client, authorization_code.code)
+
+    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
+        grant = await self._grant(client, refresh_token)
+        if grant is None or grant.kind not in ("refresh", "previous"):
+            return None
+        if grant.kind == "previous":
+            # It was used already: one of two holders has stolen it, and nobody can say which.
+            await to_thread.run_sync(self._apps.drop, grant)
+            return None
+        return RefreshToken(
+            token=refresh_token,
+            client_id=str(client.client_id),
+            scopes=grant.scopes,
+            expires_at=int(grant.expires_at.timestamp()),
+        )
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
+        return await self._issue(client, refresh_token.token)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        return None  # the guard recognises them
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        """Do nothing: `revoke` below does it."""
+
+    async def _grant(self, client: OAuthClientInformationFull, token: str) -> Grant | None:
+        grant = await to_thread.run_sync(self._apps.grant, token)
+        return grant if grant is not None and grant.client_id == client.client_id else None
+
+    async def _issue(self, client: OAuthClientInformationFull, token: str) -> OAuthToken:
+        grant = await self._grant(client, token)
+        issued = await to_thread.run_sync(self._apps.issue, grant, token) if grant else None
+        if grant is None or issued is None:
+            raise TokenError("invalid_grant", "This code or token was used already, or has expired.")
+        access, refresh = issued
+        return OAuthToken(
+            access_token=access,
+            refresh_token=refresh,
+            expires_in=ACCESS_SECONDS,
+            scope=" ".join(grant.scopes),
+        )
+
+
+async def consent(request: Request) -> Response:
+    """Ask the person whether this program may act for them; with a form, carry out what they chose."""
+    identity = request.scope["identity"]
+    assert isinstance(identity, Identity)  # noqa: S101 - the guard lets nobody else through
+    apps = services().connected_apps
+    form = await read_form(request) if request.method == "POST" else {}
+    sealed = form.get("request") or request.query_params.get("request", "")
+    asked = apps.unseal("request", sealed)
+    program = apps.program(asked["c"]) if asked else None
+    if asked is None or program is None or asked["e"] < time.time():
+        return _message(STALE, status=400)
+    try:
+        apps.require_allowed(identity.role)
+    except NotAllowed as exc:
+        return _message(exc.message, status=403)
+    pages = FormPages(services)
+    if not form or not pages.has_token(request, form):
+        allowed = "".join(f"<li>{SCOPE_WORDS[scope]}</li>" for scope in SCOPES if scope in asked["s"])
+        return pages.page(
+            request,
+            "connect",
+            title=TITLE,
+            program=program.name,
+            host=shown_address(asked["u"]),
+            person=f"{identity.name} ({identity.email})",
+            allowed=Markup(allowed),
+            request=sealed,
+        )
+    answer: dict[str, Any] = {"state": asked["t"], "iss": base_of(request.scope, services().settings)}
+    if form.get("choice") != "allow":
+        return _onward(construct_redirect_uri(asked["u"], error="access_denied", **answer), program.name)
+    code = await to_thread.run_sync(
+        lambda: apps.connect(identity, program, asked["s"], redirect_uri=asked["u"], code_challenge=asked["h"])
+    )
+    return _onward(construct_redirect_uri(asked["u"], code=code, **answer), program.name)
+
+
+async def revoke(request: Request) -> Response:
+    """Disconnect the program of a token (RFC 7009). An unknown token is answered as a known one is."""
+    form = await read_form(request)
+    apps = services().connected_apps
+    grant = await to_thread.run_sync(apps.grant, form.get("token", ""))
+    if grant is not None and grant.client_id == form.get("client_id"):
+        await to_thread.run_sync(apps.drop, grant)
+    return JSONResponse({}, headers={"Cache-Control": "no-store"})
+
+
+async def metadata(request: Request) -> Response:
+    """Describe where programs register, ask and exchange (RFC 8414)."""
+    base = base_of(request.scope, services().settings)
+    return JSONResponse(
+        {
+            "issuer": base,
+            "authorization_endpoint": f"{base}{OAUTH}authorize",
+            "token_endpoint": f"{base}{OAUTH}token",
+            "registration_endpoint": f"{base}{OAUTH}register",
+            "revocation_endpoint": f"{base}{OAUTH}revoke",
+            "scopes_supported": list(SCOPES),
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "revocation_endpoint_auth_methods_supported": ["none"],
+            "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+    )
+
+
+async def protected_resource(request: Request) -> Response:
+    """Say who gives access to `/mcp` (RFC 9728)."""
+    base = base_of(request.scope, services().settings)
+    return JSONResponse(
+        {
+            "resource": f"{base}{MCP_PATH}",
+            "authorization_servers": [base],
+            "scopes_supported": list(SCOPES),
+            "bearer_methods_supported": ["header"],
+            "resource_name": "HR Assistant",
+        }
+    )
+
+
+def _message(text: str, *, status: int) -> Response:
+    html = page_of("message", title=TITLE, message=text, action="/", label="Go to the chat")
+    return HTMLResponse(html, status, {"Cache-Control": "no-store"})
+
+
+def _onward(address: str, program: str) -> Response:
+    """Send the browser on by a page: forms of ours may lead nowhere else, so this is no redirect."""
+    html = page_of("onward", title=TITLE, address=address, program=program)
+    return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
+
+
+def _limited(handle: Any) -> Any:
+    """Refuse bodies that no program needs, before they are read."""
+
+    async def limited(request: Request) -> Response:
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > MAXIMUM_BYTES or "transfer-encoding" in request.headers:
+            return JSONResponse({"error": "invalid_request", "error_description": "The body is too large."}, 413)
+        response: Response = await handle(request)
+        return response
+
+    return limited
+
+
+PROVIDER = Provider()
+CLIENTS = ClientAuthenticator(PROVIDER)
+REGISTRATION = ClientRegistrationOptions(enabled=True, valid_scopes=list(SCOPES), default_scopes=list(SCOPES))
+ROUTES: list[BaseRoute] = [
+    Route("/.well-known/oauth-authorization-server", metadata, methods=["GET"]),
+    Route(PROTECTED_RESOURCE, protected_resource, methods=["GET"]),
+    Route(f"{OAUTH}authorize", AuthorizationHandler(PROVIDER).handle, methods=["GET"]),
+    Route(f"{OAUTH}token", _limited(TokenHandler(PROVIDER, CLIENTS).handle), methods=["POST"]),
+    Route(f"{OAUTH}register", _limited(RegistrationHandler(PROVIDER, REGISTRATION).handle), methods=["POST"]),
+    Route(f"{OAUTH}revoke", revoke, methods=["POST"]),
+    Route(CONSENT, consent, methods=["GET", "POST"]),
+]

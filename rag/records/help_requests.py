@@ -1,0 +1,191 @@
+"""Questions that the documents did not answer well, passed on to the people in charge, and what those answered.
+
+An employee asks for help under an answer (`open`). Managers and administrators see the requests of the collections that
+they may read (`list`), and answer or dismiss them. The asker finds the answer in the conversation (`of_conversation`),
+marked as a person's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+from uuid import UUID
+
+from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.storage.database import Database
+from rag.storage.sql import queries
+from rag.types import Identity, Role, storable
+
+Reason = Literal["wrong", "incomplete", "outdated", "wrong_source", "unanswered", "other"]
+Status = Literal["open", "answered", "dismissed"]
+
+MAXIMUM_COMMENT_CHARACTERS = 2000
+MAXIMUM_ANSWER_CHARACTERS = 10_000
+MAXIMUM_LISTED = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class HelpRequest:
+    """A question that waits for a person, or the answer that a person gave."""
+
+    id: UUID
+    collection_id: UUID
+    #: None once the asker has deleted it.
+    conversation_id: UUID | None
+    chat_log_id: UUID | None
+    question: str
+    reason: Reason
+    comment: str
+    status: Status
+    #: What a person answered; of a dismissed one why, where that was said.
+    answer: str
+    created_at: datetime
+    answered_at: datetime | None
+    seen_at: datetime | None
+    #: Names, or e-mail addresses of those without one; "" when the account is gone.
+    asker: str
+    answered_by: str
+    #: What the documents gave, which did not help.
+    answer_of_documents: str
+
+
+class HelpRequests:
+    """Reads and writes `help_requests`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open(self, identity: Identity, message_id: UUID, *, reason: Reason = "other", comment: str = "") -> HelpRequest:
+        """Pass on the question behind an answer to this person; once for each answer.
+
+        Raises `NotFound` when the message is not an answer to this person, `InvalidInput` for another reason.
+        """
+        if reason not in get_args(Reason):
+            raise InvalidInput(f"A reason is one of {', '.join(get_args(Reason))}, not {reason!r}.")
+        request_id = self._database.fetch_value(
+            identity,
+            "open_help_request",
+            account_id=identity.account_id,
+            message_id=message_id,
+            reason=reason,
+            comment=_cleaned(comment)[:MAXIMUM_COMMENT_CHARACTERS],
+        )
+        if request_id is None:
+            raise NotFound
+        return self._list(identity, request_id=request_id)[0]
+
+    def list(
+        self,
+        identity: Identity,
+        *,
+        status: Status | None = None,
+        collection_id: UUID | None = None,
+        limit: int = MAXIMUM_LISTED,
+    ) -> builtins.list[HelpRequest]:
+        """List what was passed on, for a manager: open ones first, the longest waiting before others.
+
+        Raises `NotAllowed`.
+        """
+        _check_manager(identity)
+        return self._list(identity, status=status, collection_id=collection_id, limit=limit)
+
+    def get(self, identity: Identity, request_id: UUID) -> HelpRequest:
+        """Return one request, for a manager. Raises `NotAllowed`, `NotFound`."""
+        _check_manager(identity)
+        found = self._list(identity, request_id=request_id)
+        if not found:
+            raise NotFound
+        return found[0]
+
+    def count_open(self, identity: Identity) -> int:
+        """Count the requests that wait, for a manager. Raises `NotAllowed`."""
+        _check_manager(identity)
+        return int(self._database.fetch_value(identity, "count_open_help_requests"))
+
+    def answer(self, identity: Identity, request_id: UUID, text: str) -> HelpRequest:
+        """Answer a request as a manager; answering again replaces the answer.
+
+        Raises `NotAllowed`, `NotFound`, or `InvalidInput` for an empty or too long answer.
+        """
+        text = _cleaned(text)
+        if not text:
+            raise InvalidInput("Please write an answer first.")
+        if len(text) > MAXIMUM_ANSWER_CHARACTERS:
+            raise InvalidInput(
+                f"The answer has {len(text):,} characters, and at most {MAXIMUM_ANSWER_CHARACTERS:,} are kept. "
+                "Please shorten it."
+            )
+        return self._end(identity, request_id, "answered", text)
+
+    def dismiss(self, identity: Identity, request_id: UUID, why: str = "") -> HelpRequest:
+        """Close a request as a manager without an answer; `why` is shown to the asker.
+
+        Raises `NotAllowed`, `NotFound`.
+        """
+        return self._end(identity, request_id, "dismissed", _cleaned(why)[:MAXIMUM_ANSWER_CHARACTERS])
+
+    def of_conversation(self, identity: Identity, conversation_id: UUID) -> builtins.list[HelpRequest]:
+        """List what this person passed on from one of their conversations."""
+        return self._list(identity, conversation_id=conversation_id, account_id=identity.account_id)
+
+    def mark_seen(self, identity: Identity, conversation_id: UUID) -> None:
+        """Note that the asker has the answers of a conversation before their eyes."""
+        self._database.execute(
+            identity, "see_help_answers", account_id=identity.account_id, conversation_id=conversation_id
+        )
+
+    def unseen(self, identity: Identity) -> set[UUID]:
+        """Return the conversations in which a person's answer waits for this asker."""
+        parameters = {"account_id": identity.account_id}
+        with self._database.transaction(identity) as connection:
+            return {row[0] for row in connection.execute(queries["conversations_with_unseen_help"], parameters)}
+
+    def _end(self, identity: Identity, request_id: UUID, status: Status, answer: str) -> HelpRequest:
+        _check_manager(identity)
+        ended = self._database.execute(
+            identity,
+            "end_help_request",
+            request_id=request_id,
+            status=status,
+            answer=answer,
+            answered_by=identity.account_id,
+        )
+        if not ended:
+            raise NotFound
+        return self._list(identity, request_id=request_id)[0]
+
+    def _list(
+        self,
+        identity: Identity,
+        *,
+        request_id: UUID | None = None,
+        status: Status | None = None,
+        collection_id: UUID | None = None,
+        account_id: UUID | None = None,
+        conversation_id: UUID | None = None,
+        limit: int = MAXIMUM_LISTED,
+    ) -> builtins.list[HelpRequest]:
+        return self._database.fetch_all(
+            identity,
+            "list_help_requests",
+            HelpRequest,
+            request_id=request_id,
+            status=status,
+            collection_id=collection_id,
+            account_id=account_id,
+            conversation_id=conversation_id,
+            limit=limit,
+        )
+
+
+def _check_manager(identity: Identity) -> None:
+    if not identity.may(Role.MANAGER):
+        raise NotAllowed
+
+
+def _cleaned(text: str) -> str:
+    """Return a text without control characters but line breaks and tabs."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", storable(text.replace("\r\n", "\n"))).strip()
