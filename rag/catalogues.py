@@ -24,7 +24,7 @@ from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 PROJECT = Path(__file__).resolve().parent.parent
 #: Only programs and terminals read these; they stay English.
 NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
-#: Where errors are raised that a program or whoever runs the product reads, such as a part of a request that is missing.
+#: Errors that are raised here are read by programs, or by whoever runs the product.
 ERRORS_IN_ENGLISH = (
     "rag/providers/", "rag/api/", "rag/access/tenants.py", "rag/access/oidc.py", "rag/access/supabase.py",
     "rag/retrieval/", "rag/ingestion/sources/vector_export.py", "rag/ingestion/sources/import_vectors.py",
