@@ -41,11 +41,7 @@ def extract_errors(
     file: IO[bytes], keywords: Any, comment_tags: Any, options: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, str | tuple[str, ...], list[str]]]:
     """Find the sentences of errors in a module, and its gettext calls; an extractor of Babel's."""
-    from babel.messages.extract import extract_python
-
-    source = file.read()
-    yield from extract_python(io.BytesIO(source), keywords, comment_tags, dict(options))  # type: ignore[arg-type,misc]
-    tree = ast.parse(source)
+    tree = ast.parse(file.read())
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name in ERRORS and (sentence := ast.get_docstring(node)):
             yield node.lineno, "_", " ".join(sentence.split()), []
@@ -53,6 +49,12 @@ def extract_errors(
             continue
         if node.func.id in ERRORS and node.args and (sentence := sentence_of(node.args[0])):
             yield node.lineno, "_", sentence, [OF_AN_ERROR]
+        if node.func.id in KEYWORDS:
+            # Only what is written in the call: a word looked up in it is marked where its table is.
+            wanted = KEYWORDS[node.func.id] or (1,)
+            literals = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
+            if len(literals) == len(wanted) and all(isinstance(text, str) for text in literals):
+                yield node.lineno, node.func.id, literals[0] if len(literals) == 1 else tuple(literals), []
         if words := words_of(node, node.func.id):
             yield node.lineno, "ngettext" if len(words) == 2 and node.func.id == "count" else "_", words, []
 

@@ -167,13 +167,13 @@ def _draw_head(title: str, label: str, options: Sequence[str], key: str) -> str:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader(title, anchor=False, width="content")
         chosen = st.segmented_control(
-            label, options, default=options[0], required=True, key=key, label_visibility="collapsed"
+            label, options, default=options[0], required=True, format_func=_, key=key, label_visibility="collapsed"
         )
     return chosen or options[0]
 
 
 def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    by = _draw_head(_("Cost per day"), _("Costs by"), [_("Operation"), _("Model")], "analytics_cost_by")
+    by = _draw_head(_("Cost per day"), _("Costs by"), [N_("Operation"), N_("Model")], "analytics_cost_by")
     read: Callable[[Who, Period, Filters], list[DailyCost]] = (
         analytics.cost_by_day_and_operation if by == "Operation" else analytics.cost_by_day_and_model
     )
@@ -183,7 +183,7 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
             cost_figure(costs, period, names=OPERATION_NAMES if by == "Operation" else None),
             config=PLOTLY_CONFIG,
             key="analytics_cost_chart",
-            alt=_("Cost per day by {lower}", lower=by.lower()),
+            alt=_("Cost per day by {lower}", lower=_(by).lower()),
         )
     else:
         st.caption(_("Nothing was paid in this period: the built-in search and answers cost nothing."))
@@ -197,14 +197,14 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
 
 
 def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    chosen = _draw_head(_("Time per stage"), _("Percentile"), [_("Median"), "p95"], "analytics_percentile")
+    chosen = _draw_head(_("Time per stage"), _("Percentile"), [N_("Median"), "p95"], "analytics_percentile")
     times = analytics.stage_percentiles(who, period, filters)
     if times:
         st.plotly_chart(
             stage_figure(times, period, percentile="p95" if chosen == "p95" else "p50"),
             config=PLOTLY_CONFIG,
             key="analytics_time_chart",
-            alt=_("{chosen} time of each stage by day", chosen=chosen),
+            alt=_("{chosen} time of each stage by day", chosen=_(chosen)),
         )
         st.caption(_("Each stage over the questions in which it ran; the axis is logarithmic."))
     else:
@@ -403,7 +403,7 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
 
 
 def _field(stage: str) -> str:
-    return _("openaiMs") if stage == "model" else _("{stage}Ms", stage=stage)
+    return "openaiMs" if stage == "model" else f"{stage}Ms"
 
 
 def _by_day(figure: Any, period: Period) -> Any:
