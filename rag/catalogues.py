@@ -52,8 +52,9 @@ def extract_errors(
         if node.func.id in KEYWORDS:
             # Only what is written in the call: a word looked up in it is marked where its table is.
             wanted = KEYWORDS[node.func.id] or (1,)
-            literals = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
-            if len(literals) == len(wanted) and all(isinstance(text, str) for text in literals):
+            given = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
+            literals = [text for text in given if isinstance(text, str)]
+            if len(literals) == len(wanted):
                 yield node.lineno, node.func.id, literals[0] if len(literals) == 1 else tuple(literals), []
         if words := words_of(node, node.func.id):
             yield node.lineno, "ngettext" if len(words) == 2 and node.func.id == "count" else "_", words, []
