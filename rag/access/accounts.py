@@ -52,7 +52,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
-#: Stands for the account of an address that has none, so that both take the same steps.
+#: Used for an address without an account, so that both cases take the same steps.
 NOBODY = UUID(int=0)
 #: How long a browser is known after the last sign-in there, and how many of an account are.
 KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20

@@ -26,7 +26,7 @@ from rag.types import Identity
 
 MINUTE = 60.0
 WRONG_WITHIN_SECONDS = 600.0
-#: People and addresses remembered; the least recently seen are forgotten first.
+#: How many people and addresses are remembered; the least recently seen are forgotten first.
 MOST_KEPT = 20_000
 QUESTIONS = "You may ask {most} questions a minute. Wait {wait} and ask again."
 REQUESTS = "You may send {most:,} requests a minute. Wait {wait} and try again."
@@ -70,7 +70,7 @@ class Window:
         now = self._clock()
         while done and now - done[0][0] >= self._within:
             done.popleft()
-        # What is larger than the whole limit goes through when nothing else was there.
+        # An amount above the whole limit is allowed when nothing else was counted.
         excess = sum(part for _, part in done) + amount - self.most
         if excess <= 0 or not done:
             return 0.0
@@ -141,13 +141,13 @@ FORGOTTEN_AFTER_SECONDS = 24 * 60 * 60
 MAXIMUM_UNKNOWN = 10_000
 #: How long an attempt is kept for the browser whose turn it is, before the next one may take it.
 TURN_SECONDS = 300
-#: A browser that has not asked for so long has gone.
+#: A browser that has not asked for this long is gone.
 SILENT_SECONDS = 600
 #: Browsers that wait for one account, and for it at one address: a person who deletes cookies fills the queue of their
 #: own address only.
 MOST_WAITING, MOST_WAITING_AT_ADDRESS = 50, 3
 #: How often a new password may be asked for within a quarter of an hour, for one e-mail address. There is no limit for
-#: all together: strangers could use it up, and nobody could ask any more.
+#: everybody together: strangers could use it up, and then nobody could ask.
 RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 
 
@@ -157,7 +157,7 @@ class Browser:
 
     #: The token it got when a person signed in there; "" without one.
     known_token: str = ""
-    #: Tells unknown browsers apart, such as the token of their form.
+    #: Distinguishes unknown browsers, such as by the token of their form.
     mark: str = ""
     #: Its network address.
     address: str = ""
@@ -183,14 +183,14 @@ class Attempts:
     def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
         """Return the state after an attempt and the seconds to wait: with 0 it is counted, else it is queued.
 
-        It counts as wrong until its password has proved right.
+        It counts as wrong until the password turns out to be right.
         """
         me = Waiting(_hashed(browser.address, browser.mark), _hashed(browser.address), now)
         failed = 0 if now - self.last_at >= FORGOTTEN_AFTER_SECONDS else self.failed
         opens_at = self.last_at + wait_seconds_after(failed)
         queue = [w for w in self.waiting if w.browser == me.browser or now - w.seen_at < SILENT_SECONDS]
         place = next((i for i, w in enumerate(queue) if w.browser == me.browser), len(queue))
-        # Who does not come when it is their turn is passed over after a while.
+        # A browser that does not come when it is its turn is skipped after a while.
         turn = math.floor((now - opens_at) / TURN_SECONDS)
         if now >= opens_at and place <= turn:
             rest = tuple(w for w in queue if w.browser != me.browser)
@@ -204,7 +204,7 @@ class Attempts:
 
 
 def wait_seconds_after(failed_attempts: int) -> float:
-    """Return how long after so many wrong passwords the next one is checked."""
+    """Return how long to wait before the next password is checked, after this many wrong ones."""
     if failed_attempts < FREE_ATTEMPTS:
         return 0.0
     return min(FIRST_WAIT_SECONDS * 2.0 ** min(failed_attempts - FREE_ATTEMPTS, 10), LONGEST_WAIT_SECONDS)

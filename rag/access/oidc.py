@@ -30,12 +30,12 @@ from rag.storage.files import TENANT
 from rag.types import Role
 
 TIMEOUT_SECONDS = 10.0
-#: How long what the provider says of itself is believed, and how soon an unknown key is looked for again. Seconds.
+#: How long the provider's metadata is kept, and how soon an unknown key is looked up again, in seconds.
 FRESH_SECONDS, KEY_SECONDS = 3600.0, 60.0
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 LEEWAY_SECONDS = 60
-#: A message of a sign-out older than this is not the provider's any more.
+#: A logout message older than this is not accepted.
 LOGOUT_SECONDS = 600
 NOT_VALID = "The sign-in could not be verified. Try again; if it happens again, tell your administrator."
 NOT_ASKED = "You were not asked there who you are, which has to be for this. Sign out there, then try again."
@@ -50,7 +50,7 @@ class Attempt:
     nonce: str
     verifier: str
     next: str
-    #: The person is signed in here and has to prove again who they are: the time of it, in seconds since 1970; else 0.
+    #: When a signed-in person was sent to prove who they are, in seconds since 1970; else 0.
     asked_again_at: float = 0.0
 
 
@@ -244,8 +244,9 @@ class OpenIdProvider:
 def _proved_at(claims: Mapping[str, Any], attempt: Attempt) -> float | None:
     """Return when the person signed in at the provider; None: just now.
 
-    Many providers let somebody in without a question who is signed in there. Without a word of when they asked, only
-    having sent somebody there to be asked counts. Raises `AccessError` when somebody was sent there and not asked.
+    Many providers let in anybody who is already signed in there, without asking. Where a provider does not say when it
+    last asked, only a sign-in that we sent somebody to counts. Raises `AccessError` when somebody was sent there and
+    not asked.
     """
     told = claims.get("auth_time")
     if not isinstance(told, int | float) or isinstance(told, bool):
@@ -270,7 +271,7 @@ TOO_MANY_GROUPS = (
     "groups in the token to those of this application, or give it roles."
 )
 NO_GROUP = "None of your groups is let in here. Ask an administrator."
-#: Anybody can open a Google account with an address of their company; only where `hd` is told is it the company's own
+#: Anybody can open a Google account with their company's address; only with the claim `hd` is it the company's own
 #: (OpenID Connect, "Obtain user information from the ID token", developers.google.com).
 GOOGLE = "https://accounts.google.com"
 GOOGLES_OWN = frozenset({"gmail.com", "googlemail.com"})
@@ -355,7 +356,7 @@ class Mappings:
 
 
 def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
-    """Return whether Entra ID left out the groups: above 200 it sends an address to ask in their place."""
+    """Return whether Entra ID left out the groups: above 200 it sends an address to fetch them from."""
     elsewhere = claims.get("_claim_names")
     return bool(claims.get("hasgroups")) or (isinstance(elsewhere, Mapping) and groups_claim in elsewhere)
 

@@ -54,7 +54,8 @@ class Passwords:
 def require_good_password(password: str, *, email: str) -> None:
     """Raise `WeakPassword` with the reason when a password is too short, too long or easily guessed."""
     normal = unicodedata.normalize("NFKC", password)
-    # Blanks around a word are no characters to guess. So every password that is long enough is one that the list knows.
+    # Blanks around a word do not make it harder to guess. Every password of sufficient length can be looked up in the
+    # list.
     bare = normal.strip()
     plain = bare.casefold()
     if len(bare) < MINIMUM_CHARACTERS:
@@ -63,7 +64,7 @@ def require_good_password(password: str, *, email: str) -> None:
         raise WeakPassword(f"Choose a password of at most {MAXIMUM_CHARACTERS:,} characters.")
     if plain in (email.casefold(), email.casefold().partition("@")[0]):
         raise WeakPassword("Choose a password that is not your e-mail address.")
-    # Some four million of ten characters and more that have leaked, the commonest 100,000 of all among them.
+    # Some four million leaked passwords of ten characters and more, and the 100,000 commonest of any length.
     if len(set(plain)) < 3 or any(is_bad_password(word) for word in (bare, plain)):
         raise WeakPassword("This password is among the first that are guessed. Choose another.")
 
@@ -74,7 +75,7 @@ def _normal(password: str) -> bytes:
 
 
 AT_ONCE = 2
-#: How many wait, and how long; others get the error at once.
+#: How many may wait, and how long; all others get the error at once.
 MOST_WAITING, LONGEST_WAIT_SECONDS = 16, 4.0
 RETRY_SECONDS = 3
 CROWDED = f"Many people are signing in at this moment. Wait {RETRY_SECONDS} seconds and try again."
@@ -136,7 +137,7 @@ class PasswordQueue:
             if place in self._waiting:
                 self._waiting.remove(place)
             elif place.turn.done() and not place.turn.cancelled() and place.turn.exception() is None:
-                self._leave()  # its turn came in the moment in which its browser left
+                self._leave()  # its turn came just as its browser left
             if isinstance(exc, TimeoutError):
                 raise crowded() from exc
             raise
@@ -159,5 +160,5 @@ class PasswordQueue:
 
 
 def crowded() -> TooManyAttempts:
-    """Make the error for a person whose turn would not come soon."""
+    """Make the error for a person whose turn is too far off."""
     return TooManyAttempts(CROWDED, wait_seconds=RETRY_SECONDS)

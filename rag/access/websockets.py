@@ -79,7 +79,7 @@ class Sockets:
             if not serving.done():
                 serving.cancel()
                 await asyncio.wait({serving})
-        # After the end the app has lost its websocket in mid-work; what it says of that is no news.
+        # The app loses its websocket in mid-work, and the errors that it raises about that are expected.
         if not serving.cancelled() and not socket.ended.is_set():
             serving.result()
 

@@ -28,13 +28,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from rag.access.guard import MCP_PATH
-from rag.access.problems import invalid, request_id
+from rag.access.problems import invalid, problem, request_id
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.app import VERSION
 from rag.api.event_stream import ending
 from rag.api.questions import chosen_collection, failure_of
 from rag.api.routing import CALLERS_AT_ONCE, check_scope
-from rag.errors import NotFound, RagError
+from rag.errors import MethodNotAllowed, NotFound, RagError
 from rag.profile import Options
 from rag.profiles import profile_of
 from rag.services import Services, services
@@ -378,6 +378,10 @@ class HttpTransport:
     """Answers `/mcp`. Each request is served by itself, so that nothing is kept between two of them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            # Nothing is sent unasked and there is no session: a stream would only hold a connection.
+            await problem(MethodNotAllowed(), headers={"Allow": "POST"})(scope, receive, send)
+            return
         manager = StreamableHTTPSessionManager(SERVER.server, json_response=True, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, receive, send)

@@ -72,9 +72,9 @@ class CollectionLibrary:
     def choose(self, who: Who, wanted: str | None = None, *, profile: str | None = None) -> Collection | None:
         """Choose the collection of that id or name, else the one that every part of the product asks by default.
 
-        That is the one which the account or key asked last, else the oldest of the profile `hr` with documents that can
-        be searched, else the oldest of any profile with such documents; where there are none, the oldest, `hr` first.
-        With `profile`, only its collections count. None where there is none that `who` may read.
+        The default is the collection that the account or key asked last, else the oldest searchable one of the profile
+        `hr`, else the oldest searchable one of any profile, else the oldest, `hr` first. With `profile`, only its
+        collections count. Returns None when there is none that `who` may read.
         """
         return self._database.fetch_one(
             who,
@@ -97,7 +97,7 @@ class CollectionLibrary:
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
     ) -> Collection:
-        """Return the collection of that name, made now if there is none; an existing one keeps its settings."""
+        """Return the collection of that name, and make it when there is none; an existing one keeps its settings."""
         profile_by_name(profile)
         self._database.execute(
             tenant_id,
@@ -110,9 +110,9 @@ class CollectionLibrary:
         return find_collections(self._database, tenant_id, name=name)[0]
 
     def ensure_first_collection(self, tenant_id: str) -> Collection:
-        """Return the tenant's default collection, made with the tenant itself where there is none yet.
+        """Return the tenant's default collection; make it, and the tenant itself, when there is none yet.
 
-        Renamed or joined by others, the first collection stays the only one that is made unasked.
+        No other collection is ever made without somebody asking for it.
         """
         name = tenant_id.replace("-", " ").title()
         self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=name)
@@ -125,7 +125,7 @@ class CollectionLibrary:
     def create_collection(
         self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"
     ) -> Collection:
-        """Make a collection; without an embedder named, with the one its profile gets here.
+        """Make a collection; the embedder defaults to the one that its profile gets here.
 
         Raises `InvalidInput` for a name that is taken, an unknown profile or language, and an embedder that is not
         there.
@@ -186,10 +186,10 @@ class CollectionLibrary:
         *,
         resets: Several[str] = (),
     ) -> Collection:
-        """Set fields of the collection apart from its profile, and give those of `resets` back to it.
+        """Override settings of the collection's profile, and reset those named in `resets`.
 
-        A value that the profile has too is kept as none. Raises `InvalidInput` when the outcome does not fit, and
-        `NotFound`; nothing changes then.
+        A value equal to the profile's is not stored. Raises `InvalidInput` when the result is inconsistent, and
+        `NotFound`; then nothing changes.
         """
         require_admin(identity)
         with (
@@ -211,7 +211,7 @@ class CollectionLibrary:
 
 
 def collection_name(name: str) -> str:
-    """Bring a name to one line, as it is stored. Raises `InvalidInput` for one that is empty or too long."""
+    """Normalise a name to one line, as it is stored. Raises `InvalidInput` for one that is empty or too long."""
     kept = "".join(" " if c.isspace() else c for c in name if c.isspace() or unicodedata.category(c)[0] != "C")
     shown = " ".join(unicodedata.normalize("NFC", kept).split())
     if not shown:
@@ -222,7 +222,7 @@ def collection_name(name: str) -> str:
 
 
 def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the metadata by which searches are narrowed to a document, without empty values.
+    """Return the metadata that searches can filter a document by, without empty values.
 
     Raises `InvalidInput` for fields that the profile has no filter for.
     """

@@ -27,9 +27,9 @@ from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
-#: What an administrator mends outside: jobs wait for it, however long that takes.
+#: An administrator has to solve these outside the product; jobs wait, however long that takes.
 WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
-#: Worth another try later: nothing is wrong with the document.
+#: Worth a retry later: nothing is wrong with the document.
 TEMPORARY = (
     ProviderUnavailable,
     ProviderQuotaExhausted,
@@ -105,9 +105,9 @@ class JobControl:
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
         """Hold the lock of a document, or of another job by its name.
 
-        It lasts as long as a transaction, so it ends with the process, however it ends. It ends with the database too,
-        and work that waits for a provider then does not notice; so this process keeps a list of its own. Raises
-        `JobTaken`, `TenantSuspended`.
+        The lock lasts as long as a transaction, so it is released when the process ends, however it ends. A restart of
+        the database releases it too, unnoticed by work that waits for a provider; therefore each process also keeps its
+        own list. Raises `JobTaken`, `TenantSuspended`.
         """
         key = str(worked_on)
         with self._holding:
@@ -145,7 +145,7 @@ class JobControl:
 
 
 def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
-    """Return a collection that is known to exist. Raises `DocumentGone` when it was deleted meanwhile."""
+    """Return a collection that existed a moment ago. Raises `DocumentGone` when it has been deleted since."""
     parameters = {"collection_id": collection_id, "collection_name": None}
     found = database.fetch_all(tenant_id, "find_collections", Collection, **parameters)
     if not found:

@@ -1,7 +1,7 @@
-"""Reads and writes the rows of documents, pages and chunks, and removes files that no document needs any more.
+"""Read and write the rows of documents, pages and chunks, and remove files that no document needs any more.
 
-Row-level security refuses COPY. Measured against it: a statement per row is bound by the number of statements, a
-temporary table writes everything twice; whole batches as binary arrays do neither.
+Row-level security refuses COPY. Of the alternatives measured, a statement per row is limited by the number of
+statements and a temporary table writes everything twice; binary arrays with a whole batch do neither.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rag.types import (
     storable,
 )
 
-#: Some three megabytes of vectors and text in one statement.
+#: About three megabytes of vectors and text in one statement.
 ROWS_PER_STATEMENT = 500
 
 
@@ -117,7 +117,7 @@ def add_chunks(
 ) -> None:
     """Write chunks with their vectors, shape (chunks, dimensions), within the caller's transaction.
 
-    `tokens` are estimated where they are not given, which takes as long as writing.
+    Without `tokens` they are estimated, which takes as long as the writing itself.
     """
     counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
     for first in range(0, len(chunks), ROWS_PER_STATEMENT):
@@ -205,7 +205,7 @@ class FileRemovals:
         self._files = files
 
     def run(self, tenant_id: str) -> int:
-        """Remove every file asked for. Returns how many could not be and wait for the next try."""
+        """Remove every file asked for. Returns how many could not be removed and wait for the next try."""
         with self._database.transaction(tenant_id) as connection:
             waiting = [row[0] for row in connection.execute(queries["waiting_file_removals"]).fetchall()]
         return sum(not self._remove(tenant_id, file_path) for file_path in waiting)
@@ -214,7 +214,7 @@ class FileRemovals:
         parameters = {"file_path": file_path}
         try:
             with self._database.transaction(tenant_id) as connection:
-                # An upload of the same content waits here, or has made the file needed again.
+                # An upload of the same content waits here, or needs the file again by now.
                 connection.execute(queries["lock_stored_file"], parameters)
                 used = connection.execute(queries["file_is_used"], parameters).fetchone()
                 if not (used and used[0]):

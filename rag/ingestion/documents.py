@@ -20,8 +20,8 @@ from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
 from rag.ingestion.loaders.ocr import recognition_engine
-from rag.ingestion.loaders.sandbox import PageImages, Sandbox, sandbox_for
-from rag.ingestion.reading import is_pdf
+from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
+from rag.ingestion.page_images import PageImages, readable_document
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
@@ -100,7 +100,7 @@ class DocumentLibrary(CollectionLibrary):
         self._settings = settings
         self._queue = queue
         self._sandbox = sandbox or sandbox_for(settings)
-        self._images = PageImages(self._sandbox)
+        self._images = PageImages(database, files, self._sandbox)
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
         self.reembeddings = Reembeddings(database, providers)
@@ -377,10 +377,7 @@ class DocumentLibrary(CollectionLibrary):
 
     def get(self, who: Who, document_id: UUID) -> Document:
         """Return one document. Raises `NotFound`, also for another tenant's."""
-        found = find_documents(self._database, who, document_id=document_id)
-        if not found:
-            raise NotFound("This document does not exist, or no longer.")
-        return found[0]
+        return readable_document(self._database, who, document_id)
 
     def pages(self, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0) -> Pages:
         """List the pages with their text, in their order."""
@@ -413,23 +410,8 @@ class DocumentLibrary(CollectionLibrary):
         return self._files.get(document.tenant_id, document.file_path)
 
     def page_image(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
-        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked.
-
-        Raises `NotFound` for a page that is not there and a `DocumentError` when the page cannot be drawn.
-        """
-        document = self.get(who, document_id)
-        if not is_pdf(document):
-            raise NotFound("Only the pages of PDFs can be drawn; of other files there is the text.")
-        if not 1 <= page <= max(document.page_count, 1):
-            raise NotFound(f"This document has no page {page}.")
-        return self._images.draw(
-            document_id,
-            page,
-            lambda: self._files.get(document.tenant_id, document.file_path),
-            highlight=highlight,
-            scale=min(max(scale, 0.2), 4.0),
-            tenant_id=document.tenant_id,
-        )
+        """Draw a page as PNG for somebody who may read the document; see `PageImages.draw`."""
+        return self._images.draw(who, document_id, page, highlight=highlight, scale=scale)
 
     def suggested_questions(
         self, who: Who, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4

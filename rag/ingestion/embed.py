@@ -1,7 +1,7 @@
-"""Make vectors: in fixed batches, several calls under way, each stored with its bill in one transaction.
+"""Embed chunks in fixed batches, several at once, and store each with its bill in one transaction.
 
 `embed_batches` is the one loop that embeds documents: their chunks, the sentences of a cut by topic, and the chunks of
-a collection that moves to another model. Vectors of meaning are made apart (`meaning.py`): they cost nothing.
+a collection that moves to another model. Vectors of meaning are made elsewhere (`meaning.py`): they cost nothing.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def embed_batches(
     pause_ms: int,
     operation: EmbeddingOperation = "embedding",
 ) -> Iterator[list[EmbeddedBatch[Item]]]:
-    """Embed batches, and yield together those that are ready to be stored in one transaction.
+    """Embed batches, and yield those that are ready together, to be stored in one transaction.
 
-    `owner_id` is the document or move that the calls belong to. With a pause between calls there is one at a time.
-    Raises `JobInterrupted` and `ProviderError`s, after the calls under way were yielded.
+    `owner_id` is the document or the move that the calls belong to. With a pause between calls, only one runs at a
+    time. Raises `JobInterrupted` and `ProviderError`s, after the calls under way were yielded.
     """
 
     def embed(numbered: tuple[int, Batch[Item]]) -> EmbeddedBatch[Item]:
@@ -91,12 +91,12 @@ def embed_batches(
 
 def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[str]) -> list[str]:
     """Return the texts that identify an embedding call."""
-    # A chunk of one sentence is embedded with its title and section, and apart from its sentence.
+    # A chunk of a single sentence is embedded with its title and section, so it differs from that sentence alone.
     return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
 
 
 class EmbedStep:
-    """Gives a document's chunks their vectors; those that are stored already cost nothing."""
+    """Embeds a document's chunks; vectors that are stored already cost nothing."""
 
     def __init__(self, calls: PaidCalls) -> None:
         self._calls = calls
@@ -112,12 +112,12 @@ class EmbedStep:
             hold(connection, job)
             stored = document_rows.keep_embedded(connection, document, chunks, embedder.id)
         self._control.note_progress(job, Step.EMBED, len(stored), len(chunks))
-        # The batches are the same whenever this runs, and each is stored whole: a call sent again is the same call.
+        # The batches are the same on every run, and each is stored as a whole: a call sent again is the same call.
         batches = [[c for c in batch if c.index not in stored] for batch in self._batches(job, chunks)]
         self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
 
     def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
-        """Give stored chunks that have none their vectors; their other columns stay. Raises as `run`."""
+        """Embed stored chunks that have no vector, and leave their other columns alone. Raises as `run`."""
         self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
 
     def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
@@ -164,8 +164,8 @@ class EmbedStep:
     ) -> None:
         """Store chunks, vectors and bills, and end their calls, in one transaction.
 
-        The commit does not wait for the disk: only the server's own crash can undo it, with all that is in it, and then
-        the calls are on their way again under their keys. Chunks that are stored already get their vectors only.
+        The commit does not wait for the disk: only a crash of the server can undo it, as a whole, and then the calls
+        are open again under the same keys. Chunks that are stored already only get their vectors.
         """
         document = job.document
         tokens = [[estimate_tokens(chunk.content) for chunk in embedded.items] for embedded in group]
@@ -186,7 +186,7 @@ class EmbedStep:
 
 
 class MeteredEmbedder:
-    """Embeds as another embedder does, and remembers what its calls used."""
+    """Wraps an embedder and remembers what its calls used."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.id = embedder.id
@@ -199,7 +199,7 @@ class MeteredEmbedder:
         self._embedder = embedder
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts. Raises as the other does."""
+        """Embed the texts. Raises as the wrapped embedder does."""
         made = self._embedder.embed(texts, purpose=purpose)
         self.usages.extend(made.usages)
         return made
@@ -208,7 +208,7 @@ class MeteredEmbedder:
 class DurableEmbedder:
     """Embeds the sentences of a cut by topic, and keeps their vectors until the cut is stored.
 
-    Such a cut pays before there are chunks to keep vectors in.
+    Such a cut pays before there are chunks that could hold the vectors.
     """
 
     def __init__(self, embedder: Embedder, calls: PaidCalls, job: DocumentJob) -> None:
@@ -224,7 +224,7 @@ class DurableEmbedder:
         self._job = job
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts that no earlier try has paid for.
+        """Embed the texts that no earlier attempt has paid for.
 
         Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
         """

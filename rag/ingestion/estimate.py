@@ -1,7 +1,7 @@
 """Estimate the cost of processing a document, before anything is spent.
 
-Earlier documents correct the estimate: each tokenizer counts in its own way, and the length of a model's answers is not
-in the text that it is asked about.
+Earlier documents correct the estimate: each tokenizer counts in its own way, and the length of a model's answers cannot
+be read from the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import Database
 from rag.types import Chunk, ChunkingMethod, CostEstimate, Usage
 
-#: A correction beyond these would be of another cause than a tokenizer: a document embedded several times over.
+#: A correction beyond these has another cause than the tokenizer, such as a document embedded several times.
 LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5
 
 
@@ -66,13 +66,13 @@ def _corrected(tokens: int, ratio: Decimal | None) -> int:
 
 
 NO_CORRECTION = EstimateCorrection()
-#: Tokens that announce a schema to the model.
+#: Tokens that introduce a schema to the model.
 SCHEMA_TOKENS_AROUND = 9
 #: Letters that a model counts as a word where words are written without blanks, as in Japanese.
 LETTERS_OF_A_WORD = 2.0
 #: Words longer than this are several, written without blanks.
 LONGEST_WORD = 12.0
-#: Tokens of a word where a document has none to go by.
+#: Tokens of a word, for a document without any words.
 TOKENS_A_WORD = 1.3
 WORD = re.compile(r"[^\W\d_]+")
 
@@ -93,7 +93,7 @@ def estimate_costs(
 ) -> CostEstimate:
     """Estimate the cost of each step, from the tokens of exactly the texts that will be sent.
 
-    A semantic cut embeds every sentence once more. A model without a known price gives None, never 0.
+    Chunking by topic embeds every sentence as well. A model without a known price gives None, never 0.
     """
     embedding_tokens = sum(
         estimate_tokens(contextual_text(title, chunk.section, chunk.content), model=embedder.model) for chunk in chunks
@@ -157,7 +157,8 @@ def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
 def tokens_answered(
     text: str, tagged_chunks: int, fields: Sequence[str], model: str, correction: EstimateCorrection
 ) -> int:
-    """Estimate the output tokens of a document's tagging calls: as earlier answers had, else as the prompts ask for.
+    """Estimate the output tokens of a document's tagging calls: from earlier answers, else from what the prompts ask
+    for.
 
     The prompts say how many words an answer may have, and the document tells how many tokens its words are.
     """

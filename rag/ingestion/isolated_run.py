@@ -1,9 +1,9 @@
-"""Process a document whose process has ended too often in a process that has nothing else to do.
+"""Process a document in a process of its own, after several processes have ended while working on it.
 
-When a process ends, nobody can say which of its documents did it, or whether it was killed from outside. When one ends
-that worked on a single document, while the one that started it lives on, the document did it. Not confined like the
+When a process ends, nobody can tell which of its documents caused it, or whether it was killed from outside. When a
+process with a single document ends while its parent lives on, that document is the cause. Not confined like the
 sandbox: it needs the database and the providers. Not `concurrent.futures`: its processes finish their task when the
-application is killed, and would work on a document that the next start takes up.
+application is killed, and would then work on a document that the next start has taken up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rag.storage.files import FileStore, Originals
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 COMMAND = (sys.executable, "-m", "rag.ingestion.isolated_run")
-#: Processes that a document may end before it is set aside: one may have met a machine without memory.
+#: How many processes a document may end before it is set aside: one may have run out of the machine's memory.
 ATTEMPTS = 3
 
 
@@ -79,13 +79,13 @@ class IsolatedRuns:
         raise WorkKeepsDying
 
     def interrupt(self) -> None:
-        """End all processes: `run` gets to know by `stop_if_asked`."""
+        """End all processes; `run` learns of it from `stop_if_asked`."""
         with self._lock:
             for process in self._running:
                 process.kill()
 
     def _answer(self, task: Task, stop_if_asked: Callable[[], None]) -> bytes:
-        """Return what a process answers; empty when it ended before."""
+        """Return the answer of a process; empty when it ended without one."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
         ) as process:
@@ -97,7 +97,7 @@ class IsolatedRuns:
                 assert process.stdout is not None  # noqa: S101
                 try:
                     pickle.dump(task, process.stdin)
-                    process.stdin.flush()  # and open until the answer is there: its end is the end of this process
+                    process.stdin.flush()  # and open until the answer is there: closing it would end that process
                 except BrokenPipeError:
                     return b""
                 return process.stdout.read()
@@ -148,7 +148,7 @@ def originals(settings: Settings) -> Originals:
 
 
 def end_with(parent: BinaryIO) -> None:
-    """End with the application, however it ended."""
+    """End when the application ends, however that happens."""
     parent.read(1)
     os._exit(1)
 

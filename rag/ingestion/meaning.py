@@ -1,7 +1,7 @@
-"""Make vectors of meaning in the background: documents are searchable by their words long before.
+"""Make vectors of meaning in the background; documents can be searched by words long before.
 
-Vectors are stored a few passages at a time, so that a killed process loses seconds of work. One process of an
-installation makes them at a time: the model takes one core for as long as there is something to do.
+Vectors are stored a few passages at a time, so a killed process loses seconds of work. Only one process of an
+installation makes them at a time, because the model uses a whole core while there is work.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ PASSAGES_READ = 500
 PASSAGES_STORED = 8
 #: Length of a part of a passage, in characters: a few sentences, or a short section with its heading.
 PART_CHARACTERS = 280
-#: A shorter rest belongs to the part before it.
+#: A shorter rest is joined to the part before it.
 LEAST_PART = 80
-#: A line of at most so many characters that is no sentence and no row of a table is the heading of what follows.
+#: A line of at most this many characters that is neither a sentence nor a table row is taken for a heading.
 HEADING_CHARACTERS = 70
 _PIECE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _HEADING = re.compile(r"\w[^|]*[^\s.!?。！？,;:|]\s*\n\s*")
-#: After so long another collection has its turn, in seconds.
+#: How long a collection's turn lasts, in seconds.
 TURN_SECONDS = 30.0
-#: After so long without a passage the engine ends, in seconds: the next document may be on its way.
+#: The engine ends after this many seconds without a passage; until then the next document may arrive.
 IDLE_SECONDS = 60.0
 
 
@@ -64,13 +64,13 @@ class UnreadPassage:
 
     @property
     def texts(self) -> list[str]:
-        """The texts to embed: its parts, each with the title and section of the passage."""
+        """Return the texts to embed: its parts, each with the passage's title and section."""
         return [contextual_text(self.title, self.section, part) for part in parts_of(self.content)]
 
 
 @dataclass(frozen=True)
 class MeaningProgress:
-    """Counts a document's passages, and those with a vector of meaning; `unreadable` ones will have none."""
+    """Counts a document's passages and those with a vector of meaning; `unreadable` ones never get one."""
 
     document_id: UUID
     collection_id: UUID
@@ -84,7 +84,7 @@ class MeaningProgress:
 
 
 class MeaningJob:
-    """Gives the passages of collections on the built-in embedder their vectors of meaning."""
+    """Makes vectors of meaning for the passages of collections on the built-in embedder."""
 
     def __init__(self, control: JobControl, embedder: MeaningEmbedder, data_dir: Path) -> None:
         self._control = control
@@ -92,7 +92,7 @@ class MeaningJob:
         self._lock_file = data_dir / "meaning.lock"
 
     def run(self, tenant_id: str, collection_id: UUID, *, turn_seconds: float = TURN_SECONDS) -> bool:
-        """Work on a collection until nothing is left. Returns False when its turn is over before.
+        """Work on a collection until nothing is left. Returns False when its turn ends before that.
 
         Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` when the engine does
         not answer.
@@ -108,7 +108,7 @@ class MeaningJob:
         return True
 
     def store_known(self, tenant_id: str, collection_id: UUID, known: Mapping[bytes, FloatMatrix]) -> int:
-        """Store vectors known by the digest of their text. Returns the number of passages that got theirs."""
+        """Store vectors that are known by the digest of their text. Returns the number of passages that got one."""
         found = dict[UnreadPassage, list[FloatMatrix]]()
         for passage in self._next(tenant_id, collection_id):
             vectors = [known.get(digest_of(text)) for text in passage.texts]
@@ -120,7 +120,7 @@ class MeaningJob:
         return len(found)
 
     def interrupt(self) -> None:
-        """End the process that embeds passages; a passage under way is given up."""
+        """End the process that embeds passages; a passage in progress is given up."""
         self._embedder.rest()
 
     def rest_when_idle(self) -> None:
@@ -138,14 +138,14 @@ class MeaningJob:
         )
 
     def _vectors(self, passage: UnreadPassage) -> list[FloatMatrix]:
-        """Embed its parts, leaving out those whose text the model cannot read."""
+        """Embed the parts of passages, except those whose text the model cannot read."""
         vectors = list[FloatMatrix]()
         for text in passage.texts:
             self._control.stop_if_asked()
             try:
                 vectors.append(self._embedder.embed([text], purpose="document").vectors[0])
             except ProviderUnavailable:
-                self._control.stop_if_asked()  # then it was ended for that
+                self._control.stop_if_asked()  # it was ended for that reason
                 raise
             except InvalidInput as exc:
                 log.warning("A part of passage %s has no vector of meaning: %s", passage.id, exc.message)
@@ -186,7 +186,7 @@ def parts_of(content: str) -> list[str]:
 
 
 def digest_of(text: str) -> bytes:
-    """Hash a text, to find it among those embedded elsewhere."""
+    """Hash a text, to look up its vector."""
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 

@@ -34,7 +34,7 @@ from rag.types import Operation, Usage
 Value = TypeVar("Value")
 #: Calls that are ready to be sent as soon as there is room.
 PREPARED = 2
-#: How long a call has to have been quiet before its process is taken for dead, where no worker holds its document.
+#: How long a call has to be quiet before its process counts as dead, when no worker holds its document.
 QUIET_SECONDS = 60.0
 
 
@@ -65,7 +65,7 @@ class PaidCalls:
 
     @property
     def threads(self) -> int:
-        """As many as may be in flight, and some that wait at the gate with their call prepared."""
+        """Return how many threads are useful: the calls that may be in flight, and some prepared ones that wait."""
         return self._gate.maximum + PREPARED
 
     def make(
@@ -116,8 +116,8 @@ class PaidCalls:
                     self._database.execute(tenant_id, "account_for_paid_call", id=made[0].id, unsettled=0)
                     raise
                 except Exception:
-                    # Refused, or answered with what cannot be used: another try is another call, or a provider that
-                    # knows keys would send the same answer again. A kill leaves no time for this.
+                    # Refused, or the answer is unusable. A retry is a new call; under the same key, the provider would
+                    # send the same answer again. A kill leaves no time for this.
                     self._database.execute(tenant_id, "finish_paid_call", id=made.pop().id)
                     raise
 
@@ -133,7 +133,7 @@ class PaidCalls:
     ) -> None:
         """Write what a call cost and forget it, in the transaction that stores its result.
 
-        It was paid whatever became of its document. Without a call nothing was paid.
+        It was paid even if its document is gone. Without a call nothing was paid.
         """
         if call is None:
             return
@@ -149,7 +149,7 @@ class PaidCalls:
     def settle_abandoned(
         self, tenant_id: str, *, owner_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
     ) -> int:
-        """Record what calls of dead processes may have cost that nobody will send again. Returns their number."""
+        """Record what abandoned calls of dead processes may have cost. Returns their number."""
         prices = price_overrides(self._database, tenant_id)
         with self._database.transaction(tenant_id) as connection:
             parameters = {"owner_id": owner_id, "quiet_seconds": quiet_seconds}
@@ -216,19 +216,19 @@ def expected_embedding(provider: str, model: str, texts: Sequence[str]) -> Usage
 
 Item = TypeVar("Item")
 Result: TypeAlias = tuple[Item, Value | None, BaseException | None]
-#: How often the consumer is asked whether it still wants to wait.
+#: How often the consumer may decide to stop waiting.
 TICK_SECONDS = 0.1
 
 
 def in_parallel(
     function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
 ) -> Iterator[tuple[Item, Value]]:
-    """Yield each item with its result as it comes, in any order; work on the items starts in theirs.
+    """Yield each item with its result as it arrives, in any order; the items are started in theirs.
 
     The threads are daemons, so a call that hangs never keeps the process from ending.
 
-    After a failure nothing new is started; calls under way are waited for and yielded, for they may have been paid, and
-    then the first error is raised. `on_tick` may raise to stop waiting.
+    After a failure no further item is started. Calls in progress may have been paid, so their results are still yielded
+    before the first error is raised. `on_tick` may raise to stop waiting.
     """
     for ready in groups_in_parallel(function, items, threads=threads, on_tick=on_tick):
         yield from ready
@@ -237,7 +237,7 @@ def in_parallel(
 def groups_in_parallel(
     function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
 ) -> Iterator[list[tuple[Item, Value]]]:
-    """As `in_parallel`, but yield together what has come since the last time: to be stored in one transaction."""
+    """Work as `in_parallel`, but yield all results since the last time together, to be stored in one transaction."""
     if threads <= 1 or len(items) <= 1:
         for item in items:
             on_tick()
@@ -296,7 +296,7 @@ def start_workers(
 
 
 def waited_for(results: queue.SimpleQueue[Result[Item, Value]]) -> list[Result[Item, Value]]:
-    """Take the results that are there or come within a tick."""
+    """Return the results that are there or arrive within a tick."""
     found: list[Result[Item, Value]] = []
     try:
         found.append(results.get(timeout=TICK_SECONDS))

@@ -1,8 +1,8 @@
 """Take a document from its file to the search index: read → recognise → chunk → embed → tag → publish.
 
 Each step is stored before the next begins, and each batch of vectors with its ledger rows in one transaction: a killed
-process goes on where it was, and no chunk is paid for twice. One worker at a time works on a document, a failure is
-kept with its document, and a file that ends its process each time is set aside.
+process continues where it was, and no chunk is paid for twice. Only one worker at a time works on a document, its
+failure is stored with it, and a file that ends its process every time is set aside.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ from rag.types import (
 )
 
 log = logging.getLogger("rag.ingestion")
-#: Each so many beginnings without any progress, a document is worked on in a process of its own. Beginnings alone are
-#: no evidence against its file: whatever ends this process ends the work on every document in it.
+#: After this many starts without any progress, a document gets a process of its own. Starts alone prove nothing against
+#: its file: whatever ends this process ends the work on all its documents.
 STARTS_BEFORE_ISOLATION = 6
 
 
@@ -89,7 +89,7 @@ class Pipeline:
         self.recognition = TextRecognition(
             self.sandbox, provider=providers.recogniser(), tesseract=tesseract_program(settings)
         )
-        #: Where jobs are claimed, and asked to stop.
+        #: Claims jobs and asks them to stop.
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
         posts = PostReader(providers, calls, self.sandbox)
@@ -100,7 +100,7 @@ class Pipeline:
         self._isolated_runs = isolated_runs or IsolatedRuns(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingJob(providers, ledger, calls)
-        #: None where passages are compared by their words only.
+        #: None when passages are compared by their words only.
         self.meaning: MeaningJob | None = None
         if providers.meaning is not None:
             self.meaning = MeaningJob(self.control, providers.meaning, settings.data_dir)
@@ -108,9 +108,9 @@ class Pipeline:
     # The steps, in their order
 
     def _read(self, tenant_id: str, document_id: UUID) -> None:
-        """Read the file and estimate the cost; then the document waits for an administrator's yes.
+        """Read the file and estimate the cost; the document then waits for an administrator's confirmation.
 
-        Documents of a source need none. Raises what is wrong with the file.
+        Documents of a source need none. Raises the `DocumentError` that says what is wrong with the file.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
@@ -121,8 +121,8 @@ class Pipeline:
     def _process(self, tenant_id: str, document_id: UUID) -> None:
         """Take a confirmed document to the search index; do nothing in any other state.
 
-        A document whose tags are refused for the key or the money is published without them and has that step pending;
-        the error raised then says so in `details["is_searchable"]`.
+        When the provider refuses the tags because of the key or the credit, the document is published without them and
+        the step stays pending; the error raised then has `details["is_searchable"]`.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status != DocumentStatus.PROCESSING:
@@ -151,7 +151,7 @@ class Pipeline:
                 raise refused
 
     def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
-        """Tag a document that goes on answering meanwhile, where that step is pending."""
+        """Tag a published document whose tags are pending; it stays searchable meanwhile."""
         job = self.control.job(tenant_id, document_id)
         if Step.TAG not in job.document.pending_steps:
             return
@@ -189,7 +189,7 @@ class Pipeline:
         spans: Sequence[tuple[int, int]] | None,
         embedder: Embedder,
     ) -> list[Chunk]:
-        """Cut the text, the same whenever this runs: where cutting costs money, its spans are stored."""
+        """Split the text, with the same result on every run; when splitting costs money, the spans are stored."""
         tenant_id, method = job.document.tenant_id, job.document.chunking_method
         is_paid = method == "semantic" and embedder.is_paid
         if spans is not None:
@@ -230,10 +230,10 @@ class Pipeline:
     # Who runs them
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
-        """Take a document through its steps from wherever it stands, until it is done or waits for an admin.
+        """Take a document through its remaining steps, until it is done or waits for an administrator.
 
-        A fault of the document is written to it. Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`,
-        after which it can be run again.
+        What is wrong with the document is stored with it. Raises `JobTaken`, `JobInterrupted`, and the errors of
+        `TEMPORARY`, after which it can be run again.
         """
         with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
@@ -243,7 +243,7 @@ class Pipeline:
                 self.run_claimed(tenant_id, document_id)
 
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
-        """As `run`, for a document that its caller holds."""
+        """Work as `run`, on a document that the caller has claimed."""
         try:
             self._read(tenant_id, document_id)
             self._process(tenant_id, document_id)
@@ -263,7 +263,7 @@ class Pipeline:
             self.mark_failed(tenant_id, document_id, str(RagError()))
 
     def _try(self, tenant_id: str, document_id: UUID) -> None:
-        """Work on a document whose process has ended too often, in another one; set it aside if that ends too."""
+        """Work on a document in another process, because its own ended too often; set it aside if that ends too."""
         log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
         try:
             self._isolated_runs.run(tenant_id, document_id, self.control.stop_if_asked)
@@ -291,7 +291,7 @@ class Pipeline:
     ) -> ProcessingResult:
         """Take a file through the whole pipeline, without asking, and return when it is searchable.
 
-        Without a way to cut, or a kind of PDF, those of the collection hold.
+        The chunking method and the kind of PDF default to the collection's.
 
         Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed.
         """
@@ -319,7 +319,7 @@ class Pipeline:
                 self._database.execute(tenant_id, "confirm_document", document_id=document_id)
                 self._process(tenant_id, document_id)
             except RagError as exc:
-                # Tags are written by a worker once the key or the money is there; the document is found without.
+                # A worker adds the tags once the key or the credit is there; the document can be found without them.
                 if not exc.details.get("is_searchable"):
                     self.mark_failed(tenant_id, document_id, exc.message)
                     raise
@@ -354,15 +354,15 @@ class Pipeline:
         self._database.execute(tenant_id, "note_message", **parameters)
 
     def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
-        """Record in the ledger what calls of dead processes may have cost that nobody sends again.
+        """Record in the ledger what abandoned calls of dead processes may have cost.
 
-        Calls of documents, and calls of abandoned questions, which are closed.
+        This covers documents and abandoned questions, which are closed.
         """
         ChatLogs(self._database).close_abandoned(tenant_id, quiet_seconds=LONG_QUIET_SECONDS)
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     def interrupt(self) -> None:
-        """Have all work end at its next durable point, at once where a file is being read."""
+        """End all work at its next durable point; reading a file ends at once."""
         self.control.stop()
         if self.meaning is not None:
             self.meaning.interrupt()

@@ -1,4 +1,4 @@
-"""Publish a version of a document and supersede the one before, always in one transaction."""
+"""Publish a version of a document and supersede the earlier one, always in one transaction."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def publish(
 ) -> None:
     """Make a processed document searchable and the version before it not: states, counts, costs, keywords.
 
-    `waits_for` is a step that is left for later, while the document answers.
+    `waits_for` is a step that is left for later, while the document is already searchable.
 
-    When a version that was asked for later is published already, this one joins the superseded. Raises
+    When a newer version is published already, this one is superseded at once. Raises
     `ModelChanged` when the collection's vectors are of another model by now.
     """
     control.stop_if_asked()
@@ -57,7 +57,7 @@ def publish(
 
 
 def take_place(connection: Connection, document: Document, embedding_model: str) -> bool:
-    """Supersede the version that answers now; False when that one was asked for later than this."""
+    """Supersede the published version; return False when that one is newer than this."""
     parameters: dict[str, Any] = {
         "document_id": document.id,
         "original_id": document.original_id,
@@ -80,9 +80,9 @@ def take_place(connection: Connection, document: Document, embedding_model: str)
 
 
 def restore(connection: Connection, document: Document, embedding_model: str) -> bool:
-    """Let an earlier version answer again, within the caller's transaction.
+    """Publish an earlier version again, within the caller's transaction.
 
-    False when its vectors are of another model than the collection's: then it waits to be embedded again first.
+    Returns False when its vectors are of another model than the collection's; it then has to be embedded first.
     """
     key = {"document_id": document.id}
     connection.execute(queries["ask_again"], key)
@@ -102,6 +102,6 @@ def _index(connection: Connection, document: Document) -> None:
         collection_id=document.collection_id,
         document_id=document.id,
     )
-    # Also where no model of meaning is installed: then the job waits until one is.
+    # Also without a model of meaning: the job then waits until one is installed.
     parameters = {"tenant_id": document.tenant_id, "collection_id": document.collection_id, "wait_seconds": 0.0}
     connection.execute(queries["enqueue_meaning"], parameters)

@@ -1,7 +1,7 @@
-"""The queue of documents, in the same Postgres: a job is written in the transaction that asks for it.
+"""Queue documents in the same Postgres: a job is written in the transaction that asks for it.
 
 procrastinate hands jobs to workers on any machine. Work runs in daemon threads, so that a call that hangs never keeps
-the application from stopping; what a dead process left is taken up as soon as its lock on the document is gone.
+the application from stopping; work of a dead process is taken up as soon as its lock on the document is released.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
+from rag.ingestion.fairness import FairJobs, Places
 from rag.ingestion.pipeline import Pipeline
-from rag.ingestion.slots import FairJobs, Places
 from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers.retry import retry_after
 from rag.settings.providers import provider_name, provider_spec
@@ -43,24 +43,24 @@ from rag.storage.database import ENTER, WORKER, Database, entering, queries
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
 TASK = "process_document"
-#: Work that waits for nothing and that nobody waits for has a queue of its own: it takes no document's place.
+#: Background work that nobody waits for has a queue of its own and takes no document's place.
 MEANING_QUEUE = "meaning"
-#: Documents that one process works on at once: while one waits for its provider, another is read. One more place is for
-#: tenants that have none of these.
+#: Documents that one process works on at once: while one waits for its provider, another is read. One more place is
+#: reserved for tenants that have none of these.
 DOCUMENTS_AT_ONCE = 2
-#: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
-#: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
+#: Waits before each retry when a provider is down or sends unusable answers; after the last one the document has
+#: failed. While a key is refused or the credit is used up, the last wait repeats for as long as it takes.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
-#: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
+#: How often to look for jobs besides notifications, and behind a pooler in transaction mode, which passes none on.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
 #: How long the worker waits for a database that does not answer before it ends, to begin again later.
 OUTAGE_SECONDS = 3.0
-#: How often what dead processes left is looked for, and how long it has to have been quiet.
+#: How often to look for work of dead processes, and how long it has to be quiet.
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
-#: When work that another process has is looked at again.
+#: When to look again at work that another process holds.
 ELSEWHERE_SECONDS = 5.0
 #: How often jobs of a suspended tenant are looked at again; resuming it wakes them at once.
 SUSPENDED_SECONDS = 300.0
@@ -109,7 +109,7 @@ class Queue:
         self.retry_seconds = retry_seconds
         self._rescue_seconds = rescue_seconds
         self._abandoned_seconds = abandoned_seconds
-        #: Tries that count, and those that ended with a refused key or without money.
+        #: Attempts that count, and those that ended with a refused key or used-up credit.
         self._failures: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._waits: dict[str, float] = {}
@@ -117,7 +117,7 @@ class Queue:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
         self._wake: asyncio.Event | None = None
-        #: Does what waits for a collection that follows a source; set by whoever has the sources.
+        #: Syncs a collection with its source; set by the module of sources.
         self.on_sync: Callable[[str, UUID], object] | None = None
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
@@ -139,7 +139,7 @@ class Queue:
         self._thread.start()
 
     def stop_worker(self) -> None:
-        """Stop within about two seconds, also in the middle of work: it goes on at the next start."""
+        """Stop within about two seconds, even in the middle of work, which continues at the next start."""
         self._stop.set()
         loop, wake = self._loop, self._wake
         if loop is not None and wake is not None:
@@ -164,7 +164,7 @@ class Queue:
         return False
 
     def take_up_abandoned(self) -> None:
-        """Put back what dead processes left: their jobs, and documents in the middle of work without a job."""
+        """Queue the work of dead processes again: their jobs, and unfinished documents without a job."""
         with self._database.transaction(WORKER) as connection:
             quiet = {"quiet_seconds": self._abandoned_seconds}
             connection.execute(queries["drop_abandoned"], quiet)
@@ -214,7 +214,7 @@ class Queue:
         )
         is_pooled = self._database.is_pooled
         places = Places(self._concurrency)
-        # Of each queue: how many jobs at once, and who hands them out.
+        # For each queue: how many jobs run at once, and who hands them out.
         served: list[tuple[str, int, JobManager]] = [
             (QUEUE, self._concurrency, FairJobs(connector, places, is_spare=False)),
             (QUEUE, 1, FairJobs(connector, places, is_spare=True)),
@@ -260,10 +260,10 @@ class Queue:
         return app
 
     def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Wrap a task so that a try that failed leaves the rest to a job of the same name that waits already.
+        """Wrap a task so that a failed attempt leaves the rest to a job of the same name that is already waiting.
 
-        Somebody may confirm a document while its first job still runs. Two jobs of one name cannot wait: the failed
-        one ends, and the other begins when the next try is due.
+        Somebody may confirm a document while its first job still runs. Two jobs of one name cannot wait, so the failed
+        one ends and the other begins when the next attempt is due.
         """
 
         @functools.wraps(work)
@@ -279,7 +279,7 @@ class Queue:
         return task
 
     async def _postpone(self, queueing_lock: str, wait_seconds: float) -> bool:
-        """Have the waiting job of a name begin no sooner than after `wait_seconds`; whether there is one."""
+        """Delay the waiting job of a name by `wait_seconds`; return whether there is one."""
         changed: list[int] = []
 
         def postpone() -> None:
@@ -309,8 +309,8 @@ class Queue:
         try:
             await in_daemon_thread(lambda: work.run(tenant_id, UUID(reembedding_id)))
         except ProviderError as exc:
-            # Searches go on with the old vectors: there is no hurry, and it is tried for as long as it takes. Only
-            # answers that cannot be used come to an end, for each of them may be billed.
+            # Searches continue with the old vectors, so it is retried for as long as it takes. Only unusable answers
+            # are limited, because each may be billed.
             self._tries(exc)[reembedding_id] += 1
             is_hopeless = isinstance(exc, ProviderAnswerInvalid)
             if not is_hopeless or self._failures[reembedding_id] <= len(self.retry_seconds):
@@ -333,7 +333,7 @@ class Queue:
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
         """Give a collection its turn, and queue the rest.
 
-        The rest is a new job: one of a document may wait by now, and two of a name cannot.
+        The rest is a new job: a document may have queued one by now, and two of a name cannot wait.
         """
         work = self._pipeline.meaning
         wait: float | None = 0.0
@@ -347,7 +347,7 @@ class Queue:
         except TenantSuspended:
             wait = SUSPENDED_SECONDS
         except ProviderError as exc:
-            # Searches go on by words: it is tried for as long as it takes.
+            # Searches by words continue, so it is retried for as long as it takes.
             log.warning("%s Vectors of meaning are made later.", exc.message)
             wait = self.retry_seconds[-1]
         if wait is not None:
@@ -367,7 +367,7 @@ class Queue:
         return max(step, retry_after(error))
 
     def _tries(self, error: ProviderError) -> Counter[str]:
-        """Choose the counter of a failed try: waiting for a key or for money uses up no attempt."""
+        """Choose the counter of a failed attempt: waiting for a key or for credit uses up none."""
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:

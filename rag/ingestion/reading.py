@@ -48,10 +48,10 @@ TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.h
 PROGRESS_SECONDS = 0.3
 #: Characters below which a text is too short to tell its language by statistics.
 SHORT_TEXT = 400
-#: A scanned page of print has some 1,800 characters: 30 lines of 60. Reckoned, not measured.
+#: A printed page has some 1,800 characters: 30 lines of 60. Estimated, not measured.
 CHARACTERS_OF_A_SCAN = 1800
 SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is welcome to ask for an appointment. "
-#: Other pages of the document tell its usual length from so many on.
+#: With at least this many other pages, their average length is used instead.
 FEWEST_PAGES_TO_JUDGE = 3
 WITHOUT_ENGINE = (
     "Text recognition was asked for and is not available here, so the text that is in the file was taken. "
@@ -96,7 +96,7 @@ class ReadStep:
             if document.mime_type == POST_TYPE:
                 extracted = self._posts.load(job, content, on_page=report_progress)
             elif document.mime_type == EXPORT_TYPE:
-                extracted = read_passages(content)  # written by us, when it was imported
+                extracted = read_passages(content)  # written by us at the import
             else:
                 extracted = self._sandbox.load(
                     content,
@@ -111,7 +111,7 @@ class ReadStep:
         self._store(job, extracted, started)
 
     def _store(self, job: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
-        """Pages, sections, language and estimate in one transaction."""
+        """Store pages, sections, language and estimate in one transaction."""
         pages, document = extracted.pages, job.document
         language = language_of(join_pages(pages), extracted.language or job.collection.language)
         is_named = bool(document.metadata.get("is_named"))
@@ -163,7 +163,9 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Choose the pages whose text is to be recognised; a sentence when that was asked for and cannot be done."""
+        """Choose the pages for text recognition; return a sentence as well when it was asked for and is not
+        available.
+        """
         if not is_pdf(document):
             return [], ""
         wanted = pages_to_recognise(pages, document.pdf_type)
@@ -202,7 +204,7 @@ def estimate_document(
     recognition: Usage | None = None,
 ) -> dict[str, Any]:
     """Estimate what processing pages would cost, as it is stored."""
-    # Where a semantic cut will fall is known only after paying for it; a smart one gives about as many chunks.
+    # Chunks by topic are known only after paying for them; the method `smart` gives about as many.
     wanted = job.document.chunking_method
     method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
     chunks = chunk_document(
@@ -235,7 +237,7 @@ def estimate_document(
 def language_of(text: str, claimed: str) -> str:
     """Detect the language of the beginning and the middle: a title page alone may be in another.
 
-    A few words are no ground for a statistical guess; there what the file or the collection says holds.
+    A few words are too little for a statistical guess; then the language of the file or the collection is used.
     """
     if len(text) < SHORT_TEXT:
         return detect_language_heuristic(text) or claimed
@@ -252,7 +254,7 @@ NOTHING_RECOGNISED = "Text recognition found no text on any page of this file. S
 
 
 class RecogniseStep:
-    """Gives pages that are pictures their text."""
+    """Recognises the text of pages that are pictures."""
 
     def __init__(self, files: Originals, recognition: TextRecognition, calls: PaidCalls) -> None:
         self._files = files

@@ -1,7 +1,7 @@
 """Move a collection to another embedding model, beside the vectors that are searched.
 
-The new vectors grow in a table that no search reads. When none is missing, one transaction exchanges the two and the
-collection's model with them. The old ones stay for undoing, which is the same move back with nothing left to pay.
+The new vectors grow in a table that no search reads. When none is missing, one transaction swaps the vectors and the
+collection's model. The old ones stay for undoing, which is the same move back at no cost.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Reembedding:
 
     @property
     def is_open(self) -> bool:
-        """Whether it waits for a yes, runs, or stopped with a reason."""
+        """Return whether it waits for confirmation, runs, or stopped with a reason."""
         return self.status in ("estimated", "running", "failed")
 
     @property
@@ -140,7 +140,7 @@ class Reembeddings:
         return self.get(identity.tenant_id, reembedding_id)
 
     def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
-        """Give up before the switch; vectors made for it are removed."""
+        """Cancel before the switch; vectors made for it are removed."""
         require_admin(identity)
         found = self.get(identity.tenant_id, reembedding_id)
         with self._database.transaction(identity) as connection:
@@ -148,7 +148,7 @@ class Reembeddings:
                 _remove_vectors(connection, found.collection_id, found.to_model)
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
-        """Remove the vectors of earlier models; what was switched can no longer be undone."""
+        """Remove the vectors of earlier models; the switch can then no longer be undone."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             for move in self.find(identity, collection_id=collection_id):
@@ -199,7 +199,7 @@ def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> 
 
 
 class ReembeddingJob:
-    """Makes the missing vectors, then switches. One move is worked on by one worker at a time."""
+    """Makes the missing vectors, then switches. Only one worker at a time works on a move."""
 
     def __init__(self, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
         self._control = calls.control
@@ -209,7 +209,7 @@ class ReembeddingJob:
         self._moves = Reembeddings(calls.control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
-        """Work until the new vectors are searched. An error that waiting does not help is written to the move.
+        """Work until the new vectors are searched. A permanent error is stored with the move.
 
         Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
         """
@@ -229,7 +229,7 @@ class ReembeddingJob:
         self._control.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=sentence)
 
     def note_waiting(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
-        """Say why a move that is under way waits."""
+        """Store why a running move waits."""
         self._control.database.execute(tenant_id, "note_reembedding_waits", id=reembedding_id, message=sentence)
 
     def _work(self, move: Reembedding) -> None:
@@ -276,7 +276,7 @@ class ReembeddingJob:
                     self._calls.settle(connection, embedded.call, embedded.embeddings.usages, prices)
                 cursor.executemany(queries["add_spare_vector"], rows)
                 cursor.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
-            # Only now: what has been paid for is kept.
+            # Only now, because what has been paid for is kept.
             self._control.stop_if_suspended(move.tenant_id)
 
     def _note_costs(self, move: Reembedding) -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 LINES = re.compile(r"[^\n]+")
-#: The line that Markdown draws below the heads.
+#: A cell of the line that Markdown draws below the heads.
 RULE_CELL = re.compile(r":?-{2,}:?")
 #: A number by itself or with its unit: in a row, not above it. A year may head a column.
 AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)[^\w]*\d[\d.,:–/ -]*(?:[%€$£₩¥]|[^\W\d]{1,4})?")
 LONGEST_HEAD = 60
-#: Lines that a cell may have where its lines are not joined.
+#: How many lines a cell may have in a text that does not join them.
 MOST_LINES = 3
 NOTHING = frozenset({"", "-", "–", "—"})
 
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows below the heads; `heads` is None where the first row is one like the others."""
+    """The rows below the heads; `heads` is None when the first row is like the others."""
 
     heads: Row | None
     rows: tuple[Row, ...]
@@ -47,7 +47,7 @@ class Table:
 
 
 def cells_of(line: str) -> tuple[str, ...]:
-    """Return the cells of a line, none where it is no row."""
+    """Return the cells of a line; none when it is not a row."""
     line = line.strip()
     if "|" not in line:
         return ()
@@ -117,7 +117,7 @@ def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
 
 def _table(rows: list[Row]) -> Table | None:
     body = tuple(row for row in rows if not all(RULE_CELL.fullmatch(cell) for cell in row.cells))
-    # Bars alone are no table: in two rows there are two cells that say something.
+    # Bars alone do not make a table: two rows need two cells with content.
     if sum(sum(any(map(str.isalnum, cell)) for cell in row.cells) > 1 for row in body) < 2:
         return None
     is_ruled = len(rows) > 1 and rows[1] not in body
@@ -155,7 +155,7 @@ def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
 #: A cell for each column; None where the cell to the left goes on.
 Grid = Sequence[Sequence[str | None]]
 
-#: Rows of heads above each other; more are no heads.
+#: At most this many rows of heads are above each other.
 MOST_HEAD_ROWS = 3
 #: A cell over several columns is repeated in each of them up to this length; a longer one is text, and kept once.
 LONGEST_REPEATED = 80
@@ -175,7 +175,7 @@ def guessed_head_rows(grid: Grid) -> int:
 def lines_of(grid: Grid, head_rows: int) -> list[str]:
     """Return the lines of a table, its head rows as one: "Notice" over "Employee" is "Notice Employee".
 
-    A row that is one cell over all columns is a line of its own, and the heads are said again below it.
+    A row with one cell over all columns is a line of its own, and the heads are repeated below it.
     """
     if not grid:
         return []
@@ -218,7 +218,7 @@ def _filled(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
 
 
 def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:
-    """Tell whether a row is one cell over all columns; where the grid repeats what spans them, three alike tell it."""
+    """Tell whether a row is one cell over all columns; in a grid that repeats such cells, three equal ones."""
     if len(row) < 2 or not row[0]:
         return False
     return all(cell is None for cell in cells[1:]) or (len(row) > 2 and len(set(row)) == 1)

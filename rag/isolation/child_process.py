@@ -1,7 +1,7 @@
 """Start processes of our own that do dangerous work, limit them, and exchange messages with them.
 
 They know no secrets and no addresses, reach no file and no network, and end with the application. Messages are JSON
-with bytes behind it: nothing a child says is executed.
+with bytes behind it: nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ except ImportError:  # Windows has no such limits; the time limit of the other s
 
 PROJECT = Path(__file__).resolve().parents[2]
 HEADER = struct.Struct(">II")
-#: All that is in a process's environment: no keys, no addresses. One thread, because rules bind the thread that takes
+#: The whole environment of such a process: no keys, no addresses. One thread, because rules bind the thread that takes
 #: them on and the libraries' own would start before it; with more than free cores, OpenMP's also wait for each other.
 ENVIRONMENT = {
     "LC_CTYPE": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0",
@@ -51,7 +51,7 @@ class Reply:
 
 
 class MalformedMessage(Exception):
-    """A process has sent what is no message, or more than it may."""
+    """A process has sent something that is not a message, or more than it may."""
 
 
 def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
@@ -105,12 +105,12 @@ def start_child(*command: str, rules: Rules = READING) -> subprocess.Popen[bytes
 
 
 def end_child(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and close its pipes; does nothing more to one that is gone."""
+    """Kill a process and close its pipes; do nothing when it is gone."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            with suppress(OSError):  # what was still in the buffer has nobody to go to
+            with suppress(OSError):  # nobody is left to read the rest of the buffer
                 stream.close()
 
 
@@ -128,7 +128,7 @@ def answers_to_parent() -> BinaryIO:
 def bound_child(order: str, memory_mb: int) -> dict[str, str]:
     """Confine this process for good, have it end with its parent, and return the means that are in force.
 
-    Call it when everything the process needs is loaded: what is closed to it can be loaded no more.
+    Call it when everything the process needs is loaded: afterwards it cannot load anything.
     """
     parent = os.getppid()
     limit("RLIMIT_AS", memory_mb * 1024 * 1024)
@@ -148,23 +148,23 @@ def limit(kind: str, amount: int) -> None:
 
 
 def limit_time(seconds: float) -> None:
-    """End this process by SIGPROF after so much processor time from now: holds even when the other side is gone.
+    """End this process by SIGPROF after this much processor time, even when the other side is gone.
 
-    By a timer and not by RLIMIT_CPU: that is compared with a count of clock ticks that nobody can read. It ran ahead of
-    the process's time by 18 % on a busy machine, so that every limit was passed after some minutes of work.
+    A timer is used rather than RLIMIT_CPU, which is compared with a count of clock ticks that nobody can read. On a
+    busy machine that count ran 18 % ahead of the process's time, so every limit was exceeded after some minutes.
     """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def lift_time_limit() -> None:
-    """End the limit of `limit_time`: the task is done."""
+    """Lift the limit of `limit_time` after the task."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def end_with_parent(parent: int) -> None:
-    """Do not outlive the application, however it ended."""
+    """End this process when the application ends, however that happens."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(0)

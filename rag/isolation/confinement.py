@@ -1,8 +1,8 @@
-"""Make the rules under which processes of our own read untrusted files, from what this kernel offers.
+"""Make the rules for processes that read untrusted files, from the means that this kernel offers.
 
 On Linux: an account of its own where the application is root, Landlock for files, a seccomp filter that knows only the
-harmless system calls, an empty network, limits. On macOS a profile of sandbox-exec. Where one is missing the others
-still hold, and `python -m rag doctor` says which are in force. `rag.isolation.enforcement` applies them in the process.
+harmless system calls, an empty network, limits. On macOS a profile of sandbox-exec. When one is missing the others
+still hold, and `python -m rag doctor` lists those in force. `rag.isolation.enforcement` applies them in the process.
 
 The system calls are made by ctypes: the Landlock packages on PyPI are versions 0.x and development releases, and
 pyseccomp's last release is of 2021.
@@ -38,9 +38,9 @@ PROGRAM_MEMORY_MB = 4096
 #: Variables that name folders of Tesseract's models.
 MODELS = ("TESSDATA_PREFIX",)
 
-#: System calls that reach nothing outside the process. Files are opened for reading only, and Landlock says which.
-#: No socket, no new process, no signal, no other process's memory, no change to a file is among them; what is not named
-#: here does not exist for the process, whatever kernels add.
+#: System calls that reach nothing outside the process. Files are opened for reading only, and Landlock says which. None
+#: of them makes a socket, a process or a signal, reaches another process's memory, or changes a file. Calls that are
+#: not listed do not exist for the process, whatever kernels add.
 HARMLESS = (
     # memory
     "brk", "madvise", "mincore", "mmap", "mprotect", "mremap", "msync", "munmap", "membarrier", "mlock", "munlock",
@@ -88,20 +88,20 @@ MAC_PROFILE = """(version 1)
 
 @dataclass(frozen=True)
 class Rules:
-    """What a process may reach. Everything else is closed."""
+    """The files and programs that a process may reach. Everything else is closed."""
 
     reads: tuple[Path, ...] = ()
     #: Programs it may become; none of them gets more rights than it has.
     executes: tuple[Path, ...] = ()
     #: Address space in MiB; 0 where the process limits itself.
     memory_mb: int = 0
-    #: Means left unused by tests and measurements: "landlock", "seccomp", "account", "network".
+    #: Means that tests and measurements switch off: "landlock", "seccomp", "account", "network".
     without: frozenset[str] = field(default_factory=frozenset)
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """Rules made ready for one start: what stands before the command, the order to apply, descriptors to pass on."""
+    """Rules ready for one start: the prefix of the command, the order to apply, and the descriptors to pass on."""
 
     prefix: tuple[str, ...]
     order: str
@@ -109,7 +109,9 @@ class Confinement:
 
 
 def interpreter_files() -> tuple[Path, ...]:
-    """Our code, Python's library and the installed packages, and no folder around them: `.data` may lie beside."""
+    """List our code, Python's library and the installed packages, but no folder around them: `.data` may be beside
+    them.
+    """
     paths = sysconfig.get_paths()
     installed = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     library = sysconfig.get_config_var("LIBDIR") or ""
@@ -121,7 +123,7 @@ READING = Rules(reads=interpreter_files())
 
 
 def program_rules(program: Path) -> Rules:
-    """Return what Tesseract needs: itself, its libraries, its models."""
+    """Return the files that Tesseract needs: itself, its libraries, its models."""
     program = program.resolve()
     near = program.parent.parent
     models = [Path(folder) for folder in program_environment().values()]
@@ -134,9 +136,9 @@ def program_rules(program: Path) -> Rules:
 
 
 def bounds_programs() -> str:
-    """Return what keeps a program such as Tesseract from files that are none of its own; empty where nothing does.
+    """Return the means that keep a program such as Tesseract from other files; empty when there is none.
 
-    It has to open files itself, so the filter of system calls cannot keep it from any.
+    It has to open files itself, so the filter of system calls cannot prevent that.
     """
     if sys.platform == "darwin":
         return "sandbox-exec"
@@ -168,7 +170,7 @@ def program_environment() -> dict[str, str]:
 
 @contextmanager
 def confinement(rules: Rules) -> Iterator[Confinement]:
-    """Make the rules ready for a process that is started within."""
+    """Make the rules ready for a process that is started inside the `with` block."""
     close_own_memory()
     account = _account(rules)
     in_force = {"account": {None: "that of the application", NOBODY: "nobody"}.get(account, READER_ACCOUNT)}
@@ -212,7 +214,7 @@ def close_own_memory() -> None:
 
 
 def _account(rules: Rules) -> tuple[int, int] | None:
-    """Return the user and group to become; None where this process is no root that could."""
+    """Return the user and group to become; None unless this process is a root that may change."""
     if os.geteuid() != 0 or "account" in rules.without:
         return None
     account = reader_account()
@@ -221,7 +223,7 @@ def _account(rules: Rules) -> tuple[int, int] | None:
 
 @functools.cache
 def may_become(user: int, group: int) -> bool:
-    """Return whether this root may change accounts: some containers take the right away, or know no other account."""
+    """Return whether this root may change accounts: some containers remove the right, or have no other account."""
     if not sys.platform.startswith("linux"):
         return True
 
@@ -317,7 +319,7 @@ def _has_seccomp() -> bool:
 
 
 def _mac_prefix(rules: Rules) -> tuple[str, ...]:
-    """On macOS, the command that starts another one under a profile."""
+    """Return the command of macOS that starts another one under a profile."""
     if sys.platform != "darwin":
         return ()
 

@@ -1,8 +1,8 @@
-"""Give up every right this process does not need; also a launcher that does so and becomes another program.
+"""Give up every right that this process does not need. Run as a program, it does so and becomes another program.
 
-Runs in the process itself, after it has loaded its libraries and before it sees a byte of a file. The application made
-the rules (`rag.isolation.confinement`); here are only the calls that put them in force, so that it starts quickly.
-A step that fails ends the process: it never goes on with more rights than it was meant to have.
+Runs in the process itself, after it has loaded its libraries and before it sees a byte of a file. The application makes
+the rules (`rag.isolation.confinement`); this module only puts them in force, so that it starts quickly. A step that
+fails ends the process: it never goes on with more rights than it was meant to have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find the system accounts that run the built-in Postgres and read files where the application is started as root.
+"""Find the system accounts that run the built-in Postgres and read files when the application is started as root.
 
 The access-control entry is written by hand: pylibacl has no wheels and needs a compiler with libacl's headers, and
 slim images lack the program setfacl. It is one attribute in the kernel's own layout (acl(5)).
@@ -25,7 +25,7 @@ NOBODY = (65534, 65534)
 
 
 def service_account() -> pwd.struct_passwd:
-    """Return the account of Postgres, made where it is missing. Raises `SettingsError`."""
+    """Return the account of Postgres; make it when it is missing. Raises `SettingsError`."""
     account = _account(SERVICE_ACCOUNT)
     if account is None:
         raise SettingsError(
@@ -43,7 +43,7 @@ def reader_account() -> tuple[int, int]:
 
 
 def _account(name: str) -> pwd.struct_passwd | None:
-    """Return a system account, made where it is missing; None where none can be made."""
+    """Return a system account; make it when it is missing. Returns None when it cannot be made."""
     with suppress(KeyError):
         return pwd.getpwnam(name)
     command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
@@ -95,6 +95,6 @@ def _grant_search(folder: Path, user: int) -> None:
 
 
 def hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
-    """Make the account the owner; nothing where there is none."""
+    """Make the account the owner; do nothing without an account."""
     if account is not None:
         os.chown(path, account.pw_uid, account.pw_gid)

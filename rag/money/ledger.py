@@ -63,7 +63,7 @@ class Ledger:
     def begin(self, tenant_id: str, chat_log_id: UUID, operation: Operation, name: str, expected: Usage) -> UUID:
         """Record a call for a question before it is made, with its expected usage.
 
-        Should this process be killed, that is what the ledger holds of it. `finish` takes what this returns.
+        If this process is killed, the ledger holds this estimate. Pass the result to `finish`.
         """
         row = {
             "operation": operation, "digest": name, "expected": Jsonb(asdict(expected)), "chat_log_id": chat_log_id,
@@ -78,7 +78,8 @@ class Ledger:
             connection.execute(queries["finish_paid_call"], {"id": call_id})
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
-        """Return the cost of processing this document, by step. None: a call has no known price; nor has the total.
+        """Return the cost of processing this document, by step; None for a step with an unpriced call, and then for the
+        total.
 
         Cutting a document into chunks costs nothing, unless it had to embed its sentences to find where topics change.
         """

@@ -30,7 +30,7 @@ Prices = Mapping[str, Decimal]
 """US dollars by unit, one of `SIZES`."""
 
 MILLION = Decimal(1_000_000)
-#: What one of each unit is: tokens are priced by the million.
+#: The size of each unit: tokens are priced by the million.
 SIZES: Mapping[str, Decimal] = {
     "input_mtok": MILLION,
     "cached_input_mtok": MILLION,
@@ -38,7 +38,7 @@ SIZES: Mapping[str, Decimal] = {
     "search_unit": Decimal(1),
     "page": Decimal(1),
 }
-#: What the units are called where people read and choose them.
+#: The names of the units for people.
 UNIT_NAMES: Mapping[str, str] = {
     "input_mtok": N_("A million input tokens"),
     "cached_input_mtok": N_("A million cached input tokens"),
@@ -48,7 +48,7 @@ UNIT_NAMES: Mapping[str, str] = {
 }
 #: The ledger's numeric(14, 8).
 SMALLEST = Decimal("0.00000001")
-#: A price of a tenant's own beyond it is a slip of the hand.
+#: An own price above this is taken for a typing error.
 HIGHEST = Decimal(1_000_000)
 LONGEST_MODEL = 200
 
@@ -96,7 +96,7 @@ class PriceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """The price of one unit of a model: as listed, the tenant's own, and what it will be."""
+    """The price of one unit of a model: listed, the tenant's own, and planned."""
 
     #: Empty for a model that only the tenant's own prices name.
     provider: str
@@ -166,7 +166,7 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
     listed, source = _listed_prices(Usage(provider=provider, model=model)) if provider else ({}, "")
     found = []
     for unit in SIZES:
-        own = [change for change in changes if change.unit == unit]  # the one that counts last comes first
+        own = [change for change in changes if change.unit == unit]  # the latest comes first
         begun = next((change for change in own if change.valid_from <= today), None)
         if unit not in listed and not own:
             continue
@@ -187,7 +187,7 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
 
 
 def _planned(own: Sequence[PriceChange], today: date) -> list[PriceChange]:
-    """Return the future changes, one a day: of several for one day the last one counts."""
+    """Return the future changes, one for each day: the last one entered counts."""
     days: dict[date, PriceChange] = {}
     for change in own:
         if change.valid_from > today:
@@ -235,7 +235,7 @@ def retirement_notice(model: str, today: date) -> str | None:
 
 
 def _amounts(usage: Usage) -> dict[str, int]:
-    """Return what to pay for, by unit. Cached tokens are part of the input tokens and have their own price."""
+    """Return the billed amounts by unit. Cached tokens are part of the input tokens and have their own price."""
     cached = min(usage.cached_input_tokens, usage.input_tokens)
     amounts: dict[str, int] = {
         "input_mtok": usage.input_tokens - cached,

@@ -1,7 +1,7 @@
 """Call the outside world: the only code that talks to the network.
 
-Each provider answers to one of three small protocols. Each says, in `Usage`, what the provider itself counted, and
-raises only `ProviderError`s. Text of documents enters a prompt by `as_data` and in no other way.
+Each task of a provider has a small protocol. Results carry the provider's own counts in `Usage`, and only
+`ProviderError`s are raised. Text of documents enters a prompt by `as_data` and in no other way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Lost:
-    """A request that brought nothing and was, or may have been, billed; it is sent again."""
+    """A request without a result that was, or may have been, billed; it is sent again."""
 
     usage: Usage
 
@@ -82,7 +82,7 @@ class ChatModel(Protocol):
         cancel: Event,
         every_seconds: Callable[[], float] = ...,
     ) -> Iterator[TextDelta | Lost | Completed]:
-        """Yield the answer in pieces so far apart, then `Completed`. Returns early once `cancel` is set."""
+        """Yield the answer in pieces at this interval, then `Completed`. Returns early once `cancel` is set."""
         ...
 
     def complete(
@@ -168,11 +168,11 @@ class Connection:
 
 # Text of others in prompts
 
-#: Characters that are not seen and may stand between those of a mark.
+#: Invisible characters that may be hidden between those of a mark.
 _UNSEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 _GAP = rf"[\s{_UNSEEN}]*+"
 _NAMES = ("passage", "question", "conversation", "document", "system", "assistant", "user", "instruction", "rules")
-#: An opening bracket as it looks, and what makes a mark of it: a name of ours, the bars and words of chat templates.
+#: Anything that looks like an opening bracket before one of our names or before the bars and words of chat templates.
 _MARK = re.compile(
     rf"[<＜﹤](?={_GAP}[/／\\]?{_GAP}(?:"
     + "|".join(_GAP.join(name) for name in _NAMES)

@@ -52,7 +52,7 @@ MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670\u0640]")
 
 
 def _normalise(text: str) -> str:
-    """Lower case, one form per character, no accents."""
+    """Lower the case, normalise characters and remove accents."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", MARKS.sub("", unicodedata.normalize("NFKD", text.casefold())))
@@ -64,7 +64,7 @@ STOPWORDS = frozenset(_normalise(Path(__file__).with_name("stopwords.txt").read_
 
 
 class LexicalEmbedder:
-    """Hashed words and character n-grams: pure, deterministic across processes and machines, some 3,000 paragraphs/s.
+    """Embeds hashed words and character n-grams: deterministic across processes and machines, some 3,000 paragraphs/s.
 
     `default_threshold` is measured: the cosine of the paragraph that answers a question is above 0.12 for 95 % of
     English, German, Spanish and Italian questions, and above 0.08 for Turkish, Arabic, Chinese and Japanese ones.
@@ -109,7 +109,7 @@ def _embed(text: str) -> FloatMatrix:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Positions and signed weights of a word and its parts, so that a long word does not outweigh the others."""
+    """Return positions and signed weights of a word and its parts, so that a long word does not outweigh the others."""
     if DENSE.match(word):
         parts = [word[i : i + 2] for i in range(len(word) - 1)]
         weighted = [*((pair, 1.0) for pair in parts), *((character, CHARACTER_WEIGHT) for character in word)]
@@ -126,11 +126,11 @@ def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 log = logging.getLogger("rag.meaning")
 
 MEANING_DIMENSIONS = 384
-#: What of a text is looked at, in characters; the model reads 512 tokens, which are fewer characters in every language.
+#: How many characters of a text are read; the model takes 512 tokens, which are fewer in every language.
 MAXIMUM_CHARACTERS = 4_000
-#: A process whose text ends it is started again once; a second end is the text's doing.
+#: A process that ends on a text is started again once; when it ends again, the text is the cause.
 TRIES = 2
-#: How often a process that somebody else ended is started again for one text.
+#: How often a process that was ended from outside is started again for one text.
 OTHER_ENDS = 5
 #: Longest wait for a question and for a passage, in seconds: a passage gives way to everything else.
 QUESTION_SECONDS = 10.0
@@ -138,7 +138,7 @@ PASSAGE_SECONDS = 600.0
 #: Processor time of one text; a passage takes 0.1 to 0.6 s.
 PROCESSOR_SECONDS = 20.0
 MEMORY_MB = 1024
-#: How a process ends by what it was given, and not because somebody ended it.
+#: Signals by which a process ends because of its input rather than from outside.
 OWN_ENDS = frozenset(
     -getattr(signal, name)
     for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGPROF", "SIGTRAP", "SIGSYS")
@@ -188,9 +188,9 @@ class MeaningEmbedder:
             self._questions.start()
 
     def rest(self, *, idle_seconds: float = 0.0) -> None:
-        """End the process for passages until there are others; one at work gives its text up.
+        """End the process for passages until there are new ones; a text in progress is given up.
 
-        With `idle_seconds`, only when it had nothing to do for so long.
+        With `idle_seconds`, only after it has been idle for that long.
         """
         if not idle_seconds or self._passages.idle_seconds >= idle_seconds:
             self._passages.close()
@@ -216,13 +216,13 @@ class Engine:
 
     @property
     def process_id(self) -> int | None:
-        """Of the process that runs now; None where none does."""
+        """Return the id of the running process; None without one."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     @property
     def idle_seconds(self) -> float:
-        """For how long nothing was asked of the process; 0 while something is."""
+        """Return how long the process has been idle; 0 while it works."""
         return 0.0 if self._lock.locked() else time.monotonic() - self._used_at
 
     def start(self) -> None:
@@ -256,7 +256,7 @@ class Engine:
                         raise ProviderUnavailable("The engine of meaning was ended. It starts again when it is needed.")
 
     def close(self) -> None:
-        """End the process; a text under way is given up."""
+        """End the process; a text in progress is given up."""
         self._is_closing = True
         process = self._process
         if process is not None:
@@ -311,7 +311,7 @@ class Engine:
 
 
 class _ended_after:
-    """End a process that takes longer than so many seconds."""
+    """End a process that takes longer than this many seconds."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self.is_late = False

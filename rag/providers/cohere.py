@@ -26,7 +26,7 @@ from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
 from rag.types import Usage
 
-#: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
+#: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
 UNSURE_STATUSES = frozenset({502, 504, 524})
 #: Cohere advises against more documents in one request.
 MAXIMUM_DOCUMENTS = 1000
@@ -44,9 +44,9 @@ class CohereReranker:
         self._timeout_seconds = timeout_seconds
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
-        """Return the best `limit` documents by index with their relevance 0 … 1; at most 1,000 documents are looked at.
+        """Return the best `limit` documents by index with their relevance 0 … 1; at most 1,000 documents are sent.
 
-        Raises `ProviderError`s. Retries are left to the caller, whose order found is a good answer too.
+        Raises `ProviderError`s. There are no retries: the caller has a usable order already.
         """
         documents = documents[:MAXIMUM_DOCUMENTS]
         if not documents or limit < 1:

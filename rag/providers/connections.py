@@ -26,9 +26,9 @@ from rag.providers.openai_compatible import OpenAIChatModel, openai_errors
 from rag.settings import Settings
 from rag.settings.providers import BY_NAME, PROVIDERS, Capability, ProviderSpec, providers_for
 
-#: A connection that is not made by then will not be made.
+#: A connection that takes longer is given up.
 CONNECT_TIMEOUT_SECONDS = 5.0
-#: Connections to one provider; those that are free are kept for the next questions. With the transports' own 100, of
+#: Connections to one provider; idle ones are kept for the next questions. With the transports' own 100, of
 #: which 20 are kept, people who ask at once would wait for each other's calls, and open a connection for each call.
 CONNECTIONS = 1000
 KEPT_CONNECTIONS = 100
@@ -183,7 +183,7 @@ def require_safe_origin(name: str, address: str) -> str:
 
 
 def is_never_allowed(address: Address) -> bool:
-    """Return whether nothing can be meant by this address but a machine's own secrets, everybody or nobody."""
+    """Return whether an address can only lead to a machine's own secrets, to everybody or to nobody."""
     address = getattr(address, "ipv4_mapped", None) or address
     is_metadata = str(address) in ("fd00:ec2::254", "100.100.100.200")
     return address.is_link_local or address.is_multicast or address.is_unspecified or is_metadata
@@ -209,17 +209,18 @@ def resolve(host: str) -> list[str]:
 
 
 class OutwardTransport(httpx.BaseTransport):
-    """Leads to addresses outside only, and to those that were looked at: a name is looked up once for each request.
+    """Connects to public addresses only, and only to the one that was checked: a name is looked up once for each
+    request.
 
-    Looked up again by the connection, it could lead elsewhere meanwhile (DNS rebinding). So the connection is made to
-    the address itself; Host and the certificate stay the name's. A host given by its number, and localhost, are what
-    somebody wrote: whether they may be asked is the caller's business. Raises `InvalidInput` for a name that leads
-    into a network of ours. Proxies of the environment are not asked: they would look the name up themselves.
+    If the connection looked it up again, it could lead elsewhere by then (DNS rebinding). So the connection is made to
+    the address itself, with the name in Host and in the check of the certificate. A host given as a number, and
+    localhost, are the caller's responsibility. Raises `InvalidInput` for a name that leads into a private network.
+    Proxies of the environment are not used: they would look the name up themselves.
     """
 
     def __init__(self, *, resolve: Resolve = resolve, transport: httpx.BaseTransport | None = None) -> None:
         self._resolve = resolve
-        # No connection is kept: two names may have one address, and only one of them has shown its certificate.
+        # No connection is kept: two names may share an address, and only one of them has shown its certificate.
         self._transport = transport or httpx.HTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:

@@ -1,7 +1,7 @@
-"""Rerank on this machine with a cross-encoder as an ONNX file, its tokenizer.json beside it.
+"""Rerank on this machine with a cross-encoder: an ONNX file with its tokenizer.json beside it.
 
-For installations that send nothing out. onnxruntime and tokenizers are left to install by hand: 80 MB that
-nobody else needs.
+It is meant for installations that send nothing out. onnxruntime and tokenizers are installed by hand: 80 MB that others
+do not need.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class LocalCrossEncoder:
         logits = np.asarray(output, dtype=np.float64).reshape(len(documents), -1)
         if logits.shape[1] not in (1, 2) or not np.isfinite(logits).all():
             raise ProviderAnswerInvalid(f"{self.model} gives no relevance: its output has shape {output.shape}.")
-        # Of two numbers the second speaks for relevance; softmax of two is the sigmoid of their difference.
+        # Of two numbers the second is the logit of relevance; softmax of two is the sigmoid of their difference.
         margin = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
         relevance: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-np.clip(margin, -500, 500)))
         return relevance

@@ -26,8 +26,8 @@ MAXIMUM_REQUEST_TOKENS = 220_000
 #: Models that shorten their vectors when asked.
 SHORTENABLE = tuple(name for spec in PROVIDERS for name in spec.shortenable_models)
 THRESHOLDS = {name: least for spec in PROVIDERS for name, least in spec.thresholds.items()}
-#: Attempts at embedding documents after the first where nobody else sees to them, the first wait between them, doubled
-#: each time, and the longest that a provider may ask for: it is waited for in the middle of a call.
+#: Retries of embedding documents when no caller retries, the first wait between them, which doubles each time, and the
+#: longest wait that a provider may ask for, since it happens in the middle of a call.
 DOCUMENT_RETRIES, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 2, 0.5, 60.0
 Purpose = Literal["document", "query"]
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def generate_embeddings_batch(
 def embedding_batches(
     texts: Sequence[str], *, embedder: Embedder, batch_size: int = 100, purpose: Purpose = "document"
 ) -> Iterator[Embeddings]:
-    """Yield the embeddings of `batch_size` texts after another, so that each can be stored before the next is paid."""
+    """Yield the embeddings batch by batch, so that each can be stored before the next is paid for."""
     if batch_size < 1:
         raise InvalidInput("A batch has to hold at least one text.")
     for start in range(0, len(texts), batch_size):

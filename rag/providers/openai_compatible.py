@@ -199,7 +199,7 @@ class OpenAIChatModel:
 
 
 class _Received:
-    """What has come of a stream so far."""
+    """Collects the events of a stream."""
 
     def __init__(self) -> None:
         self.has_events = False
@@ -209,7 +209,7 @@ class _Received:
         self.usage: CompletionUsage | None = None
 
     def take(self, event: Mapping[str, Any]) -> str:
-        """Note what an event of the stream says; its text, or "" when it has none."""
+        """Take in an event of the stream; return its text, or "" when it has none."""
         self.has_events = True
         if event.get("usage"):
             self.usage = CompletionUsage.model_validate(event["usage"])
@@ -256,7 +256,7 @@ FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "moderat
 RETRY_AFTER_SECONDS = 0.3
 
 
-#: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
+#: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
 UNSURE_STATUSES = frozenset({502, 504, 524})
 #: Nothing had been sent yet.
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)

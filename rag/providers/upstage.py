@@ -23,9 +23,9 @@ from rag.settings.providers import ProviderSpec
 from rag.types import Usage
 
 PATH = "/v1/document-digitization"
-#: The synchronous call reads the first 100 pages and leaves out the others without a word; fewer keep it quick.
+#: The synchronous call silently ignores pages after the first 100; fewer keep it quick.
 PAGES_PER_REQUEST = 50
-#: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
+#: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
 UNSURE_STATUSES = frozenset({502, 504, 524})
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
 UNREADABLE = "Upstage sent an answer that cannot be read. Try again in a moment."
@@ -57,7 +57,7 @@ class UpstageParser:
         self._client.close()
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Return the text of each page of a PDF. Raises `ProviderError`s; what was not read is an empty text."""
+        """Return the text of each page of a PDF; empty for pages that were not read. Raises `ProviderError`s."""
         form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
 
         def expected() -> Usage:
@@ -120,7 +120,7 @@ class UpstageConnection(Connection):
 
 
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
-    """`elements` name their pages; where there are none, `content.text` is that of a single page."""
+    """Read the text from `elements`, which name their pages; without any, `content.text` is that of a single page."""
     found: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():
         content = element.get("content") or {}

@@ -1,6 +1,6 @@
-"""The sample documents: four PDFs of an invented company, so that a first start has something to ask about.
+"""Sample documents: four PDFs of an invented company, so that there is something to ask about at the first start.
 
-`texts/` holds what they say, `build.py` sets it as PDFs; the PDFs are kept beside them.
+`build.py` makes the PDFs from `texts/`; both are kept in the repository.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sets the texts beside this file as PDFs: `python -m rag.samples.build --korean-font NanumGothic.ttf`.
+"""Build the sample PDFs from the texts beside this file: `python -m rag.samples.build --korean-font NanumGothic.ttf`.
 
 The same texts and font give the same bytes, so a rebuilt PDF differs only where its text does. Needs reportlab
 (tests/requirements.txt) and a Korean TrueType font with its bold in a sibling file (Debian: fonts-nanum).

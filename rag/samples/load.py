@@ -1,4 +1,4 @@
-"""The first start: a tenant, its collection, and the sample documents in it."""
+"""Prepare the first start: a tenant, its collection, and the sample documents in it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _prepare(parts: Services) -> None:
     if not missing:
         return
     if stored - samples.keys():
-        return  # documents were added from the command line, and samples among them would answer too
+        return  # documents were added from the command line, and samples would be found among them
     log.info("Loading %d sample documents", len(missing))
     load_samples(parts, collection=collection, missing=missing)
 
@@ -52,7 +52,7 @@ def _prepare(parts: Services) -> None:
 def load_samples(
     parts: Services, *, collection: Collection | None = None, missing: Sequence[Sample] = SAMPLES
 ) -> list[Collection]:
-    """Take the missing samples in, and the board's posts; the collections they are in."""
+    """Add the missing samples and the board's posts; return their collections."""
     tenant = parts.settings.tenant
     collection = collection or parts.documents.ensure_first_collection(tenant)
     for sample in missing:

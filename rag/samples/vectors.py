@@ -1,6 +1,7 @@
-"""The samples' vectors of meaning, so that the first start makes none: `python -m rag.samples.vectors` makes them anew.
+"""Keep the samples' vectors of meaning, so that the first start computes none; `python -m rag.samples.vectors` makes
+them.
 
-They are kept by a digest of the passage's text. Passages that are cut otherwise by now, or in a collection with other
+Each is found by a digest of its passage's text. Passages with another text, such as in a collection with other
 settings, are embedded in the background like any others.
 """
 
@@ -23,9 +24,9 @@ FILE = FOLDER / "meaning.npz"
 
 
 def read_vectors(path: Path = FILE) -> Mapping[bytes, FloatMatrix]:
-    """Vectors by the digest of their text; none when the file is missing or cannot be read."""
+    """Return vectors by the digest of their text; none when the file is missing or cannot be read."""
     try:
-        # Opened here: what is no archive would be left open there.
+        # Opened here, because numpy leaves a file that is not an archive open.
         with path.open("rb") as file, np.load(file) as stored:
             digests, vectors = stored["digests"], stored["vectors"].astype(np.float32)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as exc:
@@ -35,7 +36,7 @@ def read_vectors(path: Path = FILE) -> Mapping[bytes, FloatMatrix]:
 
 
 def write_vectors(vectors: Mapping[bytes, FloatMatrix], path: Path = FILE) -> None:
-    """Write them in the order of their digests, with half of the digits: the database keeps no more."""
+    """Write the vectors in the order of their digests, in half precision, as the database keeps them."""
     digests = sorted(vectors)
     np.savez(
         path,

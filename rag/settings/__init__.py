@@ -341,7 +341,7 @@ HIDDEN = "***"
 #: user:password@ in addresses, and password=… in connection strings, quoted or not.
 IN_ADDRESS = re.compile(r"(?<=//)[^/@\s]+@(?=[^\s]*)")
 IN_PAIRS = re.compile(r"\b(password|pwd|apikey|api_key|token|secret)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE)
-#: Shorter settings are no secrets anybody chose, and would hide half of every sentence.
+#: Shorter values are not real secrets, and masking them would hide half of every sentence.
 SHORTEST_SECRET = 6
 
 
@@ -351,7 +351,7 @@ def without_passwords(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what a driver says, without passwords."""
+    """Return the first line of a driver's message, without passwords."""
     return without_passwords((str(error).strip().splitlines() or ["no reason given"])[0])
 
 
@@ -382,6 +382,6 @@ class SecretsFilter(logging.Filter):
 
 
 def hide_secrets(settings: Settings, handlers: list[logging.Handler] | None = None) -> None:
-    """Have the handlers, by default those of the root logger, log none of the settings' secrets."""
+    """Keep the settings' secrets out of these handlers' logs; by default the root logger's handlers."""
     for handler in logging.getLogger().handlers if handlers is None else handlers:
         handler.addFilter(SecretsFilter(settings))

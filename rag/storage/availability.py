@@ -1,6 +1,6 @@
-"""Ask the database every second, in a thread of its own, whether it answers, so that nobody else waits to know.
+"""Ask the database every second, in a thread of its own, whether it answers, so that no caller has to wait to find out.
 
-During an outage a pool of connections lets each caller wait its full time, and a server that hangs lets them wait for
+During an outage a pool of connections lets each caller wait its full time, and a server that hangs makes them wait for
 ever. Callers ask here first and are refused at once.
 """
 
@@ -17,7 +17,7 @@ from psycopg import pq
 log = logging.getLogger("rag.storage.database")
 
 ASK_SECONDS = 1.0
-#: While it does not answer, so that people wait no longer than they have to.
+#: The pause between questions during an outage, so that people wait no longer than they have to.
 ASK_AGAIN_SECONDS = 0.2
 #: A question that waits for so long is reported by `/api/health` …
 SLOW_SECONDS = 1.2
@@ -27,7 +27,7 @@ HANGING_SECONDS = 10.0
 
 
 class Availability:
-    """Whether one database answers. Thread-safe."""
+    """Knows whether one database answers. Thread-safe."""
 
     def __init__(self, conninfo: str, on_return: Callable[[], None]) -> None:
         """`on_return` is called, in the thread that asks, when connections made before no longer work."""
@@ -67,7 +67,7 @@ class Availability:
         return not self._is_down and self._waited_seconds < SLOW_SECONDS
 
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
-        """Have the database asked now; whether callers should go on waiting for it."""
+        """Ask the database now; return whether callers should keep waiting for it."""
         with self._changed:
             asked = self._asked
             self._wake.set()
@@ -119,6 +119,6 @@ class Availability:
             made = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
             return made, True, connection is not None
         except psycopg.Error:
-            # Out of connections, it answers all the same.
+            # A server that is out of connections does answer.
             answers = pq.PGconn.ping(self._conninfo.encode()) == pq.Ping.OK
             return None, answers, connection is not None

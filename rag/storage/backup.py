@@ -1,6 +1,6 @@
 """Back up the built-in server to one file, the database as `pg_dump` writes it and the originals, and restore it.
 
-It can be made while people work: the database is one moment, and the originals are those that this moment speaks of.
+It can be made while people work: the database is a snapshot, and the originals are those that the snapshot refers to.
 Passwords of the server's own roles are
 not in it: a restored folder makes new ones.
 """
@@ -45,7 +45,7 @@ from rag.storage.migrations import LAST_REPLACED, MIGRATIONS
 DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
 
 
-#: Deleting a document while its file is copied asks for another moment; a file that never was there, for all of these.
+#: How often a new snapshot is taken because a document was deleted while its file was copied.
 MOST_MOMENTS = 20
 
 
@@ -114,11 +114,11 @@ def _nothing_in(settings: Settings) -> str:
 
 
 def restore(settings: Settings, path: Path) -> BackedUp:
-    """Bring a backup into a data folder that holds nothing yet.
+    """Restore a backup into an empty data folder.
 
-    It is made beside, in a hidden folder of the data folder that gets its name when it is whole: killed at any moment,
-    the folder starts as if nothing had been restored, or with all of it. Raises `SettingsError` when the folder is in
-    use or holds a database, the file is no backup, or it was made by a newer version of the product.
+    It is unpacked into a hidden folder first, which is renamed when it is complete: after a kill at any moment, the
+    data folder starts either without any of it or with all of it. Raises `SettingsError` when the folder is in use or
+    holds a database, the file is no backup, or it was made by a newer version of the product.
     """
     _require_built_in(settings)
     folder = settings.data_dir.absolute()
@@ -140,7 +140,7 @@ def restore(settings: Settings, path: Path) -> BackedUp:
                 )
             with private_folder(folder, RESTORE) as beside:
                 brought = _restore_into(beside, path)
-                beside.rename(folder / RESTORED)  # from here on it is there, even if this process is killed
+                beside.rename(folder / RESTORED)  # from here on it is restored, even if this process is killed
                 move_restored(folder)
     except BaseException as exc:
         for name in locks:
@@ -154,7 +154,7 @@ def restore(settings: Settings, path: Path) -> BackedUp:
 
 
 def _restore_into(folder: Path, path: Path) -> BackedUp:
-    """Make a data folder of a backup, and leave it whole with its server stopped."""
+    """Make a complete data folder from a backup, and stop its server."""
     with tarfile.open(path) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
         known = {file.stem for file in MIGRATIONS.glob("*.sql")}
@@ -186,9 +186,10 @@ def _require_built_in(settings: Settings) -> None:
 
 @contextmanager
 def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
-    """Put the originals of one moment into the archive, and hold that moment open for `pg_dump`.
+    """Add the originals of one snapshot to the archive, and keep the snapshot open for `pg_dump`.
 
-    A file may be deleted between the moment and its copying; then a later moment is taken, which does not speak of it.
+    A file may be deleted between the snapshot and its copying; then a later snapshot, which does not refer to it, is
+    taken.
     """
     kept: set[str] = set()
     for _ in range(MOST_MOMENTS):
@@ -212,7 +213,7 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
 
 
 def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> set[str]:
-    """Write the originals the database speaks of; those deleted while the backup was made stay out."""
+    """Write the originals that the database refers to; those deleted while the backup was made are left out."""
     written: set[str] = set()
     for member in archive:
         name = member.name.removeprefix(f"{FILES}/")
@@ -253,7 +254,7 @@ def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
 
 
 def _referenced(connection: psycopg.Connection) -> set[str]:
-    """Return the originals that documents of all tenants speak of, as tenant and key."""
+    """Return the originals of all tenants' documents, as tenant and key."""
     found = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
     return {f"{tenant}/{path}" for tenant, path in found}
 

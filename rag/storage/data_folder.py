@@ -1,4 +1,4 @@
-"""Share the data folder between processes, write whole files or none, and clear up after killed processes.
+"""Share the data folder between processes, write files completely or not at all, and clean up after killed processes.
 
 Locks belong to open files, so the kernel releases them however a process ends.
 """
@@ -19,13 +19,13 @@ from typing import BinaryIO
 
 from rag.errors import SettingsError
 
-#: Held shared by every process that uses the folder, exclusively while a backup is brought back into it.
+#: Held shared by every process that uses the folder, and exclusively while a backup is restored into it.
 USE_LOCK = "in-use.lock"
-#: Held while the server is made, started or stopped, and while somebody enters or leaves.
+#: Held while the server is created, started or stopped, and while a process begins or ends using the folder.
 START_LOCK = "starting.lock"
 #: Longest wait for another process to finish starting or stopping the server.
 START_SECONDS = 120.0
-#: Folders of backups and restores under way. A restore that is whole is renamed to `RESTORED` and then moved out.
+#: Folders of backups and restores in progress. A complete restore is renamed to `RESTORED` and then moved out.
 BACKUP, RESTORE, RESTORED = ".backup-", ".restore-", ".restored"
 #: What a restore brings; `postgres` last, because its presence means that there is a database.
 RESTORED_PARTS = ("database-passwords.json", "files", "postgres")
@@ -46,10 +46,10 @@ def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[N
 
 
 def use(folder: Path) -> tuple[int, bool]:
-    """Use the folder together with others; call it within `starting`.
+    """Use the folder along with other processes; call it within `starting`.
 
     Returns the lock, to be closed at the end, and whether nobody else uses the folder. Raises `SettingsError` while a
-    backup is brought back into it.
+    backup is restored into it.
     """
     lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
     if lock is not None:
@@ -63,7 +63,7 @@ def use(folder: Path) -> tuple[int, bool]:
 
 @contextmanager
 def used_alone(folder: Path) -> Iterator[None]:
-    """Keep everybody else out of the folder. Raises `SettingsError` when somebody uses it."""
+    """Keep all other processes out of the folder. Raises `SettingsError` when one uses it."""
     with starting(folder):
         lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
     if lock is None:
@@ -75,7 +75,9 @@ def used_alone(folder: Path) -> Iterator[None]:
 
 
 def leave(lock: int) -> bool:
-    """Stop using the folder; call it within `starting`. True, with the lock still held, when nobody else uses it."""
+    """Stop using the folder; call it within `starting`. Returns True, with the lock still held, when no other process
+    uses it.
+    """
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -122,7 +124,7 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that only its owner may read, and that gets its name when it is whole.
+    """Write a file that only its owner may read, and that gets its name when it is complete.
 
     Removes what killed writers of the same file left beside it. Raises `SettingsError` if `path` exists.
     """
@@ -190,7 +192,7 @@ def left_folders(folder: Path) -> list[Path]:
 
 
 def move_restored(folder: Path) -> None:
-    """Put what a restore brought into its place; goes on where a killed process left off."""
+    """Move a complete restore into place; continue where a killed process left off."""
     restored = folder / RESTORED
     if not restored.is_dir():
         return

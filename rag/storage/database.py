@@ -2,8 +2,8 @@
 
 Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and presents its
 identity: the tenant and, where a person acts, the person. A seal made with a key of the database goes with it, so that
-no statement smuggled into a transaction can present another one. All of it lasts for the transaction only, so a pooler
-in transaction mode is fine. Without an identity nothing is visible.
+no injected statement can present another identity. All of it lasts for the transaction only, so a pooler in transaction
+mode works. Without an identity nothing is visible.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from rag.types import Identity, Role, Who
 
 Row = TypeVar("Row")
 
-#: A connection that was used so lately is not asked whether it still works: that takes as long as a small statement.
+#: A connection used this recently is not checked: a check takes as long as a small statement.
 TRUSTED_SECONDS = 2.0
 #: How long a caller waits for a connection of the pool, between one question and the next whether the server answers.
-#: All are in use now and then; that is no reason to refuse anybody.
+#: All connections being in use for a moment is no reason to refuse anybody.
 WAITS_SECONDS = (0.4, 2.0, 4.0, 8.6)
-#: A try to connect that fails is left to the next caller; by itself the pool would wait longer each time.
+#: A failed attempt to connect is left to the next caller; the pool itself would wait longer each time.
 RECONNECT_SECONDS = 0.3
 CONNECT_SECONDS = 10
-#: What was sent and not acknowledged for so long, in milliseconds, ends the connection: the other side is unreachable.
+#: A connection ends when sent data is not acknowledged for this many milliseconds: the other side is unreachable.
 UNREACHABLE_MS = 15_000
-#: Supabase's pooler in transaction mode, and PgBouncer as it comes.
+#: The ports of Supabase's pooler in transaction mode and, by default, of PgBouncer.
 POOLER_PORTS = frozenset({"6543", "6432"})
 
 DISK_FULL = "The disk of the database server is full. Free some space there and try again."
@@ -57,7 +57,7 @@ SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, e
 
 
 class Worker:
-    """Who looks after the queue of all tenants, and sees nothing else of them."""
+    """The identity that works the queue of all tenants and sees nothing else of them."""
 
 
 WORKER = Worker()
@@ -237,7 +237,7 @@ class Database:
             return found[0] if found else None
 
     def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
-        """Run a named statement; the number of rows it touched."""
+        """Run a named statement; return the number of rows it touched."""
         with self.transaction(who) as connection:
             return connection.execute(queries[name], parameters).rowcount
 

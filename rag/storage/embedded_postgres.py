@@ -59,12 +59,12 @@ timezone = 'UTC'
 """
 
 
-#: How often it is looked whether the server lives, and how soon a start that failed is tried again.
+#: How often to check whether the server lives, and how soon a failed start is retried.
 WATCH_SECONDS = 0.5
 RETRY_SECONDS = 2.0
-#: From then on a failed start is tried again at longer intervals.
+#: From then on a failed start is retried at longer intervals.
 LONG_SECONDS = 3.0
-#: A start that does not succeed for so long is no matter of seconds any more.
+#: After this long without a successful start, people are told that it will take more than seconds.
 STUCK_SECONDS = 30.0
 STARTING_AGAIN = "The built-in database is starting again. Try again in a few seconds."
 DISK_FULL = (
@@ -86,7 +86,7 @@ class EmbeddedServer:
     superuser: str = field(repr=False)
     #: Held shared by every process that uses the server.
     lock: int
-    #: When this process began to use the folder and nobody else did, by the monotonic clock; None where others did.
+    #: When this process began to use the folder alone, by the monotonic clock; None when others used it too.
     alone_at: float | None = None
     supervisor: Supervisor | None = field(default=None, repr=False)
 
@@ -97,7 +97,7 @@ class EmbeddedServer:
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
 
     def stop(self) -> None:
-        """Stop using the server; the last process to do so stops it, whichever had started it. Idempotent."""
+        """Stop using the server; the last process to do so stops it, no matter which one started it. Idempotent."""
         if self.supervisor is not None:
             if self.supervisor.is_stopped:
                 return
@@ -130,7 +130,7 @@ class Supervisor:
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Let the server be. A start under way is waited for only shortly."""
+        """Stop supervising. A start in progress is only waited for briefly."""
         self._stop.set()
         self._thread.join(timeout=10)
 
@@ -201,7 +201,7 @@ def start_server(folder: Path) -> EmbeddedServer:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove what killed backups and restores left, with the servers of the latter. Call it within `starting`."""
+    """Remove the remains of killed backups and restores, and the servers of restores. Call it within `starting`."""
     for left in left_folders(folder):
         log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
         stop_server(left)
@@ -240,7 +240,7 @@ def _start_in(folder: Path, lock: int, alone_at: float | None) -> EmbeddedServer
 
 
 def stop_server(folder: Path) -> None:
-    """Stop the server of this folder if it runs: fast mode, then whatever is left after 20 seconds is killed."""
+    """Stop the server of this folder if it runs: in fast mode first; processes left after 20 seconds are killed."""
     cluster = folder.absolute() / "postgres"
     process = _postmaster(cluster)
     if process is None:
@@ -334,7 +334,7 @@ def _write_configuration(cluster: Path, socket: Path, account: pwd.struct_passwd
     text = CONFIGURATION.format(socket=str(socket).replace("'", "''"), shared_mb=_shared_buffers_mb())
     main = (cluster / "postgresql.conf").read_text("utf-8")
     include = "" if "include 'rag.conf'" in main else "\ninclude 'rag.conf'\n"
-    # Written whole or not at all: half a file would have the server listen on the network.
+    # Written completely or not at all: with half a file the server would listen on the network.
     for path, content in ((cluster / "rag.conf", text), (cluster / "postgresql.conf", main + include)):
         if not path.exists() or path.read_text("utf-8") != content:
             write_private(path, content)
@@ -354,7 +354,7 @@ def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, supe
     """Start the server, or find it answering.
 
     After a `kill -9` the old processes need a moment to go; Postgres refuses to start beside them, rightly, and its
-    pid file is left to it for that reason. So both ways are tried until one works.
+    pid file is left to it for that reason. So both are tried until one works.
     """
     began = time.monotonic()
     while True:

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image, ImageChops
 
 from rag.errors import DocumentError, PasswordNeeded, ReadingTookTooLong
+from rag.ingestion.fairness import Slots
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.slots import Slots
 from tests import hostile
 
 

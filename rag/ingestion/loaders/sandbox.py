@@ -11,12 +11,10 @@ import atexit
 import functools
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
 from rag.errors import (
     DocumentError,
@@ -33,6 +31,7 @@ from rag.errors import (
     ReadingTookTooLong,
     TooManyPages,
 )
+from rag.ingestion.fairness import Slots
 from rag.ingestion.loaders import (
     CheckedFile,
     ExtractedDocument,
@@ -40,7 +39,6 @@ from rag.ingestion.loaders import (
     extracted_from_json,
     page_from_json,
 )
-from rag.ingestion.slots import Slots
 from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
 from rag.isolation.confinement import READING, Rules
 from rag.settings import Settings
@@ -361,45 +359,3 @@ def _shared(limits: ExtractionLimits) -> Sandbox:
 def sandbox_for(settings: Settings) -> Sandbox:
     """Return the process-wide sandbox of these settings; its processes start when first needed."""
     return _shared(ExtractionLimits.of(settings))
-
-
-#: Pictures kept; one has some hundred kilobytes.
-KEPT = 48
-
-
-class PageImages:
-    """Draws pages in the sandbox. Whether the asker may see the document is for the caller to decide, each time."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[UUID, int, str, float], bytes] = OrderedDict()
-
-    def draw(
-        self,
-        document_id: UUID,
-        page: int,
-        content: Callable[[], bytes],
-        *,
-        highlight: str,
-        scale: float,
-        tenant_id: str = "",
-    ) -> bytes:
-        """Draw the page as PNG; calls `content` for the PDF only when the picture is not kept."""
-        key = (document_id, page, highlight, scale)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        picture = self._sandbox.draw_page(content(), page, highlight=highlight, scale=scale, tenant_id=tenant_id)
-        with self._lock:
-            self._kept[key] = picture
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return picture
-
-    def forget(self, document_id: UUID) -> None:
-        """Keep nothing of a deleted document."""
-        with self._lock:
-            for key in [key for key in self._kept if key[0] == document_id]:
-                del self._kept[key]

@@ -1,13 +1,13 @@
 -- accounts_by_email --
--- Who this e-mail address belongs to in each tenant, before any is known; needs the address presented.
+-- List the accounts with this e-mail address in all tenants, before the tenant is known; needs the address presented.
 SELECT id, tenant_id FROM accounts WHERE email = %(email)s ORDER BY last_signed_in_at DESC NULLS LAST, created_at, id
 
 -- account_by_email --
--- Who this e-mail address belongs to in the tenant.
+-- Find the account with this e-mail address in the tenant.
 SELECT id FROM accounts WHERE tenant_id = rag_tenant() AND email = %(email)s
 
 -- attempts_of_account --
--- Locks an account's count of wrong passwords, so that guesses made at once are counted one after the other.
+-- Lock an account's count of wrong passwords, so that guesses made at once are counted one after the other.
 SELECT failed_attempts,
        coalesce(extract(epoch FROM last_failed_at), 0)::float8 AS last_failed_at,
        waiting_browsers,
@@ -16,7 +16,7 @@ FROM accounts WHERE id = %(account_id)s
 FOR UPDATE
 
 -- count_attempt --
--- Counts an attempt as wrong until its password has proved right, and keeps who waits for their turn.
+-- Count an attempt as wrong until its password turns out to be right, and keep the browsers that wait for their turn.
 UPDATE accounts
 SET failed_attempts = %(failed_attempts)s,
     last_failed_at = to_timestamp(%(last_failed_at)s),
@@ -24,7 +24,7 @@ SET failed_attempts = %(failed_attempts)s,
 WHERE id = %(account_id)s
 
 -- attempts_in_browser --
--- Locks the count of wrong passwords for an account in a browser where it has signed in before.
+-- Lock the count of wrong passwords of an account in a browser where it has signed in before.
 SELECT b.failed_attempts,
        coalesce(extract(epoch FROM b.last_failed_at), 0)::float8 AS last_failed_at,
        a.password_hash
@@ -33,28 +33,28 @@ WHERE b.token_hash = decode(%(browser)s, 'hex') AND b.account_id = %(account_id)
 FOR UPDATE OF b
 
 -- count_attempt_in_browser --
--- As `count_attempt`, for this browser alone.
+-- Do the same as `count_attempt` for this browser alone.
 UPDATE known_browsers SET failed_attempts = %(failed_attempts)s, last_failed_at = to_timestamp(%(last_failed_at)s)
 WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
 
 -- is_known_browser --
--- Whether an account has signed in there before.
+-- Tell whether an account has signed in from this browser before.
 SELECT EXISTS (SELECT FROM known_browsers
                WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s)
 
 -- keeps_known_browser --
--- Whether anybody of the tenant has signed in there before.
+-- Tell whether anybody of the tenant has signed in from this browser before.
 SELECT EXISTS (SELECT FROM known_browsers WHERE token_hash = decode(%(browser)s, 'hex'))
 
 -- know_browser --
--- Somebody has signed in there.
+-- Note that an account has signed in from this browser.
 INSERT INTO known_browsers (token_hash, tenant_id, account_id)
 VALUES (decode(%(browser)s, 'hex'), rag_tenant(), %(account_id)s)
 ON CONFLICT (token_hash, account_id) DO UPDATE
 SET failed_attempts = 0, last_failed_at = NULL, last_used_at = now()
 
 -- drop_old_browsers --
--- Of an account's browsers, the latest are kept for so many days.
+-- Keep only an account's latest browsers, and those only for so many days.
 DELETE FROM known_browsers
 WHERE account_id = %(account_id)s
   AND (last_used_at < now() - make_interval(days => %(days)s)
@@ -62,7 +62,7 @@ WHERE account_id = %(account_id)s
                              ORDER BY last_used_at DESC LIMIT %(most)s))
 
 -- forget_browsers --
--- A new password: who came in with the old one is known no more.
+-- Forget all browsers of an account, after its password has changed.
 DELETE FROM known_browsers WHERE account_id = %(account_id)s
 
 -- record_sign_in --
@@ -83,7 +83,7 @@ WHERE id = %(account_id)s
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 
 -- set_password --
--- Stores the hash of a new password of an active account and forgets wrong ones.
+-- Store the hash of an active account's new password and forget wrong attempts.
 UPDATE accounts
 SET password_hash = %(password_hash)s, failed_attempts = 0, last_failed_at = NULL, waiting_browsers = '[]',
     password_asked_at = NULL
@@ -91,35 +91,35 @@ WHERE id = %(account_id)s AND is_active
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 
 -- add_account --
--- A new account of the transaction's tenant.
+-- Add an account to the transaction's tenant.
 INSERT INTO accounts (tenant_id, email, name, role, user_group, password_hash)
 VALUES (rag_tenant(), %(email)s, %(name)s, %(role)s, %(user_group)s, %(password_hash)s)
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 
 -- account --
--- One account of the tenant.
+-- Read one account of the tenant.
 SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 FROM accounts WHERE id = %(account_id)s
 
 -- account_groups --
--- The groups that people of the tenant are in
+-- List the groups that people of the tenant are in.
 SELECT DISTINCT user_group FROM accounts WHERE tenant_id = rag_tenant() AND user_group <> '' ORDER BY user_group
 
 -- list_accounts --
--- All accounts of the tenant by name.
+-- List all accounts of the tenant by name.
 SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at, password_asked_at
 FROM accounts ORDER BY lower(name), email
 
 -- ask_for_password --
--- Notes that somebody lost the password of an active account.
+-- Note that the person of an active account has lost their password.
 UPDATE accounts SET password_asked_at = coalesce(password_asked_at, now()) WHERE id = %(account_id)s AND is_active
 
 -- settle_reset_request --
--- The link that somebody asked for was made.
+-- Note that the link somebody asked for has been made.
 UPDATE accounts SET password_asked_at = NULL WHERE id = %(account_id)s
 
 -- change_account --
--- Changes what is given; null leaves a field as it is.
+-- Change the given fields; null leaves a field as it is.
 UPDATE accounts
 SET name = coalesce(%(name)s::text, name),
     role = coalesce(%(role)s::text, role),
@@ -129,41 +129,41 @@ WHERE id = %(account_id)s
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 
 -- lock_accounts --
--- Changes to who may administer a tenant wait for each other here; readers do not.
+-- Make changes to a tenant's administrators wait for each other; readers do not wait.
 SELECT id FROM tenants WHERE id = rag_tenant() FOR NO KEY UPDATE
 
 -- count_active_admins --
--- Administrators who can act.
+-- Count the active administrators.
 SELECT count(*) FROM accounts WHERE role = 'admin' AND is_active
 
 -- has_admin --
--- Whether the tenant ever got an administrator.
+-- Tell whether the tenant has ever had an administrator.
 SELECT EXISTS (SELECT FROM accounts WHERE role = 'admin')
 
 -- drop_unused_links --
--- Earlier links for the same purpose stop working when a new one is made.
+-- Void earlier links for the same purpose before a new one is made.
 DELETE FROM one_time_links
 WHERE purpose = %(purpose)s AND used_at IS NULL AND account_id IS NOT DISTINCT FROM %(account_id)s::uuid
 
 -- add_link --
--- A link that works once, kept as the hash of its token.
+-- Add a link that works once, kept as the hash of its token.
 INSERT INTO one_time_links (token_hash, tenant_id, purpose, account_id, expires_at)
 VALUES (decode(%(token_hash)s, 'hex'), rag_tenant(), %(purpose)s, %(account_id)s,
         now() + make_interval(hours => %(hours)s))
 
 -- open_link --
--- The tenant and account of a link that still works; needs the token's hash presented.
+-- Find the tenant and account of a link that still works; needs the token's hash presented.
 SELECT tenant_id, account_id FROM one_time_links
 WHERE token_hash = decode(%(token_hash)s, 'hex') AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > now()
 
 -- use_link --
--- Uses a link up. Of two at once the second waits for the first and then finds nothing.
+-- Use a link up. Of two requests at once, the second waits for the first and then finds nothing.
 UPDATE one_time_links SET used_at = now()
 WHERE token_hash = decode(%(token_hash)s, 'hex') AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > now()
 RETURNING token_hash
 
 -- add_session --
--- A session, kept as the hash of its token. Without another time its person proves who they are now.
+-- Add a session, kept as the hash of its token. Without another time, it counts as a sign-in just now.
 INSERT INTO sessions (token_hash, tenant_id, account_id, user_agent, expires_at, proved_at)
 VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agent)s,
         now() + make_interval(days => %(days)s), least(to_timestamp(%(proved_at)s::double precision), now()))
@@ -173,11 +173,11 @@ VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agen
 UPDATE accounts SET last_signed_in_at = now() WHERE id = %(account_id)s
 
 -- drop_expired_sessions --
--- Sessions of an account that no longer work.
+-- Remove an account's sessions that no longer work.
 DELETE FROM sessions WHERE account_id = %(account_id)s AND expires_at <= now()
 
 -- tenant_of_session --
--- The tenant of a session that still works; needs the token's hash presented.
+-- Find the tenant of a session that still works; needs the token's hash presented.
 SELECT tenant_id FROM sessions
 WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
   AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
@@ -195,21 +195,21 @@ WHERE s.token_hash = decode(%(session_id)s, 'hex') AND s.expires_at > now() AND 
   AND t.suspended_at IS NULL
 
 -- set_language --
--- In which language this account reads the interface; '' is that of the browser
+-- Set the language in which this account reads the interface; '' is that of the browser.
 UPDATE accounts SET language = %(language)s WHERE tenant_id = rag_tenant() AND id = %(account_id)s
 
 -- session_ids_of_account --
--- The sessions of an account, to read them again
+-- List the sessions of an account, to read them again.
 SELECT encode(token_hash, 'hex') FROM sessions WHERE account_id = %(account_id)s
 
 -- note_act --
--- Somebody did something in a session that has not ended.
+-- Note that somebody did something in a session that has not ended.
 UPDATE sessions SET last_seen_at = now()
 WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
   AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
 
 -- is_recent_sign_in --
--- Whether the person of a session proved who they are within so many minutes.
+-- Tell whether the person of a session proved their identity within so many minutes.
 SELECT EXISTS (
     SELECT FROM sessions
     WHERE token_hash = decode(%(session_id)s, 'hex') AND account_id = %(account_id)s AND expires_at > now()
@@ -217,26 +217,26 @@ SELECT EXISTS (
 )
 
 -- prove_session --
--- The person of a session proved again who they are.
+-- Note that the person of a session has proved their identity again.
 UPDATE sessions SET proved_at = now()
 WHERE token_hash = decode(%(session_id)s, 'hex') AND account_id = %(account_id)s
 
 -- end_session --
--- Ends one session.
+-- End one session.
 DELETE FROM sessions WHERE token_hash = decode(%(session_id)s, 'hex')
 
 -- end_session_of_account --
--- Ends one session of an account; nothing happens when it is another's.
+-- End one session of an account; do nothing when it belongs to another account.
 DELETE FROM sessions WHERE token_hash = decode(%(session_id)s, 'hex') AND account_id = %(account_id)s
 
 -- end_sessions_of_account --
--- Ends an account's sessions, all or all but one, and names those ended.
+-- End an account's sessions, all or all but one, and return the ended ones.
 DELETE FROM sessions
 WHERE account_id = %(account_id)s AND encode(token_hash, 'hex') <> %(except_session_id)s
 RETURNING encode(token_hash, 'hex')
 
 -- sessions_of_account --
--- Where an account is signed in, latest first.
+-- List where an account is signed in, latest first.
 SELECT encode(token_hash, 'hex') AS session_id, user_agent, created_at, last_seen_at, expires_at
 FROM sessions
 WHERE account_id = %(account_id)s AND expires_at > now()

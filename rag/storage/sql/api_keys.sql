@@ -11,7 +11,7 @@ FROM (SELECT coalesce((SELECT id FROM accounts WHERE id = %(account_id)s),
 RETURNING id
 
 -- list_api_keys --
--- The tenant's keys, those that work first, then the latest.
+-- List the tenant's keys: working keys first, then the latest.
 SELECT k.id, k.tenant_id, k.name, k.hint, k.scopes, k.requests_per_minute, k.created_at, k.expires_at, k.revoked_at,
        k.last_used_at, coalesce(a.name, '') AS owner_name,
        k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false) AS has_owner
@@ -21,11 +21,11 @@ ORDER BY k.revoked_at IS NOT NULL OR k.expires_at <= now()
              OR NOT (k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false)), k.created_at DESC, k.id
 
 -- revoke_api_key --
--- It stops working at once; the row stays, to say what asked.
+-- Revoke a key at once; its row stays, because the logs refer to it.
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = %(api_key_id)s
 
 -- tenant_of_api_key --
--- The tenant of a secret; needs its hash presented.
+-- Find the tenant of a secret; needs its hash presented.
 SELECT tenant_id FROM api_keys WHERE secret_hash = decode(%(secret_hash)s, 'hex')
 
 -- use_api_key --

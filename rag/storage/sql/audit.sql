@@ -1,18 +1,18 @@
 -- The audit log: written by triggers, read by administrators.
 
 -- add_audit_entry --
--- An act that changes no row; the actor is the transaction's.
+-- Record an act that changes no row; the actor is the transaction's.
 INSERT INTO audit_log (tenant_id, account_id, actor, action, target, changes)
 VALUES (rag_tenant(), rag_account(), rag_actor(), %(action)s, %(target)s, %(changes)s)
 
 -- note_sign_in --
--- Somebody came in, or was refused; the actor is the person of the account, whoever typed the password.
+-- Record a sign-in or a refused one; the actor is the account's person, whoever typed the password.
 INSERT INTO audit_log (tenant_id, account_id, actor, action, target_id, target)
 SELECT tenant_id, id, email, %(action)s, id::text, %(target)s FROM accounts
 WHERE tenant_id = rag_tenant() AND id = %(account_id)s
 
 -- note_reading --
--- Somebody opened a question that another person asked; within an hour it is one reading.
+-- Record that somebody opened another person's question, at most once within an hour.
 INSERT INTO audit_log (tenant_id, account_id, actor, action, target_id, target)
 SELECT rag_tenant(), rag_account(), rag_actor(), 'conversation read', l.id::text, coalesce(a.email, '')
 FROM chat_logs l LEFT JOIN accounts a ON a.id = l.account_id
@@ -23,16 +23,16 @@ WHERE l.id = %(chat_log_id)s AND l.account_id IS DISTINCT FROM rag_account() AND
         AND o.action = 'conversation read' AND o.target_id = l.id::text AND o.created_at > now() - interval '1 hour')
 
 -- audit_after --
--- Entries with a higher number, in their order.
+-- List the entries with a higher number, in their order.
 SELECT id, account_id, actor, action, target_id, target, changes, created_at
 FROM audit_log WHERE tenant_id = (SELECT rag_tenant()) AND id > %(after)s ORDER BY id LIMIT %(limit)s
 
 -- last_audit_entry --
--- The highest number so far.
+-- Read the highest number so far.
 SELECT coalesce(max(id), 0) FROM audit_log WHERE tenant_id = (SELECT rag_tenant())
 
 -- audit_entries --
--- The latest entries that meet the conditions given.
+-- List the latest entries that meet the given conditions.
 SELECT id, account_id, actor, action, target_id, target, changes, created_at
 FROM audit_log
 WHERE tenant_id = (SELECT rag_tenant())
@@ -44,7 +44,7 @@ ORDER BY id DESC
 LIMIT %(limit)s
 
 -- audit_actors --
--- Everybody who ever changed something, found in the index from one name to the next.
+-- List everybody who ever changed something, by going through the index from one name to the next.
 WITH RECURSIVE found AS (
     (SELECT actor FROM audit_log WHERE tenant_id = (SELECT rag_tenant()) ORDER BY actor LIMIT 1)
     UNION ALL

@@ -1,7 +1,7 @@
 -- Collections: made, changed and deleted by administrators.
 
 -- find_collections --
--- Collections of the tenant, oldest first
+-- List the tenant's collections, oldest first.
 SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
        calibrated_at, calibrated_model, calibrated_passages, groups
 FROM collections
@@ -30,7 +30,7 @@ ORDER BY c.id::text = %(wanted)s DESC NULLS LAST, coalesce(known.is_last, false)
 LIMIT 1
 
 -- note_last_collection --
--- What the account or key of this transaction asks, if it may be read; nothing is written where nothing changes
+-- Remember the collection that this account or key asked last, if it may read it; an unchanged value is not written.
 WITH asked AS (
     SELECT id FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 ), of_account AS (
@@ -41,13 +41,13 @@ UPDATE api_keys k SET last_collection_id = asked.id FROM asked
 WHERE k.tenant_id = rag_tenant() AND k.id = rag_account() AND k.last_collection_id IS DISTINCT FROM asked.id
 
 -- add_collection --
--- A new collection; nothing happens when the name is taken
+-- Add a collection; do nothing when the name is taken.
 INSERT INTO collections (tenant_id, name, profile, embedding_model, language)
 VALUES (rag_tenant(), %(collection_name)s, %(profile)s, %(embedding_model)s, %(language)s)
 ON CONFLICT (tenant_id, name) DO NOTHING
 
 -- change_collection --
--- What is given replaces what there is; nothing happens when another collection has the name
+-- Change the given fields of a collection; do nothing when another one has the name.
 UPDATE collections
 SET name = coalesce(%(collection_name)s, name), language = coalesce(%(language)s, language),
     groups = coalesce(%(groups)s::text[], groups)
@@ -56,24 +56,24 @@ WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
                   AND id <> %(collection_id)s)
 
 -- lock_collection --
--- A collection that is about to be changed; others wait
+-- Lock a collection that is about to be changed.
 SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
        calibrated_at, calibrated_model, calibrated_passages, groups
 FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR UPDATE
 
 -- set_overrides --
--- All that differs from the profile
+-- Store the settings in which a collection differs from its profile.
 UPDATE collections SET overrides = %(overrides)s WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 
 -- note_calibration --
--- What was measured on the collection's text with its embedder; nothing happens when it has another by now
+-- Store the threshold measured with this embedder; do nothing when the collection has another one by now.
 UPDATE collections
 SET calibrated_threshold = %(threshold)s, calibrated_at = now(), calibrated_model = %(embedding_model)s,
     calibrated_passages = %(passages)s
 WHERE tenant_id = rag_tenant() AND id = %(collection_id)s AND embedding_model = %(embedding_model)s
 
 -- collection_contents --
--- What is in each collection, or in one
+-- Count the contents of each collection, or of one.
 SELECT c.id AS collection_id, coalesce(d.documents, 0) AS documents, coalesce(d.ready, 0) AS ready,
        coalesce(d.pages, 0) AS pages, coalesce(d.chunks, 0) AS chunks, coalesce(t.conversations, 0) AS conversations,
        coalesce(t.people, 0) AS people
@@ -91,9 +91,9 @@ WHERE c.tenant_id = (SELECT rag_tenant()) AND (%(collection_id)s::uuid IS NULL O
 ORDER BY c.created_at, c.id
 
 -- delete_collection --
--- A collection with its documents, chunks, keywords and conversations; questions and costs stay in the records
+-- Delete a collection with its documents, chunks, keywords and conversations; questions and costs stay in the records.
 DELETE FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 
 -- files_of_collection --
--- Documents of a collection and where their originals are
+-- List a collection's documents with the paths of their originals.
 SELECT id, file_path FROM documents WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s

@@ -1,19 +1,19 @@
 -- What the order of passages and the text around them need beside the search. Row-level security stands above.
 
 -- document_signals --
--- What raises a document's passages: its metadata but for what only the processor needs, and the day it came.
+-- Read the facts that raise a document's passages: its metadata, without the processor's own, and the day it was added.
 SELECT id AS document_id, metadata - '{sections,chunk_spans}'::text[] AS metadata, created_at
 FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND id = ANY (%(document_ids)s::uuid[])
 
 -- source_documents --
--- What callers of the API are told of the documents behind passages.
+-- Read the details of documents that callers of the API get with their passages.
 SELECT id, title, metadata, chunk_count, created_at, updated_at
 FROM documents
 WHERE id = ANY (%(document_ids)s::uuid[])
 
 -- neighbouring_passages --
--- The passages right before and after each of the given ones, with the spans of both.
+-- Read the passages right before and after each given one, with the spans of both.
 SELECT hit.id AS hit_id, hit.start_character AS hit_start, hit.end_character AS hit_end,
        c.id AS chunk_id, c.chunk_index - hit.chunk_index AS step, c.content, c.section, c.first_page, c.last_page,
        c.start_character AS start, c.end_character AS end
@@ -22,7 +22,7 @@ JOIN document_chunks c ON c.document_id = hit.document_id AND c.chunk_index IN (
 WHERE hit.tenant_id = (SELECT rag_tenant()) AND hit.id = ANY (%(chunk_ids)s::uuid[])
 
 -- passages_to_calibrate --
--- Passages long enough to ask something of, spread evenly over a collection.
+-- Choose passages that are long enough to ask about, spread evenly over a collection.
 SELECT content, section, title
 FROM (
     SELECT c.content, c.section, d.title, row_number() OVER (ORDER BY d.id, c.chunk_index) AS number,
@@ -61,7 +61,7 @@ WHERE c.tenant_id = %(tenant_id)s
         AND NOT d.metadata @> jsonb_build_object(wanted.key, wanted.value))
 
 -- metadata_values --
--- The values that a field of the metadata has in a collection's searchable documents and their passages.
+-- List the values of a metadata field in a collection's searchable documents and their passages.
 SELECT value FROM (
     SELECT d.metadata ->> %(field)s AS value FROM documents d
     WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status = 'completed'
@@ -92,7 +92,7 @@ ORDER BY d.created_at DESC, d.id
 LIMIT %(limit)s
 
 -- whole_documents_naming --
--- Documents with a passage that has all of these words, those with most such passages first.
+-- List documents with a passage that has all of these words, those with most such passages first.
 SELECT c.document_id
 FROM document_chunks c JOIN documents d ON d.id = c.document_id
 WHERE c.tenant_id = (SELECT rag_tenant()) AND c.collection_id = %(collection_id)s AND d.status = 'completed'
@@ -103,17 +103,17 @@ ORDER BY count(*) DESC, c.document_id
 LIMIT %(limit)s
 
 -- passages_in_collection --
--- How many passages a collection has, counted no further than to a limit.
+-- Count a collection's passages, up to a limit.
 SELECT count(*) FROM (
     SELECT FROM document_chunks WHERE tenant_id = (SELECT rag_tenant()) AND collection_id = %(collection_id)s LIMIT %(limit)s
 ) AS passages
 
 -- document_sections --
--- The headings of a document with their places in its text.
+-- List a document's headings with their positions in its text.
 SELECT metadata -> 'sections' FROM documents WHERE tenant_id = (SELECT rag_tenant()) AND id = %(document_id)s
 
 -- kept_versions --
--- The version of a document that answers and the earlier ones that are kept, oldest first.
+-- List the published version of a document and the earlier ones that are kept, oldest first.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d

@@ -1,5 +1,5 @@
 -- list_conversations --
--- A person's conversations, the one last used first.
+-- List a person's conversations, the last used first.
 SELECT id, title, collection_id, created_at, updated_at
 FROM conversations
 WHERE owner_id = %(account_id)s
@@ -7,13 +7,13 @@ ORDER BY updated_at DESC, id
 LIMIT %(limit)s
 
 -- get_conversation --
--- One conversation, if it is this person's.
+-- Read one conversation, if it is this person's.
 SELECT id, title, collection_id, created_at, updated_at
 FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 
 -- create_conversation --
--- A new, empty conversation in a collection of this tenant, of an account or of an API key.
+-- Add an empty conversation of an account or an API key to a collection of this tenant.
 INSERT INTO conversations (tenant_id, account_id, api_key_id, collection_id, title)
 SELECT tenant_id, (SELECT id FROM accounts WHERE id = %(account_id)s),
        (SELECT id FROM api_keys WHERE id = %(account_id)s), id, %(title)s
@@ -22,13 +22,13 @@ WHERE id = %(collection_id)s
 RETURNING id, title, collection_id, created_at, updated_at
 
 -- rename_conversation --
--- Its place in the list stays as it was.
+-- Rename a conversation without moving it in the list.
 UPDATE conversations SET title = %(title)s
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 RETURNING id, title, collection_id, created_at, updated_at
 
 -- delete_conversation --
--- Messages go with it; the log of its questions stays, for the costs.
+-- Delete a conversation with its messages; the log of its questions stays, for the costs.
 DELETE FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 
@@ -61,7 +61,7 @@ FROM (
 ORDER BY created_at, id
 
 -- rate_answer --
--- One rating per person and answer; rating again replaces it.
+-- Store one person's rating of an answer; a later one replaces it.
 INSERT INTO feedback (tenant_id, chat_log_id, account_id, rating, comment)
 SELECT m.tenant_id, m.chat_log_id, c.account_id, %(rating)s, %(comment)s
 FROM messages m
@@ -71,7 +71,7 @@ ON CONFLICT (chat_log_id, account_id) DO UPDATE
     SET rating = excluded.rating, comment = excluded.comment, created_at = now()
 
 -- lock_conversation --
--- Two questions asked at once in one conversation take turns here.
+-- Make two questions asked at once in one conversation take turns.
 SELECT id FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 FOR UPDATE
@@ -81,11 +81,11 @@ FOR UPDATE
 UPDATE conversations SET updated_at = clock_timestamp() WHERE id = %(conversation_id)s
 
 -- has_streaming_answer --
--- Whether an answer is being written in a conversation, by any process.
+-- Tell whether any process is writing an answer in a conversation.
 SELECT EXISTS (SELECT FROM messages WHERE conversation_id = %(conversation_id)s AND state = 'streaming')
 
 -- add_message --
--- A question, or the answer to it that is about to be written.
+-- Add a question, or the answer that is about to be written.
 INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id)
 VALUES (rag_tenant(), %(conversation_id)s, %(role)s, %(content)s, %(state)s, %(chat_log_id)s)
 RETURNING id
@@ -110,7 +110,7 @@ WITH given AS (
 SELECT id FROM written
 
 -- finish_answer --
--- The answer as it ended.
+-- Store the answer as it ended.
 UPDATE messages
 SET content = %(content)s, state = %(state)s, notice = %(notice)s, citations = %(citations)s
 WHERE id = %(message_id)s
@@ -122,7 +122,7 @@ FROM conversations c
 WHERE m.id = %(message_id)s AND m.state = 'streaming' AND c.id = m.conversation_id AND c.owner_id = %(account_id)s
 
 -- find_answer --
--- An answer as stored, if it is this person's.
+-- Read a stored answer, if it is this person's.
 SELECT m.id, m.conversation_id, m.content, m.state, m.notice, m.citations, l.outcome,
        coalesce(l.question, '') AS question
 FROM messages m
@@ -131,7 +131,7 @@ LEFT JOIN chat_logs l ON l.id = m.chat_log_id
 WHERE m.id = %(message_id)s AND m.role = 'assistant'
 
 -- find_active_answer --
--- The answer being written in a person's conversation.
+-- Find the answer that is being written in a person's conversation.
 SELECT m.id
 FROM messages m
 JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
@@ -140,14 +140,14 @@ ORDER BY m.created_at DESC
 LIMIT 1
 
 -- open_chat_log --
--- A question asked, before anything is done for it. A program that asks has no account.
+-- Add the log of a question before anything is done for it. A program that asks has no account.
 INSERT INTO chat_logs (tenant_id, account_id, user_group, conversation_id, collection_id, question, kind)
 SELECT rag_tenant(), (SELECT id FROM accounts WHERE id = %(account_id)s), %(user_group)s, %(conversation_id)s,
        %(collection_id)s, %(question)s, %(kind)s
 RETURNING id
 
 -- close_chat_log --
--- How a question ended. Its cost is the sum of its rows in the ledger.
+-- Store how a question ended. Its cost is the sum of its rows in the ledger.
 UPDATE chat_logs l
 SET outcome = %(outcome)s, answer = %(answer)s, error = %(error)s, language = %(language)s, model = %(model)s,
     document_ids = %(document_ids)s, rag_details = %(rag_details)s, first_token_ms = %(first_token_ms)s,
@@ -161,7 +161,7 @@ WHERE l.id = %(chat_log_id)s
 RETURNING l.cost, l.is_priced
 
 -- discard_search --
--- A search that cost nothing leaves no row
+-- Remove the log of a search that cost nothing.
 DELETE FROM chat_logs WHERE tenant_id = rag_tenant() AND id = %(chat_log_id)s AND kind = 'search'
 
 -- close_abandoned --
@@ -200,7 +200,7 @@ SELECT DISTINCT coalesce(closed.id, cut.chat_log_id)
 FROM cut FULL JOIN closed ON closed.id = cut.chat_log_id
 
 -- page_texts --
--- The text of some pages of one document.
+-- Read the text of some pages of one document.
 SELECT text FROM document_pages
 WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last_page)s
 ORDER BY number
@@ -214,6 +214,6 @@ WHERE c.tenant_id = rag_tenant() AND c.id = ANY (%(chunk_ids)s::uuid[]) AND json
     jsonb_build_object('start', c.start_character, 'end', c.end_character))
 
 -- own_query_details --
--- How a person's own question was read before the search
+-- Read how a person's own question was understood before the search.
 SELECT rag_details -> 'query' FROM chat_logs
 WHERE tenant_id = rag_tenant() AND id = %(chat_log_id)s AND account_id = %(account_id)s

@@ -48,7 +48,7 @@ LEFT JOIN accounts a ON a.id = d.added_by
 ORDER BY page.place
 
 -- library_count --
--- How many documents meet the filters, and when the newest of them came
+-- Count the documents that meet the filters, and find when the newest of them was added.
 SELECT count(*), max(d.created_at)
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
@@ -64,7 +64,7 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
     d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
 
 -- library_names --
--- Documents that meet the filters by their names, newest first; `until` leaves out what came after a list was shown
+-- List the names of documents that meet the filters, newest first; `until` leaves out documents added after that time.
 SELECT d.id, d.title, d.file_name, d.created_at
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
@@ -76,7 +76,7 @@ ORDER BY d.created_at DESC, d.id
 LIMIT %(limit)s
 
 -- library_figures --
--- What the library holds, counted by what it can be filtered by; costs without a known price are counted apart
+-- Count the library's documents by everything it can be filtered by; unknown costs are counted separately.
 SELECT collection_id, status, language, chunking_method, mime_type, count(*) AS documents, sum(page_count) AS pages,
        sum(chunk_count) AS chunks, coalesce(sum((costs ->> 'total')::numeric), 0) AS cost,
        count(*) FILTER (WHERE costs ? 'total') - count(costs ->> 'total') AS unpriced,
@@ -88,32 +88,32 @@ WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded'
 GROUP BY collection_id, status, language, chunking_method, mime_type
 
 -- documents_at_work --
--- Documents that are read or processed, or tagged while they answer: those the worker came to first
+-- List documents that are being read, processed or tagged, in the order in which the worker takes them.
 SELECT id, status FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
 ORDER BY steps_total > 0 DESC, created_at, id
 LIMIT %(limit)s
 
 -- count_documents_at_work --
--- How many there are in all
+-- Count the documents that are being read, processed or tagged.
 SELECT count(*) FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
 
 -- confirmable_documents --
--- Documents that wait for a yes, with the estimate that somebody has seen
+-- List documents that wait for confirmation, with the estimate that somebody has seen.
 SELECT id FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND status = 'estimated' AND updated_at <= %(until)s
 ORDER BY created_at, id
 
 -- searchable_collections --
--- Collections with a document that answers
+-- List collections with a published document.
 SELECT c.id FROM collections c
 WHERE c.tenant_id = (SELECT rag_tenant())
   AND EXISTS (SELECT FROM documents d
               WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = c.id AND d.status = 'completed')
 
 -- board_categories --
--- Categories of a notice board's posts, by their slugs
+-- List the categories of a notice board's posts by their slugs.
 SELECT DISTINCT post."categorySlug" AS slug,
        coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug") AS name
 FROM documents d
@@ -122,7 +122,7 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)
   AND post."categorySlug" <> ''
 
 -- board_figures --
--- What a notice board holds by category: posts, marks, and those at work
+-- Count a notice board's posts by category, with their marks and the unfinished ones.
 SELECT coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '') AS category,
        count(*) AS posts, count(*) FILTER (WHERE post."isPinned" = 'true') AS pinned,
        count(*) FILTER (WHERE post."isImportant" = 'true') AS important,
@@ -182,7 +182,7 @@ JOIN documents d ON d.id = page.id
 ORDER BY page.place
 
 -- board_count --
--- How many posts of a board meet the filters
+-- Count the posts of a board that meet the filters.
 SELECT count(*)
 FROM documents d
 CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
@@ -199,18 +199,18 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)
   AND (NOT %(has_attachments)s OR coalesce(post."attachmentCount", '0') <> '0')
 
 -- count_documents --
--- How many documents a list has in all its parts
+-- Count the documents of a list.
 SELECT count(*) FROM documents
 WHERE tenant_id = rag_tenant() AND status <> 'superseded'
   AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
   AND (%(status)s::text IS NULL OR status = %(status)s)
 
 -- lock_name --
--- Uploads of one name into one collection wait for each other until their transaction ends
+-- Make uploads of the same name into one collection wait for each other until their transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text || ' ' || %(file_name)s, 0))
 
 -- add_document --
--- A new document, or the next version of the one of that name; no row when its content is already in the collection
+-- Add a document, or the next version of the one with that name; no row when its content is already in the collection.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
                        original_id, version)
@@ -234,7 +234,7 @@ ON CONFLICT (tenant_id, collection_id, sha256, version) DO NOTHING
 RETURNING id
 
 -- add_version --
--- The same file to be processed in another way: pages are copied, nothing is read again
+-- Add a version that processes the same file differently: pages are copied, nothing is read again.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, page_count, empty_pages, character_count, language, chunking_method, generate_metadata,
                        pdf_type, metadata, added_by, original_id, version)
@@ -247,7 +247,7 @@ WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
 RETURNING id
 
 -- add_version_to_read --
--- The same file to be read in another way
+-- Add a version that reads the same file differently.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
                        original_id, version)
@@ -259,122 +259,122 @@ WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
 RETURNING id
 
 -- read_anew --
--- A document that does not answer is read again; what was read before is written over
+-- Read an unpublished document again and overwrite its pages.
 UPDATE documents
 SET status = 'reading', step = 'extract', pdf_type = %(pdf_type)s, ocr_pages = '{}', steps_done = 0, message = '',
     starts = 0, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr', 'estimated')
 
 -- copy_pages --
--- The pages of one version for another of the same file
+-- Copy the pages of one version to another one of the same file.
 INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
 SELECT %(new_id)s, number, tenant_id, text, characters, method, language, label, warnings
 FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- note_estimate --
--- What processing would cost
+-- Store the estimated cost of processing.
 UPDATE documents SET estimate = %(estimate)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- lock_versions --
--- Publishing, restoring and deleting versions of one document wait for each other until their transaction ends
+-- Make publishing, restoring and deleting versions of one document wait for each other until their transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended('versions ' || %(original_id)s::text, 0))
 
 -- hold_embedding_model --
--- The model of the collection's vectors, unchanged until this transaction ends
+-- Read the model of the collection's vectors and keep it unchanged until this transaction ends.
 SELECT embedding_model FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR SHARE
 
 -- later_version_answers --
--- Whether another version that was asked for later answers already
+-- Tell whether a later version is published already.
 SELECT other.id
 FROM documents own JOIN documents other ON other.original_id = own.original_id AND other.id <> own.id
 WHERE own.tenant_id = rag_tenant() AND own.id = %(document_id)s
   AND other.status = 'completed' AND other.requested_at > own.requested_at
 
 -- supersede_versions --
--- The version that answered stays listed and can be restored
+-- Supersede the published version; it stays listed and can be restored.
 UPDATE documents SET status = 'superseded', superseded_at = now(), updated_at = now()
 WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status = 'completed'
 RETURNING id
 
 -- ask_again --
--- A version wanted now counts as later than any before
+-- Make this version later than any other.
 UPDATE documents SET requested_at = clock_timestamp() WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- models_of_document --
--- The models of a document's vectors
+-- List the models of a document's vectors.
 SELECT DISTINCT embedding_model FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- restore_version --
--- An earlier version answers again
+-- Publish an earlier version again.
 UPDATE documents
 SET status = 'completed', step = 'publish', superseded_at = NULL, published_at = now(), updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'superseded'
 
 -- await_confirmation --
--- An earlier version whose vectors have to be made again waits for a yes to their cost
+-- Let an earlier version whose vectors have to be made again wait for confirmation of their cost.
 UPDATE documents
 SET status = 'estimated', step = 'chunk', steps_done = 0, steps_total = 0, estimate = %(estimate)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'superseded'
 
 -- ask_for_step --
--- A step by hand while the document goes on answering
+-- Ask for a single step of a published document.
 UPDATE documents
 SET pending_steps = array_append(array_remove(pending_steps, %(step)s), %(step)s), updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'completed'
 
 -- finish_step --
--- A step by hand is done
+-- Note that a single step is finished.
 UPDATE documents
 SET pending_steps = array_remove(pending_steps, %(step)s), message = %(message)s, is_waiting = false,
     costs = %(costs)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- forget_tags --
--- Before everything is tagged again
+-- Remove a document's tags before it is tagged again.
 UPDATE documents SET metadata = metadata - '{summary,topics,questions,untagged_chunks}'::text[]
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- forget_chunk_tags --
--- Before every chunk is tagged again
+-- Remove the tags of all chunks before they are tagged again.
 UPDATE document_chunks SET metadata = metadata - %(fields)s::text[]
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- untagged_chunks --
--- Chunks without tags
+-- List chunks without tags.
 SELECT id, content FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND NOT metadata ? 'summary'
 ORDER BY chunk_index
 
 -- tag_chunk --
--- What a chunk is about
+-- Store the tags of a chunk.
 UPDATE document_chunks SET metadata = metadata || %(tags)s
 WHERE tenant_id = rag_tenant() AND id = %(chunk_id)s
 
 -- commit_without_waiting --
--- This transaction is durable a moment after its commit, whole and in its order; for what can be made again
+-- Let this transaction become durable a moment after its commit, as a whole; for work that can be done again.
 SELECT set_config('synchronous_commit', 'off', true)
 
 -- count_repeated_call --
--- A call that was sent again after a kill, and how often
+-- Count how often a call was sent again after a kill.
 UPDATE documents SET repeated_calls = repeated_calls + %(times)s
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- note_start --
--- Work begins; how often it began since it last came further
+-- Note that work begins, and count the starts since the last progress.
 UPDATE documents SET starts = starts + 1 WHERE tenant_id = rag_tenant() AND id = %(document_id)s RETURNING starts
 
 -- note_orderly_end --
--- Work ended without taking its process with it
+-- Note that work ended without taking its process with it.
 UPDATE documents SET starts = 0 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND starts > 0
 
 -- lock_stored_file --
--- Uploading and deleting the same content wait for each other until their transaction ends
+-- Make uploading and deleting the same content wait for each other until their transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended('file ' || rag_tenant() || ' ' || %(file_path)s, 0))
 
 -- file_is_used --
--- Whether a document of the tenant still needs a stored file
+-- Tell whether a document of the tenant still needs a stored file.
 SELECT EXISTS (SELECT FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s)
 
 -- delete_document --
@@ -391,7 +391,7 @@ WHERE d.tenant_id = rag_tenant()
 RETURNING d.id, d.file_path
 
 -- await_file_removal --
--- Files that no document needs any more are to be removed
+-- List files that no document needs any more for removal.
 INSERT INTO file_removals (tenant_id, file_path)
 SELECT DISTINCT rag_tenant(), gone.file_path
 FROM unnest(%(file_paths)s::text[]) AS gone (file_path)
@@ -399,34 +399,34 @@ WHERE gone.file_path <> ''
 ON CONFLICT DO NOTHING
 
 -- enqueue_file_removal --
--- One waiting job per tenant at most; it tries until it works
+-- Queue the removal of files, one waiting job per tenant at most.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
 VALUES ('documents', 'remove_files', 'files ' || %(tenant_id)s, 'files ' || %(tenant_id)s,
         jsonb_build_object('tenant_id', %(tenant_id)s::text))
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- waiting_file_removals --
--- Files to be removed
+-- List the files to be removed.
 SELECT file_path FROM file_removals WHERE tenant_id = rag_tenant() ORDER BY attempts, created_at LIMIT 500
 
 -- note_file_removal_failed --
--- It is tried again
+-- Note why a file could not be removed; it is tried again.
 UPDATE file_removals SET attempts = attempts + 1, last_error = %(error)s
 WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
 
 -- finish_file_removal --
--- The file is gone, or needed again
+-- Forget a file that is removed, or needed again.
 DELETE FROM file_removals WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
 
 -- confirm_document --
--- The admin's yes to the estimate
+-- Confirm the estimate of a document, for an administrator.
 UPDATE documents
 SET status = 'processing', step = CASE WHEN ocr_pages = '{}' THEN 'chunk' ELSE 'recognise' END,
     steps_done = 0, steps_total = 0, message = '', updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
 
 -- retry_document --
--- Go on where it stopped: reading again when it had not been read, else processing from the step that failed
+-- Resume a document: read it again when it had not been read, else continue with the step that failed.
 UPDATE documents
 SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
     -- A scan that was said to be digital is to be recognised now.
@@ -435,7 +435,7 @@ SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr')
 
 -- find_pages --
--- The pages of a document in their order
+-- List the pages of a document in their order.
 SELECT document_id, number, text, characters, method, language, label, warnings
 FROM document_pages
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
@@ -443,11 +443,11 @@ ORDER BY number
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- count_pages --
--- How many pages a document has
+-- Count the pages of a document.
 SELECT count(*) FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- find_chunks --
--- The chunks of a document in their order, without their vectors
+-- List the chunks of a document in their order, without their vectors.
 SELECT id, document_id, chunk_index, content, first_page, last_page, start_character, end_character, section, tokens,
        embedding_model, embedding IS NOT NULL AS has_embedding, metadata
 FROM document_chunks
@@ -457,11 +457,11 @@ ORDER BY chunk_index
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- count_chunks --
--- How many chunks a document has
+-- Count the chunks of a document.
 SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- suggestions --
--- Questions found in the metadata of searchable documents, newest document first
+-- List suggested questions from the metadata of searchable documents, newest document first.
 SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions, language
 FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
@@ -472,11 +472,11 @@ LIMIT 50
 -- Processing
 
 -- claim_document --
--- True for one worker at a time, until its transaction ends or its connection dies
+-- Claim a document; true for one worker at a time, until its transaction ends or its connection dies.
 SELECT pg_try_advisory_xact_lock(hashtextextended('document ' || %(document_id)s, 0))
 
 -- document_work --
--- What the processor needs besides the document itself
+-- Read the details of a document that only its processing needs.
 SELECT metadata -> 'sections', metadata -> 'chunk_spans', metadata ->> 'pdf_language'
 FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
@@ -485,7 +485,7 @@ FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 SELECT status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s FOR NO KEY UPDATE
 
 -- note_progress --
--- How far the step under way has come
+-- Store the progress of the current step.
 UPDATE documents
 SET step = %(step)s, steps_done = %(steps_done)s, steps_total = %(steps_total)s,
     starts = CASE WHEN %(elapsed_ms)s > 0 THEN 0 ELSE starts END,
@@ -496,28 +496,28 @@ SET step = %(step)s, steps_done = %(steps_done)s, steps_total = %(steps_total)s,
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
 
 -- note_message --
--- A sentence for the admin while the work goes on or waits
+-- Store a sentence for the administrator while the work continues or waits.
 UPDATE documents SET message = %(message)s, is_waiting = %(is_waiting)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
   AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
 
 -- mark_failed --
--- The work ended with a reason; other documents go on
+-- End the work on a document with a reason; other documents continue.
 UPDATE documents SET status = 'failed', message = %(message)s, is_waiting = false, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
 
 -- remove_pages --
--- Before the pages are written again
+-- Remove the pages before they are written again.
 DELETE FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- add_page --
--- One page of a document; many are sent in one pipeline
+-- Add a page of a document; many are sent in one pipeline.
 INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
 VALUES (%(document_id)s, %(number)s, rag_tenant(), %(text)s, %(characters)s, %(method)s, %(language)s, %(label)s,
         %(warnings)s)
 
 -- finish_reading --
--- What was read and what processing would cost
+-- Store the results of reading and the estimated cost.
 UPDATE documents
 SET status = %(status)s, steps_done = %(page_count)s, steps_total = %(page_count)s, message = %(message)s,
     is_waiting = false,
@@ -528,13 +528,13 @@ SET status = %(status)s, steps_done = %(page_count)s, steps_total = %(page_count
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- change_page --
--- What text recognition read on a page; many are sent in one pipeline
+-- Store the recognised text of a page; many are sent in one pipeline.
 UPDATE document_pages
 SET text = %(text)s, characters = %(characters)s, method = %(method)s, language = %(language)s, warnings = %(warnings)s
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND number = %(number)s
 
 -- note_recognised --
--- Pages whose text is recognised, and what that changes of the document
+-- Store which pages still need text recognition, and what the new text changes in the document.
 UPDATE documents
 SET ocr_pages = %(ocr_pages)s, empty_pages = %(empty_pages)s, character_count = %(character_count)s,
     language = coalesce(%(language)s, language),
@@ -542,23 +542,23 @@ SET ocr_pages = %(ocr_pages)s, empty_pages = %(empty_pages)s, character_count = 
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- note_chunk_spans --
--- Where a chunker that costs money has cut, so that it is never paid for twice
+-- Store the spans of a chunker that costs money, so that they are never paid for twice.
 UPDATE documents SET metadata = metadata || jsonb_build_object('chunk_spans', %(spans)s::jsonb), updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- embedded_chunks --
--- Chunks that have been embedded with a model already
+-- List chunks that have been embedded with a model already.
 SELECT chunk_index, start_character, end_character FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
   AND embedding_model = %(embedding_model)s AND embedding IS NOT NULL
 
 -- remove_other_chunks --
--- Chunks of an earlier cut or another model, before the missing ones are written
+-- Remove chunks of earlier spans or of another model before the missing ones are written.
 DELETE FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND chunk_index <> ALL (%(kept)s::integer[])
 
 -- add_chunks --
--- Chunks with their vectors, a whole batch as binary arrays in one statement
+-- Add chunks with their vectors: a whole batch as binary arrays in one statement.
 INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index, metadata,
                              embedding_model, first_page, last_page, start_character, end_character, section, tokens)
 SELECT %(document_id)s, rag_tenant(), %(collection_id)s, c.content, c.embedding, c.chunk_index, c.metadata::jsonb,
@@ -570,16 +570,16 @@ FROM unnest(%(contents)b::text[], %(embeddings)b::halfvec[], %(indexes)b::intege
           tokens)
 
 -- has_metadata --
--- Whether the document has been tagged
+-- Tell whether the document has been tagged.
 SELECT metadata ? 'questions' FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- note_metadata --
--- What is known about the document's content
+-- Add to the metadata of a document.
 UPDATE documents SET metadata = metadata || %(metadata)s, message = coalesce(%(message)s, message), updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- publish_document --
--- From here on it is searched
+-- Publish a document: from here on it is searched.
 UPDATE documents
 SET status = %(status)s, step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
     message = %(message)s, is_waiting = %(waits_for)s::text IS NOT NULL, starts = 0, published_at = now(),
@@ -592,21 +592,21 @@ SET status = %(status)s, step = 'publish', steps_done = 1, steps_total = 1, chun
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- note_costs --
--- What processing did cost, from the ledger
+-- Store a document's actual cost, from the ledger.
 UPDATE documents SET costs = %(costs)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- Jobs
 
 -- enqueue --
--- One waiting job per document at most; the queue's triggers wake a worker
+-- Queue a document, one waiting job at most; the queue's triggers wake a worker.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
 VALUES ('documents', 'process_document', %(document_id)s, %(document_id)s,
         jsonb_build_object('tenant_id', %(tenant_id)s::text, 'document_id', %(document_id)s::text))
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- fetch_job_of_others --
--- The next job of a tenant that has a place left; as the library's own statement, but for the tenants that have none
+-- Fetch the next job of a tenant that has a place left; like the library's own statement, without full tenants.
 WITH candidate AS (
     SELECT j.id
     FROM procrastinate_jobs j
@@ -628,24 +628,24 @@ RETURNING procrastinate_jobs.id, status, task_name, priority, lock, queueing_loc
           attempts, worker_id
 
 -- postpone_job --
--- The job that waits under a name begins no sooner than this
+-- Delay the job that waits under a name.
 UPDATE procrastinate_jobs
 SET scheduled_at = greatest(coalesce(scheduled_at, now()), now() + make_interval(secs => %(wait_seconds)s))
 WHERE queueing_lock = %(queueing_lock)s AND status = 'todo'
 
 -- known_tenants --
--- Tenants named by jobs; the documents themselves are not visible without their tenant
+-- List the tenants named by jobs; the documents themselves are not visible without their tenant.
 SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN ('documents', 'meaning')
 
 -- unfinished_documents --
--- Documents being worked on that have no job left
+-- List unfinished documents without a job.
 SELECT d.id FROM documents d
 WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d.pending_steps <> '{}')
   AND d.updated_at < now() - make_interval(secs => %(quiet_seconds)s)
   AND NOT EXISTS (SELECT FROM procrastinate_jobs j WHERE j.lock = d.id::text AND j.status IN ('todo', 'doing'))
 
 -- drop_abandoned --
--- Jobs begun by a process that is gone, where the same work waits already: one of the two is enough
+-- Remove jobs of dead processes when the same work is already waiting.
 DELETE FROM procrastinate_jobs j
 WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
@@ -657,7 +657,7 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   END
 
 -- take_up_abandoned --
--- Jobs begun by a process that is gone go back to waiting: nobody holds their document
+-- Queue the jobs of dead processes again; nobody holds their documents any more.
 SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
 FROM procrastinate_jobs j
 WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
@@ -669,21 +669,21 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   END
 
 -- waiting_jobs --
--- Jobs not done yet, those that wait for another try included
+-- Count unfinished jobs, including those that wait for a retry.
 SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
 
 -- jobs_by_state --
--- Jobs of all tenants that wait or are under way, for the metrics
+-- Count waiting and running jobs of all tenants, for the metrics.
 SELECT queue_name, status::text, count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2
 
 -- wake_waiting_jobs --
--- A worker that starts may have another key: what waited for another try is due now
+-- Make jobs that wait for a retry due now, because a starting worker may have another key.
 UPDATE procrastinate_jobs SET scheduled_at = now()
 WHERE queue_name = 'documents' AND status = 'todo' AND scheduled_at > now()
   AND task_name IN ('process_document', 'reembed')
 
 -- queue_state --
--- Jobs of the tenant: waiting, waiting for another try, under way
+-- Count the tenant's jobs that wait, wait for a retry, and run.
 SELECT count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now()) AS waiting,
        count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS later,
        count(*) FILTER (WHERE status = 'doing') AS running,

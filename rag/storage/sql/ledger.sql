@@ -1,5 +1,5 @@
 -- record_charge --
--- One paid call.
+-- Record one paid call.
 INSERT INTO cost_ledger (
     tenant_id, operation, provider, model, input_tokens, cached_input_tokens, output_tokens, search_units, pages,
     unit_prices, cost, is_estimated, document_id, chat_log_id
@@ -11,14 +11,14 @@ VALUES (
 )
 
 -- costs_of_document --
--- Cost by operation of one document's processing; null where the price of a call is not known.
+-- Sum the cost of processing one document by operation; null where the price of a call is not known.
 SELECT operation, CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
 FROM cost_ledger
 WHERE document_id = %(document_id)s AND chat_log_id IS NULL
 GROUP BY operation
 
 -- begin_paid_call --
--- Before a call that costs money; the same row, counted once more, when it was on its way before
+-- Record a paid call before it is sent; a call that is already recorded is counted once more.
 INSERT INTO paid_calls AS p (tenant_id, owner_id, operation, digest, expected, document_id, chat_log_id)
 VALUES (rag_tenant(), %(owner_id)s, %(operation)s, %(digest)s, %(expected)s, %(document_id)s, %(chat_log_id)s)
 ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE
@@ -36,15 +36,15 @@ ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE
 RETURNING id
 
 -- resend_paid_call --
--- The same call again after a failure that is accounted for
+-- Count that a call is sent again after a failure that is accounted for.
 UPDATE paid_calls SET unsettled = 1, sent_at = clock_timestamp() WHERE tenant_id = rag_tenant() AND id = %(id)s
 
 -- account_for_paid_call --
--- So many of its sendings are still without word of what became of them; the row keeps the call's key
+-- Store how many attempts of a call have an unknown outcome; the row keeps the call's key.
 UPDATE paid_calls SET unsettled = %(unsettled)s WHERE tenant_id = rag_tenant() AND id = %(id)s
 
 -- finish_paid_call --
--- Its result is stored, or it was refused
+-- Remove a call whose result is stored, or that was refused.
 DELETE FROM paid_calls WHERE tenant_id = rag_tenant() AND id = %(id)s
 
 -- take_abandoned_calls --
@@ -62,21 +62,21 @@ WHERE p.tenant_id = rag_tenant() AND p.chat_log_id IS NULL
 RETURNING p.operation, p.unsettled, p.expected, p.document_id
 
 -- take_calls_of_questions --
--- Calls under way for questions whose process is gone, with what had been written of the answer
+-- Take over open calls for questions whose process is gone, with the text of the answer so far.
 DELETE FROM paid_calls p
 WHERE p.tenant_id = rag_tenant() AND p.chat_log_id = ANY (%(chat_log_ids)s::uuid[])
 RETURNING p.chat_log_id, p.operation, p.digest, p.expected,
           coalesce((SELECT m.content FROM messages m WHERE m.chat_log_id = p.chat_log_id LIMIT 1), '') AS written
 
 -- count_costs_of_questions --
--- What the ledger holds of questions, written to their rows
+-- Write the ledger's sums to the rows of questions.
 UPDATE chat_logs l
 SET cost = coalesce((SELECT sum(c.cost) FROM cost_ledger c WHERE c.chat_log_id = l.id), 0),
     is_priced = NOT EXISTS (SELECT FROM cost_ledger c WHERE c.chat_log_id = l.id AND c.cost IS NULL)
 WHERE l.tenant_id = rag_tenant() AND l.id = ANY (%(chat_log_ids)s::uuid[])
 
 -- tenant_prices --
--- The prices of its own that count today, as JSON by model and unit.
+-- Read the tenant's own prices in force today, as JSON by model and unit.
 SELECT coalesce(jsonb_object_agg(model, prices), '{}')
 FROM (
     SELECT model, jsonb_object_agg(unit, price::text) AS prices
@@ -90,18 +90,18 @@ FROM (
 ) own
 
 -- tenant_price_changes --
--- Every price of its own, those of a model and unit together, the one that counts last first.
+-- List every own price of the tenant by model and unit, the one in force first.
 SELECT model, unit, price, valid_from, created_at FROM tenant_prices
 WHERE tenant_id = rag_tenant()
 ORDER BY model, unit, valid_from DESC, id DESC
 
 -- add_tenant_price --
--- A price of its own from a day on; null for the listed one.
+-- Add an own price from a day on; null returns to the listed one.
 INSERT INTO tenant_prices (tenant_id, model, unit, price, valid_from)
 VALUES (rag_tenant(), %(model)s, %(unit)s, %(price)s, %(valid_from)s)
 
 -- models_in_use --
--- Models that the tenant was charged for in the last quarter of a year, or whose vectors a collection has.
+-- List models that the tenant was charged for in the last three months, or whose vectors a collection has.
 SELECT provider, model FROM cost_ledger WHERE tenant_id = rag_tenant() AND created_at > now() - interval '92 days'
 UNION
 SELECT split_part(embedding_model, '/', 1), regexp_replace(embedding_model, '^[^/]*/(.*)@[^@]*$', '\1')

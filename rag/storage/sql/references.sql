@@ -17,12 +17,12 @@ ORDER BY d.created_at DESC, d.id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- count_references --
--- How many `find_references` finds in all
+-- Count the documents that `find_references` finds.
 SELECT count(*) FROM documents d JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
 WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
 
 -- register_document --
--- A document of which only the particulars are known
+-- Add a document without a file or text.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, mime_type, sha256, status, step, chunking_method,
                        metadata, added_by)
 SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, 'text/plain', 'registered ' || gen_random_uuid(),

@@ -1,4 +1,4 @@
-"""Share reading processes and places in the queue fairly among tenants."""
+"""Let tenants take turns: share reading processes and places in the queue fairly among them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rag.storage.sql import queries
 
 
 class Slots:
-    """Slots for everybody together, and one more for a tenant that has none. Thread-safe.
+    """Shares a number of slots among all tenants, with one more for a tenant that has none. Thread-safe.
 
-    Waiting tenants with the fewest slots come first. One tenant may use all of them while nobody else wants any; the
+    The waiting tenant with the fewest slots comes first. One tenant may use them all while nobody else wants any; the
     extra slot keeps its slow files from delaying others.
     """
 
@@ -51,7 +51,7 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        """Return how many wait for a slot."""
+        """Return how many callers wait for a slot."""
         with self._changed:
             return len(self._waiting)
 
@@ -72,8 +72,8 @@ class Places:
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
         """Return the tenants that may not begin another job; None when nobody may.
 
-        The places are for any tenant. When they are all taken, the spare place opens for tenants that have none: slow
-        documents of one tenant leave it to the others.
+        Any tenant may take a place. When all are taken, the spare place opens for tenants that have none, so that slow
+        documents of one tenant do not delay the others.
         """
         if is_spare:
             return list(+self.taken) if self.taken.total() >= self.number else None

@@ -1,0 +1,73 @@
+"""Show pages of PDFs as pictures, to those who may read the document and nobody else.
+
+The database decides on every call, also for a picture that is kept: row-level security returns a document only within
+its tenant, and only to people whose group may read its collection. A picture is drawn in the sandbox, at first need.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from uuid import UUID
+
+from rag.errors import NotFound
+from rag.ingestion.document_rows import find_documents
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.reading import is_pdf
+from rag.storage.database import Database
+from rag.storage.files import Originals
+from rag.types import Document, Who
+
+#: Pictures kept; one has some hundred kilobytes.
+KEPT = 48
+SMALLEST_SCALE, LARGEST_SCALE = 0.2, 4.0
+
+
+class PageImages:
+    """Draws pages for people, and keeps the last ones. Thread-safe."""
+
+    def __init__(self, database: Database, files: Originals, sandbox: Sandbox) -> None:
+        self._database = database
+        self._files = files
+        self._sandbox = sandbox
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[UUID, int, str, float], bytes] = OrderedDict()
+
+    def draw(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
+        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked.
+
+        Raises `NotFound` for a document that this person may not read and for a page that is not there, and a
+        `DocumentError` when the page cannot be drawn.
+        """
+        document = readable_document(self._database, who, document_id)
+        if not is_pdf(document):
+            raise NotFound("Only the pages of PDFs can be drawn; of other files there is the text.")
+        if not 1 <= page <= max(document.page_count, 1):
+            raise NotFound(f"This document has no page {page}.")
+        scale = min(max(scale, SMALLEST_SCALE), LARGEST_SCALE)
+        key = (document_id, page, highlight, scale)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        content = self._files.get(document.tenant_id, document.file_path)
+        picture = self._sandbox.draw_page(content, page, highlight=highlight, scale=scale, tenant_id=document.tenant_id)
+        with self._lock:
+            self._kept[key] = picture
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return picture
+
+    def forget(self, document_id: UUID) -> None:
+        """Keep nothing of a deleted document."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == document_id]:
+                del self._kept[key]
+
+
+def readable_document(database: Database, who: Who, document_id: UUID) -> Document:
+    """Return a document that this person may read. Raises `NotFound` for any other, as for one that is not there."""
+    found = find_documents(database, who, document_id=document_id)
+    if not found:
+        raise NotFound("This document does not exist, or no longer.")
+    return found[0]
