@@ -11,6 +11,7 @@ from typing import Literal
 import streamlit as st
 
 from rag.api.health import Check, check_rag_health, model_checks, probe_checks
+from rag.language import _
 from rag.services import require, services
 from rag.types import Role
 from rag.ui.text import plain
@@ -20,9 +21,9 @@ running = services()
 Color = Literal["green", "gray", "orange", "red"]
 BADGES: dict[str, tuple[str, Color, str]] = {
     "ok": ("OK", "green", ":material/check_circle:"),
-    "missing": ("Not set", "gray", ":material/remove_circle_outline:"),
-    "warning": ("Look here", "orange", ":material/warning:"),
-    "failed": ("Failed", "red", ":material/error:"),
+    "missing": (_("Not set"), "gray", ":material/remove_circle_outline:"),
+    "warning": (_("Look here"), "orange", ":material/warning:"),
+    "failed": (_("Failed"), "red", ":material/error:"),
 }
 
 
@@ -38,20 +39,22 @@ def draw(checks: Sequence[Check]) -> None:
 
 
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title("Health", anchor=False, width="content")
-    is_asked = st.button("Check the providers", key="health_check", type="primary", icon=":material/network_check:")
+    st.title(_("Health"), anchor=False, width="content")
+    is_asked = st.button(_("Check the providers"), key="health_check", type="primary", icon=":material/network_check:")
 st.caption(
-    "What answers, searches and reads documents here. Checking asks each provider by a call that costs nothing: a "
-    "wrong key or an address where nobody answers shows at once."
+    _(
+        "What answers, searches and reads documents here. Checking asks each provider by a call that costs nothing: "
+        "a wrong key or an address where nobody answers shows at once."
+    )
 )
 if is_asked:
-    with st.spinner("Asking the providers"):
+    with st.spinner(_("Asking the providers")):
         answers = probe_checks(running)
-    st.subheader("Providers", anchor=False)
+    st.subheader(_("Providers"), anchor=False)
     if answers:
         draw(answers)
     else:
-        st.caption("No provider is configured, so there is nothing to ask. Everything is built in.")
-    st.subheader("Configuration", anchor=False)
+        st.caption(_("No provider is configured, so there is nothing to ask. Everything is built in."))
+    st.subheader(_("Configuration"), anchor=False)
 is_own = identity.tenant_id == running.settings.tenant
 draw(check_rag_health(running).checks if is_own else model_checks(running))

@@ -92,9 +92,9 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
         ),
         st.Page(
             "health.py",
-            title="Health",
+            title=_("Health"),
             icon=":material/monitor_heart:",
-            help="What is configured, what a missing key would add, and whether the providers answer.",
+            help=_("What is configured, what a missing key would add, and whether the providers answer."),
         ),
         st.Page(
             "audit.py",

@@ -33,8 +33,12 @@ COMPLETE = (
     "rag/ui/page_view", "rag/ui/frame", "rag/ui/language",
 )  # fmt: skip
 WRAPPERS = {"_", "N_", "ngettext", "count", "translated", "said"}
+#: Calls whose words are keys or codes.
+KEYS = {"get", "join", "setdefault", "code"}
 #: Directives of Streamlit's Markdown, and names of models and settings.
-NO_WORDS = re.compile(r":material/\w+:|:[\w-]+\[|https?://\S+|/\w[\w/.]*|[A-Z_]{4,}|\bp95\b|\bUTC\b|\b[KMG]?B\b|\bms\b")
+NO_WORDS = re.compile(
+    r"-badge\[|^openai/\S+$|^\{\"content.*$|:material/\w+:|:[\w-]+\[|https?://\S+|/\w[\w/.]*|[A-Z_]{4,}|\bp95\b|\bUTC\b|\b[KMG]?B\b|\bms\b"
+)
 
 
 def texts_of(message: Message) -> tuple[str, ...]:
@@ -52,6 +56,8 @@ def words_past(files: dict[str, str]) -> Iterator[str]:
     """Literal words that a page draws without asking a catalogue: file, line and words."""
     for name, text in files.items():
         for call in (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and name_of(call.func.value) == "log":
+                continue
             parameters = SINKS.get(call.func.attr if isinstance(call.func, ast.Attribute) else "")
             if parameters is None:
                 continue
