@@ -42,7 +42,8 @@ NO_WORDS = re.compile(
 
 
 def texts_of(message: Message) -> tuple[str, ...]:
-    return message.string if isinstance(message.string, tuple) else (message.string,)
+    texts = message.string if isinstance(message.string, (tuple, list)) else [message.string]
+    return tuple(str(text or "") for text in texts)
 
 
 def ids_of(message: Message) -> tuple[str, ...]:
