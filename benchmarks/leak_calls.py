@@ -107,7 +107,7 @@ LISTS: Mapping[str, Callable[[Services, Identity], Any]] = {
     "keys": lambda p, who: p.api_keys.list(who),
     "audit log": lambda p, who: (p.audit.entries(who), p.audit.actors(who)),
     "summary": lambda p, who: p.analytics.summary(who, period(), Filters()),
-    "costs": lambda p, who: p.analytics.cost_by_day_and_model(who, period(), Filters()),
+    "costs": lambda p, who: p.analytics.cost_by_day(who, period(), Filters(), "model"),
     "top documents": lambda p, who: p.analytics.top_documents(who, period(), Filters()),
     "unanswered": lambda p, who: p.analytics.unanswered(who, period(), Filters()),
     "questions": lambda p, who: p.analytics.questions(who, period(), Filters(), QuestionFilters()),

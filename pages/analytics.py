@@ -21,12 +21,15 @@ from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui import actions
-from rag.ui.analytics import draw_metrics, draw_overview
+from rag.ui.analytics import draw_costs, draw_metrics, draw_overview, draw_times
+from rag.ui.budgets import draw_warnings
 from rag.ui.formats import count, time_zone
+from rag.ui.gaps import draw_gaps
+from rag.ui.quality import draw_quality
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
-from rag.ui.widgets import document_labels, words_of
+from rag.ui.widgets import choose_collection, document_labels, words_of
 
-PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("Custom"): 0}
+PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
 ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
 #: Most documents in the list to choose from; more are searched for.
@@ -136,9 +139,30 @@ def choose_filters(period: Period) -> Filters:
             key="analytics_group",
             bind="query-params",
             label_visibility="collapsed",
-            width=220,
+            width=180,
         )
-    return Filters(document_id=document, user_group=group)
+        languages = analytics.languages(identity, period)
+        language = (
+            st.selectbox(
+                _("Language"),
+                languages,
+                index=None,
+                placeholder=_("All languages"),
+                key="analytics_language",
+                bind="query-params",
+                label_visibility="collapsed",
+                width=150,
+            )
+            if len(languages) > 1
+            else None
+        )
+        names = {collection.id: collection.name for collection in services().documents.collections(identity)}
+        chosen = (
+            choose_collection(names, key="analytics_collection", everything=_("All collections"), width=190)
+            if len(names) > 1
+            else None
+        )
+    return Filters(document_id=document, user_group=group, language=language, collection_id=chosen)
 
 
 # Questions
@@ -269,50 +293,19 @@ def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
     return analytics.export_csv(identity, period, filters, wanted)
 
 
-def draw_unanswered(period: Period, filters: Filters) -> None:
-    found = analytics.unanswered(identity, period, filters)
-    if not found:
-        st.caption(_("Every question of this period was in the documents."))
-        return
-    st.caption(_("Asked, but not in the documents. The most frequent ones are what to write down next."))
-    ids = [question.latest_id for question in found]
-    chosen = st.dataframe(
-        pd.DataFrame(
-            {
-                _("Times"): [question.times for question in found],
-                _("Question"): [question.question for question in found],
-                _("Groups"): [question.user_groups for question in found],
-                _("Last asked"): [question.last_asked_at for question in found],
-            }
-        ),
-        key=f"analytics_unanswered_{hash(tuple(ids))}",
-        on_select="rerun",
-        selection_mode="single-row",
-        hide_index=True,
-        column_config={
-            _("Times"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(question.times for question in found), format="%d", width=130
-            ),
-            _("Question"): st.column_config.TextColumn(width="large"),
-            _("Groups"): st.column_config.ListColumn(width="medium"),
-            _("Last asked"): st.column_config.DatetimeColumn(
-                format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=150
-            ),
-        },
-        alt=_("Questions the documents could not answer"),
-    )
-    draw_selected(ids, chosen.selection.rows)
-
-
 def draw_selected(ids: Sequence[UUID], rows: Sequence[int]) -> None:
     if rows and rows[0] < len(ids):
         with st.container(border=True):
-            try:
-                entry = analytics.question(identity, ids[rows[0]])
-            except NotFound:
-                st.caption(_("This question is no longer there."))
-            else:
-                draw_question(entry, zone)
+            draw_details(ids[rows[0]])
+
+
+def draw_details(chat_log_id: UUID) -> None:
+    try:
+        entry = analytics.question(identity, chat_log_id)
+    except NotFound:
+        st.caption(_("This question is no longer there."))
+    else:
+        draw_question(entry, zone)
 
 
 def draw_nothing(filters: Filters) -> None:
@@ -338,22 +331,32 @@ def draw_nothing(filters: Filters) -> None:
 period = choose_period()
 filters = choose_filters(period)
 summary = analytics.summary(identity, period, filters)
+draw_warnings(identity)
 if summary.current.questions or summary.current.calls:
     draw_metrics(summary, period)
-    overview, questions, unanswered = st.tabs(
-        [_("Overview"), _("Questions"), _("Not in the documents")],
+    overview, costs, times, questions, gaps, quality = st.tabs(
+        [_("Overview"), _("Costs"), _("Times"), _("Questions"), _("Gaps"), _("Quality")],
         key="analytics_view",
         on_change="rerun",
         bind="query-params",
     )
     if overview.open:
         with overview:
-            draw_overview(analytics, identity, period, filters)
+            draw_overview(analytics, identity, period, filters, summary.by_day)
+    if costs.open:
+        with costs:
+            draw_costs(analytics, identity, period, filters, services().chat_logs.tenant_prices(identity.tenant_id))
+    if times.open:
+        with times:
+            draw_times(analytics, identity, period, filters)
     if questions.open:
         with questions:
             st.fragment(draw_questions)(period, filters)
-    if unanswered.open:
-        with unanswered:
-            st.fragment(draw_unanswered)(period, filters)
+    if gaps.open:
+        with gaps:
+            st.fragment(draw_gaps)(identity, period, filters, draw_details)
+    if quality.open:
+        with quality:
+            draw_quality(identity)
 else:
     draw_nothing(filters)

@@ -18,6 +18,7 @@ from rag.money.price_list import UNIT_NAMES, Price
 from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
+from rag.ui.budgets import draw_budgets
 from rag.ui.formats import count
 from rag.ui.text import plain
 from rag.ui.widgets import words_of
@@ -123,3 +124,4 @@ if found:
     draw_list(found)
 else:
     st.caption(_("Models appear here with their first call. You can set a price before."))
+draw_budgets(identity)

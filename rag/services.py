@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -27,21 +28,26 @@ from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
+from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
+from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
+from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.records.help_requests import HelpRequests
+from rag.records.privacy import Privacy
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
@@ -55,6 +61,12 @@ from rag.types import Collection, Identity, Role
 log = logging.getLogger("rag.start")
 #: The account behind calls made by programs on this machine.
 PROGRAM = UUID(int=0)
+#: What somebody reads whose question is answered without a model, by whose budget is spent.
+BUDGET_OF = {
+    "company": "The company's budget for this month is spent: searching works, models are not called.",
+    "group": "Your group's budget for this month is spent: searching works, models are not called.",
+    "person": "Your budget for this month is spent: searching works, models are not called.",
+}
 
 
 @dataclass(frozen=True)
@@ -81,11 +93,15 @@ class Services:
     chat_logs: ChatLogs
     calibrations: Calibrations
     analytics: Analytics
+    gaps: Gaps
+    evaluations: Evaluations
     accounts: Accounts
     sessions: Sessions
     tenants: Tenants
     audit: AuditLog
     prices: TenantPrices
+    budgets: Budgets
+    privacy: Privacy
     api_keys: ApiKeys
     connected_apps: ConnectedApps
     limits: Limits
@@ -143,13 +159,27 @@ def assemble(
     chat_logs = ChatLogs(database)
     conversations = Conversations(database)
     retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
-    answerer = Answerer(retriever, providers, ledger, chat_logs, settings)
+    budgets = Budgets(database)
+
+    def stop_spending(identity: Identity) -> str:
+        spent = budgets.spent_for(identity)
+        return "" if spent is None else BUDGET_OF[spent.scope]
+
+    answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
     answers = LiveAnswers(answerer, conversations, database)
+    evaluations = Evaluations(database, answerer)
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
-    closers[:0] = [answers.stop_all, queue.stop_worker, pipeline.close, providers.close, database.close]
+    closers[:0] = [
+        evaluations.stop,
+        answers.stop_all,
+        queue.stop_worker,
+        pipeline.close,
+        providers.close,
+        database.close,
+    ]
     if embedded is not None:
         closers.append(embedded.stop)
     return Services(
@@ -173,11 +203,15 @@ def assemble(
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
+        evaluations=evaluations,
+        gaps=Gaps(database, partial(_question_embedder, providers), HelpRequests(database)),
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
         tenants=Tenants(database, files, owner_conninfo),
         audit=AuditLog(database),
         prices=TenantPrices(database),
+        budgets=budgets,
+        privacy=Privacy(database, owner_conninfo),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
@@ -186,6 +220,16 @@ def assemble(
         alone_at=embedded.alone_at if embedded else None,
         closers=tuple(closers),
     )
+
+
+def _question_embedder(providers: Providers, embedding_model: str) -> QuestionEmbedder:
+    """Return what compares questions: the built-in model of meaning, else their words."""
+    meaning = providers.meaning
+    if meaning is not None:
+        # Questions that ask the same, also in two languages, are at 0.81 to 0.93; others are at 0.78, a few at 0.85.
+        return QuestionEmbedder(meaning.id, 0.84, lambda texts: meaning.embed(texts, purpose="query").vectors)
+    words = LexicalEmbedder()
+    return QuestionEmbedder(words.id, 0.55, lambda texts: words.embed(texts, purpose="query").vectors)
 
 
 def _at_supabase(

@@ -315,6 +315,7 @@ BESIDE_STATEMENTS = {
     "chunk_terms": {"DELETE"},
     "keyword_documents": {"DELETE"},
     "meaning_vectors": {"DELETE"},
+    "rolled_days": {"DELETE"},
     "procrastinate_workers": {"INSERT", "UPDATE", "DELETE"},
     "procrastinate_events": {"INSERT"},
     "procrastinate_periodic_defers": {"UPDATE"},

@@ -24,6 +24,12 @@ OUTLIVE = {
     # Calls that may be billed still, whatever became of what they were for.
     ("paid_calls", "document_id"),
     ("paid_calls", "chat_log_id"),
+    # Sums, which are made again from the rows after a change.
+    ("question_days", "collection_id"),
+    ("question_time_days", "collection_id"),
+    ("document_days", "collection_id"),
+    ("document_days", "document_id"),
+    ("cost_days", "collection_id"),
 }
 #: Found by their document or their segment, which are referenced.
 BY_OTHERS = {("chunk_terms", "chunk_id"), ("chunk_bits", "chunk_id"), ("keyword_blocks", "collection_id")}

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import (
+    BUDGET_SPENT,
     CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
@@ -55,6 +56,7 @@ from rag.settings import Settings
 from rag.types import (
     Citation,
     ContextResponse,
+    Identity,
     MessageState,
     Outcome,
     Question,
@@ -82,6 +84,8 @@ class Parts:
     ledger: Ledger
     chat_logs: ChatLogs
     settings: Settings
+    #: Returns a sentence where no more may be spent for this person; "" where it may.
+    stop_spending: Callable[[Identity], str] = lambda _identity: ""
 
 
 class AnswerRun:
@@ -132,6 +136,12 @@ class AnswerRun:
         self._every_seconds = every_seconds
 
     # The steps
+
+    def hold_to_budget(self) -> None:
+        """Go on without models that cost money once a budget is spent."""
+        if self.profile.spends and (why := self.parts.stop_spending(self.question.identity)):
+            self.profile = self.profile.model_copy(update={"spends": False})
+            self.asides.append(why)
 
     def route(self) -> Reply | None:
         """Reply to small talk and to questions about whole documents; None for all others."""
@@ -205,9 +215,10 @@ class AnswerRun:
             self.show_nearest()
             yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
+        self.hold_to_budget()
         model = self.parts.providers.chat_model_for(self.profile)
         if model is None:
-            yield from self._quote(NO_MODEL)
+            yield from self._quote(NO_MODEL if self.profile.spends else BUDGET_SPENT)
             return
         self.step("writing")
         yield from self.pending_steps()
@@ -251,12 +262,18 @@ class AnswerRun:
             )
         places = self.books.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
+        # A reply that names no source, or none that holds, is not an answer.
+        if self.outcome is Outcome.ANSWERED and not (
+            self.kind == "cited" and any(citation.is_supported for citation in self.citations)
+        ):
+            self.outcome = Outcome.PERHAPS
 
     def suggest_follow_ups(self) -> None:
         """Add follow-up questions, where a model is there and the answer is whole."""
         self.text_ms = self._elapsed_ms()
         model = self._small_model()
-        if self.outcome is not Outcome.ANSWERED or self.cancel.is_set() or not self.profile.answer.follow_ups:
+        is_reply = self.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
+        if not is_reply or self.cancel.is_set() or not self.profile.answer.follow_ups:
             return
         if model is None or self.context is None or not self.model or self._is_withdrawn:
             return

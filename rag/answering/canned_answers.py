@@ -70,6 +70,16 @@ NO_MODEL = {
     "tr": "Bir dil modeli ayarlanmamış; bunlar belgelerin kendi sözleridir.",
 }
 #: Opens the quotations that stand in for an answer whose model failed.
+#: Where a budget is spent and no model may be called; other languages get the English sentence.
+BUDGET_SPENT = {
+    "en": "This month's budget is spent, so these are the documents' own words.",
+    "nl": "Het budget van deze maand is op; dit zijn de woorden van de documenten zelf.",
+    "de": "Das Budget dieses Monats ist verbraucht; dies sind die Worte der Dokumente selbst.",
+    "fr": "Le budget de ce mois est épuisé ; ce sont donc les mots mêmes des documents.",
+    "es": "El presupuesto de este mes está agotado; estas son las palabras de los propios documentos.",
+    "it": "Il budget di questo mese è esaurito; queste sono le parole dei documenti stessi.",
+    "ko": "이번 달 예산을 모두 사용했으므로 문서의 문장을 그대로 보여 드립니다.",
+}
 MODEL_FAILED = {
     "en": "The language model did not answer, so these are the documents' own words.",
     "nl": "Het taalmodel gaf geen antwoord; dit zijn de woorden van de documenten zelf.",

@@ -22,6 +22,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.types import (
+    Identity,
     MessageState,
     Outcome,
     Question,
@@ -38,12 +39,25 @@ class Answerer:
     """Answers questions from passages. Thread-safe."""
 
     def __init__(
-        self, retriever: Retriever, providers: Providers, ledger: Ledger, chat_logs: ChatLogs, settings: Settings
+        self,
+        retriever: Retriever,
+        providers: Providers,
+        ledger: Ledger,
+        chat_logs: ChatLogs,
+        settings: Settings,
+        *,
+        stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
+        """`stop_spending` says why no more may be spent for somebody, and "" where it may."""
         self.chat_logs = chat_logs
         self.settings = settings
         self._parts = Parts(
-            retriever=retriever, providers=providers, ledger=ledger, chat_logs=chat_logs, settings=settings
+            retriever=retriever,
+            providers=providers,
+            ledger=ledger,
+            chat_logs=chat_logs,
+            settings=settings,
+            stop_spending=stop_spending,
         )
 
     def answer(
@@ -67,6 +81,7 @@ class Answerer:
             chat_log_id = self.chat_logs.open(question.identity, question.text, collection_id=question.collection.id)
         run = AnswerRun(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
         try:
+            run.hold_to_budget()
             # Small talk and whole documents need no search.
             reply = run.route()
             if reply is not None:

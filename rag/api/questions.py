@@ -227,7 +227,8 @@ class ChatAnswer(ApiModel):
         default=None, description="Only where the answer did not end well: a sentence that says why."
     )
     outcome: Outcome = Field(
-        description="answered; perhaps: the closest passages were quoted, without being sure that they answer; "
+        description="answered, with a source that holds; perhaps: the closest passages were quoted, without being "
+        "sure that they answer, or no source holds the reply; "
         "no_context: the documents do not say it; small_talk: a greeting or the like, met without a search; "
         "asked_back: several documents fit, `followUps` has the choice; refused, stopped or failed."
     )

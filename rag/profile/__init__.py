@@ -53,6 +53,8 @@ class Profile(BaseModel):
     is_personal: bool = False
     #: What `/api/rag/chat` adds to its answers.
     api_extras: tuple[Literal["follow_ups", "source_names"], ...] = ()
+    #: Whether models that cost money may be called; not once a budget is spent.
+    spends: bool = True
 
     chunking: Chunking = Chunking()
     reading: Reading = Reading()

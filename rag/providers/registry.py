@@ -16,7 +16,7 @@ from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is
 from rag.providers.connections import connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.settings import Settings
-from rag.settings.providers import PROVIDERS, variable_of
+from rag.settings.providers import FREE_PROVIDERS, PROVIDERS, variable_of
 
 __all__ = ["EmbedderOption", "ModelChoice", "Providers", "provider_of"]
 
@@ -218,11 +218,15 @@ class Providers:
 
     def chat_model_for(self, profile: Profile) -> ChatModel | None:
         """Return the model that answers, or None without a provider: then answers are quoted, not written."""
-        return self._chat_model(self.chat_choice(profile))
+        return self._affordable(profile, self.chat_choice(profile))
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
         """Return the model that translates and tags, or None where no provider is configured."""
-        return self._chat_model(self.translation_choice(profile))
+        return self._affordable(profile, self.translation_choice(profile))
+
+    def _affordable(self, profile: Profile, choice: ModelChoice) -> ChatModel | None:
+        """Return the chosen model; None where it costs money and no more may be spent."""
+        return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
         """Return the model that reads attachments, of the provider that answers; without one, the one that tags."""
@@ -238,7 +242,7 @@ class Providers:
         if self._settings.cross_encoder:
             return self._local_reranker()
         connection = self._connections.able("rerank")
-        if connection is None:
+        if connection is None or not profile.spends:
             return None
         if _is_overridden(profile, "rerank_model"):
             return connection.reranker(profile.ranking.rerank_model)

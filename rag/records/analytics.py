@@ -1,11 +1,12 @@
 """Metrics for the analytics page: each is computed in SQL, within one tenant, by UTC days.
 
 Costs come from the ledger, counts and times from the log of questions. A call without a known price counts as unpriced,
-never as zero.
+never as zero. Days that are over are added up once (`AddedDays`); percentiles of times are within one percent.
 """
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -26,11 +27,20 @@ from rag.records.chat_logs import (
     UnansweredQuestion,
     questions_to_csv,
 )
-from rag.storage.database import Database
+from rag.storage.database import Database, queries
 from rag.types import Identity, Who
 
 #: The stages of a question in their order.
 STAGES = ("translation", "embedding", "search", "reranking", "model")
+#: What a reader waits for: the first words, and the whole answer.
+FIRST, WHOLE = "first", "whole"
+#: Reading the page adds up missing days for about so long; a long history takes some visits, or the nightly run.
+ADDING_SECONDS = 0.5
+DAYS_AT_ONCE = 7
+
+Unit = Literal["day", "week", "month"]
+CostsBy = Literal["operation", "model", "collection", "group", "purpose"]
+PartsBy = Literal["language", "group", "collection"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +68,15 @@ class Period:
         """Return the period of the same length just before."""
         return Period.of_days(self.days, until=self.first - timedelta(days=1))
 
+    @property
+    def unit(self) -> Unit:
+        """Return how charts divide it: a quarter by days, two years by weeks."""
+        return "day" if self.days <= 92 else "week" if self.days <= 730 else "month"
+
     def parameters(self) -> Mapping[str, Any]:
         return {
+            "first": self.first,
+            "last": self.last,
             "start": datetime.combine(self.first, time(), UTC),
             "end": datetime.combine(self.last + timedelta(days=1), time(), UTC),
         }
@@ -71,9 +88,16 @@ class Filters:
 
     document_id: UUID | None = None
     user_group: str | None = None
+    collection_id: UUID | None = None
+    language: str | None = None
 
     def parameters(self) -> Mapping[str, Any]:
-        return {"document_id": self.document_id, "user_group": self.user_group}
+        return {
+            "document_id": self.document_id,
+            "user_group": self.user_group,
+            "collection_id": self.collection_id,
+            "language": self.language,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,22 +114,25 @@ class QuestionFilters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Totals:
-    """Figures of one period. Rates are 0 … 1, None when there is nothing to divide by."""
+class Outcomes:
+    """How questions ended. Rates are 0 … 1, None when there is nothing to divide by."""
 
     questions: int
-    #: Questions that came to an end; small talk and questions asked back are not among them.
-    closed: int
     answered: int
+    perhaps: int
     no_context: int
-    median_ms: float | None
-    p95_ms: float | None
+    small_talk: int
+    asked_back: int
+    refused: int
+    stopped: int
+    failed: int
     rated: int
     helpful: int
-    #: US dollars of the calls with a known price; `unpriced_calls` of `calls` come on top.
-    cost: Decimal
-    calls: int
-    unpriced_calls: int
+
+    @property
+    def closed(self) -> int:
+        """Count questions that came to an end; small talk and questions asked back are none."""
+        return self.answered + self.perhaps + self.no_context + self.refused + self.stopped + self.failed
 
     @property
     def answered_rate(self) -> float | None:
@@ -115,25 +142,49 @@ class Totals:
     def helpful_rate(self) -> float | None:
         return self.helpful / self.rated if self.rated else None
 
+
+@dataclass(frozen=True, kw_only=True)
+class Day(Outcomes):
+    """Figures of one day, or of the week or month that begins with it."""
+
+    day: date
+    cost: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals(Outcomes):
+    """Figures of one period."""
+
+    #: How many people asked; programs are none.
+    people: int
+    #: US dollars of the calls with a known price; `unpriced_calls` of `calls` come on top.
+    cost: Decimal
+    calls: int
+    unpriced_calls: int
+    #: The part of the cost that answering questions took; the rest are documents, searches and evaluations.
+    questions_cost: Decimal
+
     @property
     def known_cost(self) -> Decimal | None:
         """Return the cost; None when calls were made and none has a known price."""
         return None if self.calls and self.calls == self.unpriced_calls else self.cost
 
+    @property
+    def cost_per_answer(self) -> Decimal | None:
+        """Return what an answer costs, questions without one included; None without any."""
+        answers = self.answered + self.perhaps
+        return self.questions_cost / answers if answers and self.known_cost is not None else None
+
 
 @dataclass(frozen=True, kw_only=True)
-class Day:
-    """Figures of one day."""
+class StageTimes:
+    """How long one stage took, over the questions in which it ran; `day` is None for a whole period."""
 
-    day: date
+    day: date | None
+    stage: str
     questions: int
-    closed: int
-    answered: int
-    median_ms: float | None
-    p95_ms: float | None
-    rated: int
-    helpful: int
-    cost: Decimal
+    p50_ms: float
+    p95_ms: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +194,10 @@ class Summary:
     current: Totals
     previous: Totals
     by_day: tuple[Day, ...]
+    #: Times to the first words and to the whole answer, by `FIRST` and `WHOLE`; a stage that never ran is missing.
+    times: Mapping[str, StageTimes]
+    previous_times: Mapping[str, StageTimes]
+    times_by_day: tuple[StageTimes, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,20 +222,33 @@ class ModelCost:
     cost: Decimal | None
     unpriced_calls: int
     input_tokens: int
+    cached_input_tokens: int
     output_tokens: int
     search_units: int
     pages: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class StageTimes:
-    """How long one stage took on a day, over the questions in which it ran."""
+class TimeBucket:
+    """So many questions took about so long."""
 
-    day: date
-    stage: str
+    ms: float
     questions: int
-    p50_ms: float
-    p95_ms: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Questions of one language, group or collection."""
+
+    name: str
+    questions: int
+    answered: int
+    perhaps: int
+    no_context: int
+    #: Small talk and questions asked back.
+    aside: int
+    rated: int
+    helpful: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,9 +264,12 @@ class DocumentUse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentName:
-    id: UUID
+class UnusedDocument:
+    """A document that no answer was built on."""
+
+    document_id: UUID
     title: str
+    created_at: datetime
 
 
 Row = TypeVar("Row")
@@ -208,41 +279,104 @@ EXPORT_LIMIT = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Group:
-    user_group: str
+class _Name:
+    name: str
 
 
-class Analytics:
-    """Computes metrics for managers. Each method runs one or two statements; nothing is cached."""
+class AddedDays:
+    """Adds up the days of a tenant that are over; a late change of a day makes the database forget its sums."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def add_up(self, tenant_id: str, *, seconds: float = ADDING_SECONDS) -> int:
+        """Add up missing days, the newest first, for about so long. Return how many."""
+        added, until = 0, clock.monotonic() + seconds
+        while True:
+            with self._database.transaction(tenant_id) as connection:
+                row = connection.execute(queries["lock_days"]).fetchone()
+                if row is None or not row[0]:
+                    return added
+                found = connection.execute(queries["days_to_roll"], {"limit": DAYS_AT_ONCE}).fetchall()
+                days = {"days": [row[0] for row in found]}
+                if found:
+                    for kind in ("question", "time", "document", "cost"):
+                        connection.execute(queries[f"forget_{kind}_days"], days)
+                        connection.execute(queries[f"roll_{kind}_days"], days)
+                    connection.execute(queries["note_rolled_days"], days)
+            added += len(found)
+            if len(found) < DAYS_AT_ONCE or clock.monotonic() >= until:
+                return added
+
+
+class Analytics:
+    """Computes metrics for managers. Each method runs a few statements; nothing is cached in the process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.days = AddedDays(database)
+
     def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
-        """Return totals of the period and the one before, and metrics by day for the sparklines."""
-        days = self._all(who, "analytics_by_day", Day, period, filters, first=period.first, last=period.last)
+        """Return totals of the period and the one before, and metrics by day for the sparklines.
+
+        Days that are over and not added up yet are, as far as that takes half a second.
+        """
+        self.days.add_up(who.tenant_id if isinstance(who, Identity) else who)
+        waited = [FIRST, WHOLE]
+        times = self.times(who, period, filters, stages=waited)
+        previous_times = self.times(who, period.previous, filters, stages=waited)
         return Summary(
-            current=self._totals(who, period, filters),
-            previous=self._totals(who, period.previous, filters),
-            by_day=tuple(days),
+            current=self.totals(who, period, filters),
+            previous=self.totals(who, period.previous, filters),
+            by_day=tuple(self.by_day(who, period, filters)),
+            times={row.stage: row for row in times},
+            previous_times={row.stage: row for row in previous_times},
+            times_by_day=tuple(self.times(who, period, filters, unit=period.unit, stages=waited)),
         )
 
-    def cost_by_day_and_operation(self, who: Who, period: Period, filters: Filters) -> list[DailyCost]:
-        return self._all(who, "analytics_cost_by_day_and_operation", DailyCost, period, filters)
+    def by_day(self, who: Who, period: Period, filters: Filters, unit: Unit | None = None) -> list[Day]:
+        """Return the figures of each day, week or month; what divides the period best without `unit`."""
+        unit = unit or period.unit
+        return self._all(who, "analytics_by_day", Day, period, filters, unit=unit, step=f"1 {unit}")
 
-    def cost_by_day_and_model(self, who: Who, period: Period, filters: Filters) -> list[DailyCost]:
-        return self._all(who, "analytics_cost_by_day_and_model", DailyCost, period, filters)
+    def cost_by_day(
+        self, who: Who, period: Period, filters: Filters, by: CostsBy, unit: Unit | None = None
+    ) -> list[DailyCost]:
+        """Return what each operation, model, collection, group or purpose cost by day, week or month."""
+        unit = unit or period.unit
+        return self._all(who, "analytics_cost_by_day", DailyCost, period, filters, by=by, unit=unit)
 
     def cost_by_model(self, who: Who, period: Period, filters: Filters) -> list[ModelCost]:
         """Return one row per provider, model and operation, the most expensive first, unpriced last."""
         return self._all(who, "analytics_cost_by_model", ModelCost, period, filters)
 
+    def times(
+        self, who: Who, period: Period, filters: Filters, *, unit: Unit | None = None, stages: list[str] | None = None
+    ) -> list[StageTimes]:
+        """Return median and 95th percentile of each stage: of the whole period, or by day, week or month.
+
+        Days on which a stage did not run are left out.
+        """
+        return self._all(who, "analytics_times", StageTimes, period, filters, unit=unit, stages=stages)
+
     def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
-        """Return median and 95th percentile of each of `STAGES` by day, without days on which a stage did not run."""
-        return self._all(who, "analytics_stage_percentiles", StageTimes, period, filters)
+        """Return how long each of `STAGES` took, as the period is best divided."""
+        return self.times(who, period, filters, unit=period.unit, stages=list(STAGES))
+
+    def time_histogram(self, who: Who, period: Period, filters: Filters, stage: str) -> list[TimeBucket]:
+        """Return how many questions a stage took how long, `WHOLE` and `FIRST` among the stages."""
+        return self._all(who, "analytics_time_histogram", TimeBucket, period, filters, stage=stage)
+
+    def by_part(self, who: Who, period: Period, filters: Filters, by: PartsBy) -> list[Part]:
+        """Return questions and outcomes of each language, group or collection, most asked first."""
+        return self._all(who, "analytics_by_part", Part, period, filters, by=by)
 
     def top_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 10) -> list[DocumentUse]:
         return self._all(who, "analytics_top_documents", DocumentUse, period, filters, limit=limit)
+
+    def unused_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnusedDocument]:
+        """Return documents that could be found all through the period and that no answer was built on."""
+        return self._all(who, "analytics_unused_documents", UnusedDocument, period, filters, limit=limit)
 
     def unanswered(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnansweredQuestion]:
         """Return questions with the outcome no_context, most asked first."""
@@ -312,11 +446,17 @@ class Analytics:
         return questions_to_csv(rows).encode("utf-8-sig")
 
     def user_groups(self, who: Who, period: Period) -> list[str]:
-        rows = self._database.fetch_all(who, "analytics_user_groups", _Group, **period.parameters())
-        return [row.user_group for row in rows]
+        rows = self._database.fetch_all(who, "analytics_user_groups", _Name, **period.parameters())
+        return [row.name for row in rows]
 
-    def _totals(self, who: Who, period: Period, filters: Filters) -> Totals:
-        (totals,) = self._all(who, "analytics_summary", Totals, period, filters)
+    def languages(self, who: Who, period: Period) -> list[str]:
+        """Return the languages that were asked in."""
+        rows = self._database.fetch_all(who, "analytics_languages", _Name, **period.parameters())
+        return [row.name for row in rows]
+
+    def totals(self, who: Who, period: Period, filters: Filters) -> Totals:
+        """Return the figures of one period."""
+        (totals,) = self._all(who, "analytics_totals", Totals, period, filters)
         return totals
 
     def _all(

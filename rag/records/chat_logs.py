@@ -71,12 +71,13 @@ class ChatLogs:
         *,
         collection_id: UUID,
         conversation_id: UUID | None = None,
-        kind: Literal["question", "search"] = "question",
+        kind: Literal["question", "search", "evaluation"] = "question",
         connection: Connection | None = None,
     ) -> UUID:
         """Log that a question was asked; with `connection`, in the caller's transaction.
 
         A `search` shows passages and writes no answer: it is logged for what it cost and is no question of a person.
+        Nor is one of an `evaluation`.
         """
         parameters = {
             "tenant_id": identity.tenant_id,

@@ -337,8 +337,9 @@ class ContextResponse:
 class Outcome(StrEnum):
     """How a question ended; `chat_logs` has one for every question asked."""
 
+    #: With at least one citation that holds.
     ANSWERED = "answered"
-    #: The closest passages were quoted, without being sure that they answer.
+    #: The closest passages were quoted, without being sure that they answer; or no source holds what was replied.
     PERHAPS = "perhaps"
     NO_CONTEXT = "no_context"
     #: A greeting or the like, met in one line: no question, neither answered nor a gap.

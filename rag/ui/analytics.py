@@ -1,32 +1,67 @@
-"""Draw the overview of analytics: key metrics, cost and time by day, the most asked documents, the models used."""
+"""Draw the tabs of analytics: key metrics, how questions ended, what was paid, and how long it took."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from rag.language import N_, _, ngettext
-from rag.records.analytics import STAGES, Analytics, DailyCost, Filters, Period, StageTimes, Summary
+from rag.language import N_, _, ngettext, number
+from rag.records.analytics import (
+    FIRST,
+    WHOLE,
+    Analytics,
+    CostsBy,
+    Day,
+    Filters,
+    ModelCost,
+    PartsBy,
+    Period,
+    Summary,
+    Unit,
+)
+from rag.records.forecast import CHAT_OPERATIONS, forecast, priced_chat_models, with_other_model
 from rag.types import Who
-from rag.ui.formats import count, duration, money, percent, thousands
-from rag.ui.text import in_chart, plain
-from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG, quiet_figure
+from rag.ui.charts import (
+    OPERATION_NAMES,
+    STAGE_NAMES,
+    cost_figure,
+    draw_chart,
+    histogram_figure,
+    outcome_figure,
+    outcome_names,
+    outcomes_of,
+    stage_figure,
+)
+from rag.ui.formats import duration, money, percent, thousands
+from rag.ui.text import plain
+from rag.ui.widgets import name_labels, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
-
-
-HELP = {
-    "median": N_("Half of the answers were complete within this time."),
-    "p95": N_("95 of 100 answers were complete within this time."),
-    "answered": N_(
-        "Of all questions that came to an end, small talk left out. The rest was answered perhaps, not in the "
-        "documents, stopped, refused or failed."
-    ),
+#: Days with questions from which a line says something.
+LEAST_POINTS = 3
+COSTS_BY = {
+    "operation": N_("Operation"),
+    "model": N_("Model"),
+    "collection": N_("Collection"),
+    "group": N_("Group"),
+    "purpose": N_("Purpose"),
+}
+UNITS = {"day": N_("By day"), "week": N_("By week"), "month": N_("By month")}
+PERCENTILES = {"p50": N_("Median"), "p95": N_("p95")}
+WAITED = {WHOLE: N_("Whole answer"), FIRST: N_("First words")}
+PARTS_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
+PURPOSE_NAMES = {
+    "question": N_("Questions"),
+    "search": N_("Searches of programs"),
+    "evaluation": N_("Evaluation"),
+    "document": N_("Documents"),
+    "other": N_("Other"),
 }
 
 
@@ -38,77 +73,86 @@ class Change(NamedTuple):
 
 
 def draw_metrics(summary: Summary, period: Period) -> None:
+    """Draw the figures of the period, each against the one before."""
     now, before, days = summary.current, summary.previous, summary.by_day
-    cost = _("unpriced") if now.known_cost is None else plain(money(now.known_cost))
-    cost_help = _("From the ledger: answering questions and processing documents.")
+    # Three beside each other on a narrow screen would leave two alone; four, two or one leave none.
+    with st.grid(4, min_column_width=150):
+        _draw_metric(
+            _("Questions"), number(now.questions), grown(now.questions, before.questions), "off",
+            trend=[day.questions for day in days], kind="bar",
+            help_text=_("All that was asked, small talk included."),
+        )  # fmt: skip
+        _draw_metric(
+            _("People"), number(now.people), grown(now.people, before.people), "off",
+            help_text=_("How many different people asked. Programs that ask are not counted here."),
+        )  # fmt: skip
+        _draw_metric(
+            _("Answered"), percent(now.answered_rate), moved(now.answered_rate, before.answered_rate), "normal",
+            trend=[day.answered / day.closed for day in days if day.closed],
+            help_text=_(
+                "With a source that says what the answer says. Of all questions that came to an end, small talk left "
+                "out; the rest was answered partly, not in the documents, stopped, refused or failed."
+            ),
+        )  # fmt: skip
+        _draw_metric(
+            _("Helpful"), percent(now.helpful_rate), moved(now.helpful_rate, before.helpful_rate), "normal",
+            trend=[day.helpful / day.rated for day in days if day.rated],
+            help_text=ngettext("Of {count} answer rated.", "Of {count} answers rated.", now.rated),
+        )  # fmt: skip
+        _draw_time(_("First words"), FIRST, summary, _("Half of the answers began within this time, 95 of 100 within "
+                                                      "the time of p95."))  # fmt: skip
+        _draw_time(_("Whole answer"), WHOLE, summary, _("Half of the answers were complete within this time, 95 of 100 "
+                                                       "within the time of p95."))  # fmt: skip
+        _draw_metric(
+            _("Cost"), _("unpriced") if now.known_cost is None else plain(money(now.known_cost)),
+            grown(now.cost, before.cost), "inverse", trend=[float(day.cost) for day in days], kind="area",
+            help_text=_("The sum of the ledger: questions, searches of programs, evaluations, and processing documents "
+                        "with text recognition."),
+        )  # fmt: skip
+        _draw_metric(
+            _("Cost per answer"), "–" if now.cost_per_answer is None else plain(money(now.cost_per_answer)),
+            grown(now.cost_per_answer, before.cost_per_answer), "inverse",
+            help_text=_("What questions cost, those without an answer included, by the number of answers."),
+        )  # fmt: skip
+    _draw_context(summary, period)
+
+
+def _draw_context(summary: Summary, period: Period) -> None:
+    """Say what the figures are compared with, and what is missing while there is little to count."""
+    now, before = summary.current, summary.previous
+    words = ""
+    if before.questions:
+        words = ngettext(
+            "Changes are against the day before.", "Changes are against the {count} days before.", period.days
+        )
+    elif now.questions:
+        days = sum(1 for day in summary.by_day if day.questions)
+        words = _(
+            "These are the first questions: there is nothing before to compare with yet. Lines of development appear "
+            "from the third day with questions, the projection of the month from the eighth."
+        )
+        if days > LEAST_POINTS:
+            words = _("There were no questions in the period before, so nothing is compared.")
+    about = _("Days are UTC. Questions are personal: you see groups, never names or addresses.")
+    st.markdown(f":small[:gray[:material/shield_person: {plain(f'{words} {about}')}]]")
     if now.unpriced_calls:
-        cost_help += _(
-            " {unpriced_calls} without a known price on top.", unpriced_calls=count(now.unpriced_calls, "call")
+        missing = ngettext(
+            "{count} unpriced call not in the cost", "{count} unpriced calls not in the cost", now.unpriced_calls
         )
-    medians = [day.median_ms for day in days if day.median_ms is not None]
-    slowest = [day.p95_ms for day in days if day.p95_ms is not None]
-    answered = [day.answered / day.closed for day in days if day.closed]
-    helpful = [day.helpful / day.rated for day in days if day.rated]
-    # Three beside each other, two on a phone: the six never leave one alone in a row.
-    with st.grid(3, min_column_width=150):
-        _draw_metric(
-            _("Questions"),
-            f"{now.questions:,}",
-            grown(now.questions, before.questions),
-            "off",
-            [d.questions for d in days],
-            "bar",
-        )
-        _draw_metric(
-            _("Cost"), cost, grown(now.cost, before.cost), "inverse", [float(d.cost) for d in days], "area", cost_help
-        )
-        _draw_metric(
-            _("Median time"),
-            duration(now.median_ms),
-            grown(now.median_ms, before.median_ms),
-            "inverse",
-            medians,
-            "line",
-            _(HELP["median"]),
-        )
-        _draw_metric(
-            _("p95 time"),
-            duration(now.p95_ms),
-            grown(now.p95_ms, before.p95_ms),
-            "inverse",
-            slowest,
-            "line",
-            _(HELP["p95"]),
-        )
-        _draw_metric(
-            _("Answered"),
-            percent(now.answered_rate),
-            moved(now.answered_rate, before.answered_rate),
-            "normal",
-            answered,
-            "line",
-            _(HELP["answered"]),
-        )
-        _draw_metric(
-            _("Helpful"),
-            percent(now.helpful_rate),
-            moved(now.helpful_rate, before.helpful_rate),
-            "normal",
-            helpful,
-            "line",
-            _("Of {rated} rated.", rated=count(now.rated, "answer")),
-        )
-    words = _(
-        ":small[:gray[Changes are against the {days} before. Days are UTC. :material/shield_person: Questions are "
-        "personal: you see groups, never names or addresses.]]",
-        days=count(period.days, "day"),
+        st.markdown(f":orange-badge[{plain(missing)}]")
+
+
+def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None:
+    now, before = summary.times.get(stage), summary.previous_times.get(stage)
+    _draw_metric(
+        label,
+        duration(now.p50_ms if now else None),
+        grown(now.p50_ms if now else None, before.p50_ms if before else None),
+        "inverse",
+        trend=[row.p50_ms for row in summary.times_by_day if row.stage == stage],
+        help_text=help_text,
+        beside=f"p95 {duration(now.p95_ms)}" if now else None,
     )
-    if now.unpriced_calls:
-        words += _(
-            " :orange-badge[{unpriced_calls} not in the cost]",
-            unpriced_calls=count(now.unpriced_calls, "unpriced call"),
-        )
-    st.markdown(words)
 
 
 def _draw_metric(
@@ -116,20 +160,26 @@ def _draw_metric(
     value: str,
     change: Change,
     color: DeltaColor,
-    trend: Sequence[float],
-    kind: Literal["line", "bar", "area"],
+    *,
+    trend: Sequence[float] = (),
+    kind: Literal["line", "bar", "area"] = "line",
     help_text: str | None = None,
+    beside: str | None = None,
 ) -> None:
+    # A line of one or two points, or along zero, says nothing.
+    shows = len(trend) >= LEAST_POINTS and sum(1 for point in trend if point) >= LEAST_POINTS
     st.metric(
         label,
         value,
-        change.shown,
+        change.shown if change.shown is not None or beside is None else beside,
         color if change.is_notable else "off",
         border=True,
         height="stretch",
-        chart_data=trend if len(trend) > 1 else None,
+        chart_data=trend if shows else None,
         chart_type=kind,
         help=help_text,
+        delta_description=beside if change.shown is not None else None,
+        delta_arrow="auto" if change.shown is not None else "off",
     )
 
 
@@ -149,66 +199,288 @@ def moved(now: float | None, before: float | None) -> Change:
     return Change(0 if abs(change) < 0.05 else _("{change} pts", change=f"{change:+.1f}"), abs(change) >= 1)
 
 
-def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    """Draw cost and time by day, the most asked documents and the models used."""
+def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters, days: Sequence[Day]) -> None:
+    """Draw how questions ended, what was asked most, and from where."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
-        _draw_costs(analytics, who, period, filters)
+        st.subheader(_("How questions ended"), anchor=False)
+        names = outcome_names()
+        draw_chart(
+            outcome_figure(days, period),
+            pd.DataFrame({_("From"): [day.day for day in days]}
+                         | {words: [outcomes_of(day)[name] for day in days] for name, words in names.items()}),
+            key="analytics_outcome_chart",
+            alt=_("Questions by day and outcome"),
+        )  # fmt: skip
     with right.container(border=True, height="stretch"):
-        _draw_times(analytics, who, period, filters)
+        _draw_parts(analytics, who, period, filters)
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
         _draw_top_documents(analytics, who, period, filters)
     with right.container(border=True, height="stretch"):
-        _draw_models(analytics, who, period, filters)
+        _draw_unused_documents(analytics, who, period, filters)
 
 
-def _draw_head(title: str, label: str, options: Sequence[str], key: str) -> str:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(title, anchor=False, width="content")
-        chosen = st.segmented_control(
-            label, options, default=options[0], required=True, format_func=_, key=key, label_visibility="collapsed"
-        )
-    return chosen or options[0]
+def draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters, own_prices: Mapping[str, Any]) -> None:
+    """Draw what was paid for, what the month comes to, and what another model would have cost."""
+    with st.container(border=True):
+        _draw_costs(analytics, who, period, filters)
+    models = analytics.cost_by_model(who, period, filters)
+    left, right = st.columns(2)
+    with left.container(border=True, height="stretch"):
+        _draw_models(models)
+    with right.container(border=True, height="stretch"):
+        _draw_forecast(analytics, who, filters)
+        _draw_other_model(models, own_prices)
+
+
+def draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    """Draw how long stages took by day, and how the times are spread."""
+    left, right = st.columns(2)
+    with left.container(border=True, height="stretch"):
+        _draw_times(analytics, who, period, filters)
+    with right.container(border=True, height="stretch"):
+        _draw_histogram(analytics, who, period, filters)
+
+
+def _head(title: str) -> DeltaGenerator:
+    """Draw the heading of a card, and return the place beside it for a choice."""
+    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    row.subheader(title, anchor=False, width="content")
+    return row
 
 
 def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    by = _draw_head(_("Cost per day"), _("Costs by"), [N_("Operation"), N_("Model")], "analytics_cost_by")
-    read: Callable[[Who, Period, Filters], list[DailyCost]] = (
-        analytics.cost_by_day_and_operation if by == "Operation" else analytics.cost_by_day_and_model
+    by = cast(
+        CostsBy,
+        _head(_("Cost")).segmented_control(
+            _("Costs by"),
+            list(COSTS_BY),
+            default="operation",
+            required=True,
+            format_func=words_of(COSTS_BY),
+            key="analytics_cost_by",
+            label_visibility="collapsed",
+            bind="query-params",
+        ),
     )
-    costs = read(who, period, filters)
+    unit = cast(
+        Unit,
+        st.segmented_control(
+            _("Divided"),
+            list(UNITS),
+            default=period.unit,
+            required=True,
+            format_func=words_of(UNITS),
+            key=f"analytics_cost_unit_{period.unit}",
+            label_visibility="collapsed",
+        ),
+    )
+    costs = analytics.cost_by_day(who, period, filters, by, unit)
+    words = OPERATION_NAMES if by == "operation" else PURPOSE_NAMES if by == "purpose" else None
     if any(cost.cost for cost in costs):
-        st.plotly_chart(
-            cost_figure(costs, period, names=OPERATION_NAMES if by == "Operation" else None),
-            config=PLOTLY_CONFIG,
+        draw_chart(
+            cost_figure(costs, period, names=words),
+            pd.DataFrame(
+                {
+                    _("From"): [cost.day for cost in costs],
+                    _(COSTS_BY[by]): [_((words or {}).get(cost.name, cost.name)) or _("none") for cost in costs],
+                    _("Cost"): [None if cost.cost is None else float(cost.cost) for cost in costs],
+                    _("Calls"): [cost.calls for cost in costs],
+                    _("Unpriced calls"): [cost.unpriced_calls for cost in costs],
+                }
+            ),
             key="analytics_cost_chart",
-            alt=_("Cost per day by {lower}", lower=_(by).lower()),
+            alt=_("Cost per day by {kind}", kind=_(COSTS_BY[by]).lower()),
         )
     else:
         st.caption(_("Nothing was paid in this period: the built-in search and answers cost nothing."))
-    unpriced = {cost.name: 0 for cost in costs if cost.unpriced_calls}
+    unpriced: dict[str, int] = {}
     for cost in costs:
         if cost.unpriced_calls:
-            unpriced[cost.name] += cost.unpriced_calls
+            unpriced[cost.name] = unpriced.get(cost.name, 0) + cost.unpriced_calls
     if unpriced:
-        names = ", ".join(f"{plain(_(OPERATION_NAMES.get(n, n)))} {calls:,}" for n, calls in unpriced.items())
-        st.caption(_(":orange[:material/help: Unpriced calls, not in the bars: {names}]", names=names))
+        listed = ", ".join(f"{plain(_((words or {}).get(n, n)))} {calls:,}" for n, calls in unpriced.items())
+        st.caption(f":orange[:material/help: {_('Unpriced calls, not in the bars: {calls}', calls=listed)}]")
+
+
+def _draw_forecast(analytics: Analytics, who: Who, filters: Filters) -> None:
+    st.subheader(_("This month"), anchor=False)
+    month = forecast(analytics, who, filters, datetime.now(UTC).date())
+    with st.container(horizontal=True):
+        st.metric(_("Spent so far"), plain(money(month.spent)))
+        if month.expected is not None:
+            st.metric(
+                _("Expected by {day}", day=f"{month.last_day:%-d %b}"),
+                plain(money(month.expected)),
+                help=_("What is spent, and each day to come as its weekday cost in the last four weeks."),
+            )
+    if month.expected is None:
+        st.caption(_("What the month comes to is shown from the eighth day with costs."))
+
+
+def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]) -> None:
+    if not any(row.operation in CHAT_OPERATIONS for row in models):
+        return
+    st.subheader(_("The same traffic with another model"), anchor=False)
+    labels = name_labels({model: " · ".join(model) for model in priced_chat_models()})
+    chosen = st.selectbox(
+        _("Model"),
+        list(labels),
+        index=None,
+        format_func=labels.of,
+        placeholder=_("Choose a model"),
+        key="analytics_other_model",
+        label_visibility="collapsed",
+    )
+    if chosen is None:
+        st.caption(_("Prices the tokens of this period's answers, translations and tags as another model's."))
+        return
+    other = with_other_model(models, *chosen, own_prices)
+    with st.container(horizontal=True):
+        st.metric(_("Paid"), plain(money(other.paid)))
+        change = grown(other.would_cost, other.paid) if not other.unpriced_calls else Change(None)
+        st.metric(_("With {model}", model=plain(chosen[1])), plain(money(other.would_cost)), change.shown, "inverse")
+    words = ngettext("{count} call, by its tokens and today's prices.", "{count} calls, by their tokens and today's "
+                     "prices.", other.calls)  # fmt: skip
+    if other.unpriced_calls:
+        words += " " + ngettext(
+            "{count} of them has no known price of its own.",
+            "{count} of them have no known price of their own.",
+            other.unpriced_calls,
+        )
+    st.caption(f"{words} " + _("Models count tokens a little differently."))
 
 
 def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    chosen = _draw_head(_("Time per stage"), _("Percentile"), [N_("Median"), "p95"], "analytics_percentile")
+    chosen = _head(_("Time per stage")).segmented_control(
+        _("Percentile"),
+        list(PERCENTILES),
+        default="p50",
+        required=True,
+        format_func=words_of(PERCENTILES),
+        key="analytics_percentile",
+        label_visibility="collapsed",
+        bind="query-params",
+    )
     times = analytics.stage_percentiles(who, period, filters)
     if times:
-        st.plotly_chart(
-            stage_figure(times, period, percentile="p95" if chosen == "p95" else "p50"),
-            config=PLOTLY_CONFIG,
+        draw_chart(
+            stage_figure(times, period, percentile=chosen or "p50"),
+            pd.DataFrame(
+                {
+                    _("From"): [row.day for row in times],
+                    _("Stage"): [_(STAGE_NAMES.get(row.stage, row.stage)) for row in times],
+                    _("Questions"): [row.questions for row in times],
+                    _("Median (ms)"): [round(row.p50_ms, 1) for row in times],
+                    _("p95 (ms)"): [round(row.p95_ms, 1) for row in times],
+                }
+            ),
             key="analytics_time_chart",
-            alt=_("{chosen} time of each stage by day", chosen=_(chosen)),
+            alt=_("Time of each stage by day"),
         )
         st.caption(_("Each stage over the questions in which it ran; the axis is logarithmic."))
     else:
         st.caption(_("No stage ran in this period."))
+
+
+def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    stage = (
+        _head(_("How the times are spread")).segmented_control(
+            _("Time of"),
+            list(WAITED),
+            default=WHOLE,
+            required=True,
+            format_func=words_of(WAITED),
+            key="analytics_spread",
+            label_visibility="collapsed",
+            bind="query-params",
+        )
+        or WHOLE
+    )
+    buckets = analytics.time_histogram(who, period, filters, stage)
+    taken = {row.stage: row for row in analytics.times(who, period, filters, stages=[stage])}
+    if not buckets or stage not in taken:
+        st.caption(_("No question came to an end in this period."))
+        return
+    draw_chart(
+        histogram_figure(buckets, taken[stage].p50_ms, taken[stage].p95_ms),
+        pd.DataFrame(
+            {
+                _("About"): [duration(bucket.ms) for bucket in buckets],
+                _("Questions"): [bucket.questions for bucket in buckets],
+            }
+        ),
+        key="analytics_spread_chart",
+        alt=_("How many questions took how long"),
+    )
+    st.caption(_("The slowest questions are in the list of questions, ordered by time."))
+
+
+def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    by = cast(
+        PartsBy,
+        _head(_("Who asks")).segmented_control(
+            _("Questions by"),
+            list(PARTS_BY),
+            default="group",
+            required=True,
+            format_func=words_of(PARTS_BY),
+            key="analytics_parts",
+            label_visibility="collapsed",
+            bind="query-params",
+        ),
+    )
+    parts = analytics.by_part(who, period, filters, by)
+    ended = [part.questions - part.aside for part in parts]
+    st.dataframe(
+        pd.DataFrame(
+            {
+                _(PARTS_BY[by]): [part.name or _("none") for part in parts],
+                _("Questions"): [part.questions for part in parts],
+                _("Answered"): [percent(p.answered / n if n else None) for p, n in zip(parts, ended, strict=True)],
+                _("Not found"): [part.no_context for part in parts],
+                _("Helpful"): [percent(part.helpful / part.rated if part.rated else None) for part in parts],
+            }
+        ),
+        hide_index=True,
+        key=f"analytics_parts_table_{by}",
+        height=min(38 + 35 * max(len(parts), 1), 318),
+        column_config={
+            _("Questions"): st.column_config.ProgressColumn(
+                min_value=0, max_value=max((part.questions for part in parts), default=1), format="%d", width=110
+            ),
+            _("Answered"): st.column_config.TextColumn(alignment="right", width=80),
+            _("Not found"): st.column_config.NumberColumn(width=75, help=_("Not in the documents.")),
+            _("Helpful"): st.column_config.TextColumn(alignment="right", width=75),
+        },
+        alt=_("Questions and outcomes by {kind}", kind=_(PARTS_BY[by]).lower()),
+    )
+
+
+def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    st.subheader(_("Documents without a question"), anchor=False)
+    if filters.document_id is not None:
+        st.caption(_("Choose all documents to see which were not used."))
+        return
+    unused = analytics.unused_documents(who, period, filters)
+    if not unused:
+        st.caption(_("Every document that was there all through the period helped to answer something."))
+        return
+    st.caption(_("There all through the period, and no answer was built on them: out of date, or never asked for?"))
+    st.dataframe(
+        pd.DataFrame(
+            {
+                _("Document"): [document.title for document in unused],
+                _("Added"): [document.created_at for document in unused],
+            }
+        ),
+        hide_index=True,
+        key="analytics_unused_documents",
+        height=min(38 + 35 * len(unused), 300),
+        column_config={_("Added"): st.column_config.DatetimeColumn(format="D MMM YYYY", width=110)},
+        alt=_("Documents that no answer was built on"),
+    )
 
 
 def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
@@ -242,9 +514,8 @@ def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters:
     )
 
 
-def _draw_models(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def _draw_models(models: Sequence[ModelCost]) -> None:
     st.subheader(_("Models"), anchor=False)
-    models = analytics.cost_by_model(who, period, filters)
     if not models:
         st.caption(_("No paid model was called in this period."))
         return
@@ -272,155 +543,8 @@ def _draw_models(analytics: Analytics, who: Who, period: Period, filters: Filter
     )
 
 
-def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
-    return ngettext("{cost} for {count} calls", "{cost} for {count} calls", calls, cost=money(cost))
-
-
 def _model_cost(cost: Decimal | None, unpriced_calls: int) -> str:
     if cost is None:
         return _("{unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls))
-    return money(cost) + (
-        _(" + {unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls)) if unpriced_calls else ""
-    )
-
-
-#: The same stage has the colour of the operation it pays for; search pays for nothing.
-STAGE_COLOR_INDEX = {"translation": 3, "embedding": 1, "search": 6, "reranking": 2, "model": 0, "other": 7}
-
-
-STAGE_NAMES = {
-    "translation": N_("Translation"),
-    "embedding": N_("Embedding"),
-    "search": N_("Search"),
-    "reranking": N_("Reranking"),
-    "model": N_("Model"),
-    "other": N_("Everything else"),
-}
-
-
-OPERATION_NAMES = {
-    "chat": N_("Chat"),
-    "embedding": N_("Embedding"),
-    "chunking": N_("Chunking"),
-    "reranking": N_("Reranking"),
-    "translation": N_("Translation"),
-    "tagging": N_("Tagging"),
-    "ocr": "OCR",
-}
-
-
-#: Ticks of a logarithmic axis of milliseconds.
-TIME_TICKS = (1, 10, 100, 1_000, 10_000, 60_000)
-
-
-def chart_color(index: int) -> str:
-    """Return the colour at this place of the theme's `chartCategoricalColors`.
-
-    Streamlit's browser side replaces these stand-ins by the theme's colours, light or dark, as it does for its own
-    Plotly template.
-    """
-    return f"#0000{index % 10 + 1:02d}"
-
-
-def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:
-    """Draw known costs by day, stacked by operation (with `names`) or by model. Unpriced calls have no bar."""
-    known = [cost for cost in costs if cost.cost is not None]
-    totals: dict[str, float] = {}
-    for cost in known:
-        totals[cost.name] = totals.get(cost.name, 0.0) + float(cost.cost or 0)
-    figure = go.Figure()
-    for place, name in enumerate(sorted(totals, key=lambda n: -totals[n])):
-        rows = [cost for cost in known if cost.name == name]
-        index = OPERATION_COLOR_INDEX.get(name, place) if names else place
-        figure.add_bar(
-            x=[row.day for row in rows],
-            y=[float(row.cost or 0) for row in rows],
-            name=in_chart(_((names or {}).get(name, name))),
-            marker_color=chart_color(index),
-            customdata=[[_cost_of_calls(row.cost, row.calls)] for row in rows],
-            hovertemplate="%{customdata[0]}",
-        )
-    figure.update_layout(barmode="stack", legend_traceorder="normal")
-    return _by_day(quiet_figure(figure, height=280, money_axis=True), period)
-
-
-def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
-    """Draw `p50` or `p95` of each stage by day on a logarithmic axis: stages differ by a factor of a hundred."""
-    figure = go.Figure()
-    for stage in STAGES:
-        rows = [row for row in times if row.stage == stage]
-        values = [row.p95_ms if percentile == "p95" else row.p50_ms for row in rows]
-        if rows:
-            figure.add_scatter(
-                x=[row.day for row in rows],
-                y=values,
-                name=_(STAGE_NAMES[stage]),
-                mode="lines+markers" if len(rows) < 4 else "lines",
-                line={"color": chart_color(STAGE_COLOR_INDEX[stage]), "width": 2},
-                customdata=[duration(value) for value in values],
-                hovertemplate="%{customdata}",
-            )
-    figure = _by_day(quiet_figure(figure, height=280), period)
-    figure.update_yaxes(
-        type="log", tickvals=TIME_TICKS, ticktext=[duration(tick) for tick in TIME_TICKS], minor={"showgrid": False}
-    )
-    return figure
-
-
-def waterfall_figure(timing: Mapping[str, float]) -> Any:
-    """Draw the stages of one question as bars, each from where it began. `timing` is the logged one."""
-    parts = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
-    total = float(timing.get("totalMs") or 0)
-    rest = total - sum(ms for _, ms in parts)
-    parts = [part for part in parts if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
-    figure = go.Figure()
-    begins = 0.0
-    for stage, ms in parts:
-        figure.add_bar(
-            x=[ms],
-            y=[_(STAGE_NAMES[stage])],
-            base=[begins],
-            orientation="h",
-            marker_color=chart_color(STAGE_COLOR_INDEX[stage]),
-            text=[duration(ms)],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate=_(
-                "{stage}: {duration}, begins at {start}",
-                stage=_(STAGE_NAMES[stage]),
-                duration=duration(ms),
-                start=duration(begins),
-            )
-            + "<extra></extra>",
-        )
-        begins += ms
-    figure = quiet_figure(figure, height=70 + 34 * max(len(parts), 1), legend=False)
-    figure.update_layout(hovermode="closest", bargap=0.35)
-    longest = max(total, begins, 1.0)
-    figure.update_xaxes(range=[0, longest * 1.12], ticksuffix=" ms", nticks=6)
-    figure.update_yaxes(autorange="reversed")
-    return _close_below(figure)
-
-
-def _field(stage: str) -> str:
-    return "openaiMs" if stage == "model" else f"{stage}Ms"
-
-
-def _by_day(figure: Any, period: Period) -> Any:
-    figure.update_xaxes(
-        type="date", range=[_noon_before(period), f"{period.last}T12:00"], tickformat="%-d %b", nticks=7
-    )
-    figure.update_layout(hoverlabel={"namelength": -1})
-    return _close_below(figure)
-
-
-def _close_below(figure: Any) -> Any:
-    """Remove the room that Plotly keeps for an axis title, which there is none of."""
-    figure.update_xaxes(automargin=False)
-    figure.update_layout(margin_b=30)
-    return figure
-
-
-def _noon_before(period: Period) -> str:
-    previous = period.previous
-    return f"{previous.last}T12:00"
+    more = _(" + {unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls))
+    return money(cost) + (more if unpriced_calls else "")

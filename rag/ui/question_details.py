@@ -11,7 +11,7 @@ import streamlit as st
 
 from rag.language import N_, _
 from rag.records.chat_logs import ChatLogEntry
-from rag.ui.analytics import OPERATION_NAMES, waterfall_figure
+from rag.ui.charts import OPERATION_NAMES, waterfall_figure
 from rag.ui.formats import count, date_time, duration, money, pages, thousands
 from rag.ui.text import answer_markdown, plain
 from rag.ui.theme import PLOTLY_CONFIG
@@ -19,7 +19,7 @@ from rag.ui.theme import PLOTLY_CONFIG
 #: Outcome as (words, colour of its badge).
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "answered": (N_("Answered"), "green"),
-    "perhaps": (N_("Closest found"), "blue"),
+    "perhaps": (N_("Partly"), "blue"),
     "no_context": (N_("Not in the documents"), "orange"),
     "small_talk": (N_("Small talk"), "gray"),
     "asked_back": (N_("Asked back"), "blue"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
-from rag.services import Services
+from rag.errors import NotAllowed
+from rag.evaluation.golden import GoldenQuestion
+from rag.profiles import profile_of
+from rag.records.analytics import Filters, Period
+from rag.services import Services, program_of
 from rag.storage.database import Database
-from rag.types import Account, Collection, Role
+from rag.types import Account, Collection, Question, Role
+from rag.ui.formats import money
+from rag.ui.gaps import publish_answer
+from rag.ui.text import plain
 from tests.question_month import write_month
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "analytics.py")
@@ -97,28 +105,60 @@ def test_an_empty_log_explains_itself(open_page: Open) -> None:
     assert not page.metric
 
 
-def test_a_manager_sees_six_figures_and_both_charts(open_page: Open, month: list[UUID], app_services: Services) -> None:
+def test_a_manager_sees_eight_figures_and_how_questions_ended(open_page: Open, month: list[UUID]) -> None:
     page = open_page()
 
     assert not page.exception
-    assert list(metrics(page)) == ["Questions", "Cost", "Median time", "p95 time", "Answered", "Helpful"]
+    assert list(metrics(page)) == [
+        "Questions", "People", "Answered", "Helpful", "First words", "Whole answer", "Cost", "Cost per answer",
+    ]  # fmt: skip
     assert metrics(page)["Questions"] == str(len(month))
-    assert len(page.get("plotly_chart")) == 2
+    assert len(page.get("plotly_chart")) == 1
     assert "never names or addresses" in words(page)
+    assert "nothing is compared" in words(page)
     assert "unpriced call" in words(page)
-    assert list(page.dataframe[0].value.columns) == ["Document", "Questions", "Helpful"]
+    by_outcome = page.dataframe[0].value
+    assert by_outcome[list(by_outcome.columns)[1:]].to_numpy().sum() == len(month)
+    by_group = page.dataframe[1].value
+    assert by_group["Questions"].sum() == len(month)
+    assert list(page.dataframe[2].value.columns) == ["Document", "Questions", "Helpful"]
+
+
+def test_costs_are_the_ledgers_however_they_are_divided(open_page: Open, month: list[UUID], database: Database) -> None:
+    with database.transaction("demo") as connection:
+        row = connection.execute("SELECT sum(cost) FROM cost_ledger").fetchone()
+    assert row is not None
+    page = open_page(analytics_view="Costs")
+    assert metrics(page)["Cost"] == plain(money(row[0]))
     models = page.dataframe[1].value
     (unpriced,) = models[models["Model"] == "house-model-1"]["Cost"]
     assert unpriced.endswith(" unpriced")
+    for by in ("operation", "model", "collection", "group", "purpose"):
+        page.segmented_control("analytics_cost_by").set_value(by).run()
+        assert not page.exception
+        assert page.dataframe[0].value["Cost"].sum() == pytest.approx(float(row[0]))
+    assert "Spent so far" in metrics(page)
+    page.selectbox("analytics_other_model").set_value(("openai", "gpt-6-luna")).run()
+    assert not page.exception
+    assert any(label.startswith("With gpt") for label in metrics(page))
 
 
-def test_costs_are_drawn_by_model_too(open_page: Open, month: list[UUID]) -> None:
-    page = open_page()
-    page.segmented_control("analytics_cost_by").set_value("Model").run()
+def test_times_are_drawn_by_day_and_as_they_are_spread(open_page: Open, month: list[UUID]) -> None:
+    page = open_page(analytics_view="Times")
     page.segmented_control("analytics_percentile").set_value("p95").run()
 
     assert not page.exception
-    assert "house\\-model\\-1" in words(page)
+    assert len(page.get("plotly_chart")) == 2
+    assert page.dataframe[1].value["Questions"].sum() == len(month)
+
+
+def test_the_first_days_explain_themselves(open_page: Open, database: Database, collection: Collection) -> None:
+    write_month(database, "demo", collection.id, until=today(), days=2, questions_per_day=3)
+    page = open_page()
+
+    assert not page.exception
+    assert "These are the first questions" in words(page)
+    assert not [metric for metric in page.metric if metric.proto.chart_data]
 
 
 def test_period_and_group_are_read_from_the_address(open_page: Open, month: list[UUID], database: Database) -> None:
@@ -194,15 +234,88 @@ def test_questions_are_searched_and_nothing_found_is_said(open_page: Open, month
 
 
 def test_what_the_documents_could_not_answer_has_its_own_list(open_page: Open, month: list[UUID]) -> None:
-    page = open_page(analytics_view="Not in the documents")
+    page = open_page(analytics_view="Gaps")
 
     assert not page.exception
     table = page.dataframe[0].value
-    assert list(table.columns) == ["Times", "Question", "Groups", "Last asked"]
+    assert list(table.columns)[:3] == ["Times", "Before", "Question"]
     assert table["Times"].is_monotonic_decreasing
-    select_row(page, "analytics_unanswered_", 0)
+    select_row(page, "analytics_gaps_", 0)
     assert not page.exception
-    assert ":orange-badge[Not in the documents]" in words(page)
+    assert any("-badge[" in text for text in words(page).splitlines())
+    assert "assign it to one of them" in words(page)
+    assert not [button for button in page.button if button.label == "Write an answer"]
+
+
+def test_a_written_answer_is_found_cited_and_closes_the_gap(
+    open_page: Open, database: Database, app_services: Services, collection: Collection
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO chat_logs (tenant_id, collection_id, question, outcome, total_ms) "
+            "VALUES ('demo', %s, 'Is there a parking space for visitors?', 'no_context', 10)",
+            (collection.id,),
+        )
+    page = open_page(Role.ADMIN, analytics_view="Gaps")
+    select_row(page, "analytics_gaps_", 0)
+    next(button for button in page.button if button.label == "Write an answer").click().run()
+    assert not page.exception
+    assert "becomes a document of the collection" in words(page)
+    admin = replace(program_of("demo"), name="Asker")
+    (gap,) = app_services.gaps.list(admin, Period.of_days(2, until=today()), Filters())
+    publish_answer(
+        admin,
+        gap,
+        question=gap.question,
+        answer="Visitors park in spaces 11 to 15 behind the main building.",
+        owner=admin.name,
+        review_on=today() + timedelta(days=365),
+    )
+    with pytest.raises(NotAllowed):
+        publish_answer(replace(admin, role=Role.MANAGER), gap, question="x", answer="y", owner="", review_on=None)
+
+    found = app_services.searches.search(
+        Question(
+            text="Is there parking space for visitors?",
+            identity=program_of("demo"),
+            collection=collection,
+            reader_languages=["en"],
+        ),
+        profile=profile_of(collection),
+    ).response
+    assert found.citations[0].title == "Is there a parking space for visitors?"
+    assert "spaces 11 to 15" in found.citations[0].passage
+    page = open_page(Role.ADMIN, analytics_view="Gaps")
+    assert "Every question of this period was in the documents" in words(page)
+    document = app_services.documents.get("demo", found.citations[0].document_id)
+    assert document.metadata["owner"] == "Asker"
+    assert document.metadata["review_on"] > today().isoformat()
+
+
+def test_golden_questions_are_run_and_compared_on_the_page(
+    open_page: Open, month: list[UUID], app_services: Services, collection: Collection
+) -> None:
+    page = open_page(Role.ADMIN, analytics_view="Quality")
+    assert "None yet." in words(page)
+    golden = [GoldenQuestion(question=f"What is rule {n}?", document="Leave policy") for n in range(12)]
+    app_services.evaluations.add_golden(program_of("demo"), collection, golden)
+    for _ in range(2):
+        page = open_page(Role.ADMIN, analytics_view="Quality")
+        page.button("analytics_golden_run").click().run()
+        assert not page.exception
+        while any(app_services.evaluations.is_running(run.id) for run in app_services.evaluations.runs("demo")):
+            pass
+    page = open_page(Role.ADMIN, analytics_view="Quality")
+    assert list(page.dataframe[1].value["Questions"]) == ["12 / 12", "12 / 12"]
+    key = next(k for k in page.session_state if str(k).startswith("analytics_runs_"))
+    page.session_state[key] = {"selection": {"rows": [0, 1], "columns": [], "cells": []}}
+    page.run()
+
+    assert not page.exception
+    compared = page.dataframe[2].value
+    assert set(compared["Verdict"]) <= {"no difference", "better", "worse"}
+    manager = open_page(analytics_view="Quality")
+    assert not [button for button in manager.button if button.key == "analytics_golden_run"]
 
 
 def test_a_hostile_question_is_shown_as_text(open_page: Open, database: Database) -> None:

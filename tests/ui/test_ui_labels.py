@@ -37,6 +37,9 @@ OWN_LABELS = {
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
     "key": "words written beside the call, or those of a profile's field",
+    "prices_budget_group": "the names of groups, each once",
+    "analytics_language": "codes of languages, each once",
+    "analytics_gap_reason": "three sentences of our own",
     "self._field_key(field)": "the values of a field, each once",
 }
 

@@ -193,7 +193,7 @@ def test_a_person_chooses_the_language_of_their_pages(
     running: Services,  # noqa: F811
 ) -> None:
     tab, identity = signed_in(Role.EMPLOYEE)
-    tab.switch_page("pages/account.py").run()
+    tab.switch_page("account.py").run()
     assert not tab.exception
     assert tab.title[0].value == "Your account"
     tab.selectbox(key="account_language").select("de").run()

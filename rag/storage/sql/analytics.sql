@@ -1,135 +1,215 @@
 -- The read models of the analytics page. Days are UTC. Everything is one tenant's by row-level security.
 -- A question belongs to a document when its answer was built on passages of it (chat_logs.document_ids).
 -- Only questions count as questions; what searches of programs cost is part of the costs.
--- The filters of the page are rag_is_asked (questions) and rag_costs (paid calls).
+-- Figures are added up by day (migration days): rag_question_days, rag_time_days, rag_document_days and rag_cost_days
+-- give the days of a period that meet the filters. Single questions are chosen by rag_is_asked.
 
--- analytics_summary --
--- Figures of all questions asked, and of all paid calls made, from `start` until before `end`. Small talk, and what was
--- asked back, were asked but count neither as answered nor as a gap, and their few milliseconds not as an answer's time.
+-- lock_days --
+-- The turn to add up days, until the transaction ends; false: somebody else does, or is changing one.
+SELECT pg_try_advisory_xact_lock(hashtextextended('days ' || rag_tenant(), 0))
+
+-- days_to_roll --
+-- The newest days that are over and not added up, of those since the first question or payment.
+SELECT d.day::date
+FROM generate_series(
+    (SELECT date_trunc('day', least(
+        (SELECT created_at FROM chat_logs WHERE tenant_id = rag_tenant() ORDER BY tenant_id, created_at LIMIT 1),
+        (SELECT created_at FROM cost_ledger WHERE tenant_id = rag_tenant() ORDER BY tenant_id, created_at LIMIT 1)
+    ) AT TIME ZONE 'UTC')),
+    rag_day_start(2) AT TIME ZONE 'UTC' - interval '1 day', interval '1 day') AS d(day)
+WHERE NOT EXISTS (SELECT FROM rolled_days r WHERE r.tenant_id = rag_tenant() AND r.day = d.day::date)
+ORDER BY d.day DESC
+LIMIT %(limit)s
+
+-- forget_question_days --
+DELETE FROM question_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
+
+-- forget_time_days --
+DELETE FROM question_time_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
+
+-- forget_document_days --
+DELETE FROM document_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
+
+-- forget_cost_days --
+DELETE FROM cost_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
+
+-- roll_question_days --
+INSERT INTO question_days
+SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
+CROSS JOIN LATERAL rag_count_questions(
+    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', kind.is_total, NULL, NULL, NULL,
+    NULL) c
+
+-- roll_time_days --
+INSERT INTO question_time_days
+SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
+CROSS JOIN LATERAL rag_count_times(
+    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', kind.is_total, NULL, NULL, NULL,
+    NULL) c
+
+-- roll_document_days --
+INSERT INTO document_days
+SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN LATERAL rag_count_documents(
+    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', NULL, NULL, NULL, NULL) c
+
+-- roll_cost_days --
+INSERT INTO cost_days
+SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN LATERAL rag_count_costs(
+    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', NULL, NULL, NULL, NULL) c
+
+-- note_rolled_days --
+INSERT INTO rolled_days (tenant_id, day) SELECT rag_tenant(), unnest(%(days)s::date[])
+
+-- analytics_totals --
+-- Figures of all questions asked, and of all paid calls made, from `first` to `last`. Small talk, and what was asked
+-- back, were asked but count neither as answered nor as a gap.
 WITH asked AS MATERIALIZED (
-    SELECT l.id, l.outcome, l.total_ms
-    FROM chat_logs l
-    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
-), rated AS (
-    SELECT count(*) AS rated, count(*) FILTER (WHERE f.rating = 1) AS helpful
-    FROM feedback f JOIN asked ON asked.id = f.chat_log_id
+    SELECT * FROM rag_question_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
 ), spent AS (
-    SELECT sum(c.cost) AS cost, count(*) AS calls, count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
-    FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
+    SELECT coalesce(sum(c.cost), 0) AS cost, coalesce(sum(c.calls), 0)::bigint AS calls,
+           coalesce(sum(c.unpriced_calls), 0)::bigint AS unpriced_calls,
+           coalesce(sum(c.cost) FILTER (WHERE c.purpose = 'question'), 0) AS questions_cost
+    FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) c
 )
-SELECT count(asked.id) AS questions,
-       count(*) FILTER (WHERE asked.outcome NOT IN ('small_talk', 'asked_back')) AS closed,
-       count(*) FILTER (WHERE asked.outcome = 'answered') AS answered,
-       count(*) FILTER (WHERE asked.outcome = 'no_context') AS no_context,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY asked.total_ms)
-           FILTER (WHERE asked.outcome NOT IN ('small_talk', 'asked_back')) AS median_ms,
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY asked.total_ms)
-           FILTER (WHERE asked.outcome NOT IN ('small_talk', 'asked_back')) AS p95_ms,
-       (SELECT rated FROM rated) AS rated,
-       (SELECT helpful FROM rated) AS helpful,
-       (SELECT coalesce(cost, 0) FROM spent) AS cost,
-       (SELECT calls FROM spent) AS calls,
-       (SELECT unpriced_calls FROM spent) AS unpriced_calls
+SELECT coalesce(sum(questions), 0)::bigint AS questions, coalesce(sum(answered), 0)::bigint AS answered,
+       coalesce(sum(perhaps), 0)::bigint AS perhaps, coalesce(sum(no_context), 0)::bigint AS no_context,
+       coalesce(sum(small_talk), 0)::bigint AS small_talk, coalesce(sum(asked_back), 0)::bigint AS asked_back,
+       coalesce(sum(refused), 0)::bigint AS refused, coalesce(sum(stopped), 0)::bigint AS stopped,
+       coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(rated), 0)::bigint AS rated,
+       coalesce(sum(helpful), 0)::bigint AS helpful,
+       (SELECT count(DISTINCT person) FROM asked, unnest(asked.people) AS person) AS people,
+       (SELECT cost FROM spent) AS cost, (SELECT calls FROM spent) AS calls,
+       (SELECT unpriced_calls FROM spent) AS unpriced_calls, (SELECT questions_cost FROM spent) AS questions_cost
 FROM asked
 
 -- analytics_by_day --
--- The same figures for every day from `first` to `last`, days without questions included.
+-- The same figures for every day, week or month (`unit`) from `first` to `last`, those without questions included.
 WITH asked AS (
-    SELECT (l.created_at AT TIME ZONE 'UTC')::date AS day, l.outcome, l.total_ms, f.rated, f.helpful
-    FROM chat_logs l
-    LEFT JOIN (
-        SELECT chat_log_id, count(*) AS rated, count(*) FILTER (WHERE rating = 1) AS helpful
-        FROM feedback GROUP BY chat_log_id
-    ) f ON f.chat_log_id = l.id
-    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
-), asked_by_day AS (
-    SELECT day, count(*) AS questions,
-           count(*) FILTER (WHERE outcome NOT IN ('small_talk', 'asked_back')) AS closed,
-           count(*) FILTER (WHERE outcome = 'answered') AS answered,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms)
-               FILTER (WHERE outcome NOT IN ('small_talk', 'asked_back')) AS median_ms,
-           percentile_cont(0.95) WITHIN GROUP (ORDER BY total_ms)
-               FILTER (WHERE outcome NOT IN ('small_talk', 'asked_back')) AS p95_ms,
+    SELECT date_trunc(%(unit)s, day::timestamp)::date AS day, sum(questions)::bigint AS questions,
+           sum(answered)::bigint AS answered, sum(perhaps)::bigint AS perhaps, sum(no_context)::bigint AS no_context,
+           sum(small_talk)::bigint AS small_talk, sum(asked_back)::bigint AS asked_back,
+           sum(refused)::bigint AS refused, sum(stopped)::bigint AS stopped, sum(failed)::bigint AS failed,
            sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful
-    FROM asked GROUP BY day
-), spent_by_day AS (
-    SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, sum(c.cost) AS cost
-    FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
+    FROM rag_question_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+    GROUP BY 1
+), spent AS (
+    SELECT date_trunc(%(unit)s, day::timestamp)::date AS day, sum(cost) AS cost
+    FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
     GROUP BY 1
 )
-SELECT days.day::date AS day, coalesce(questions, 0) AS questions, coalesce(closed, 0) AS closed,
-       coalesce(answered, 0) AS answered, median_ms, p95_ms, coalesce(rated, 0) AS rated,
-       coalesce(helpful, 0) AS helpful, coalesce(cost, 0) AS cost
-FROM generate_series(%(first)s::date, %(last)s::date, interval '1 day') AS days(day)
-LEFT JOIN asked_by_day ON asked_by_day.day = days.day::date
-LEFT JOIN spent_by_day ON spent_by_day.day = days.day::date
+SELECT days.day::date AS day, coalesce(questions, 0) AS questions, coalesce(answered, 0) AS answered,
+       coalesce(perhaps, 0) AS perhaps, coalesce(no_context, 0) AS no_context, coalesce(small_talk, 0) AS small_talk,
+       coalesce(asked_back, 0) AS asked_back, coalesce(refused, 0) AS refused, coalesce(stopped, 0) AS stopped,
+       coalesce(failed, 0) AS failed, coalesce(rated, 0) AS rated, coalesce(helpful, 0) AS helpful,
+       coalesce(cost, 0) AS cost
+FROM generate_series(date_trunc(%(unit)s, %(first)s::timestamp), %(last)s::timestamp, %(step)s::interval) AS days(day)
+LEFT JOIN asked ON asked.day = days.day::date
+LEFT JOIN spent ON spent.day = days.day::date
 ORDER BY days.day
 
--- analytics_cost_by_day_and_operation --
--- Known costs and unpriced calls of each day by what they were made for. `cost` is null when no call had a price.
-SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, c.operation AS name, count(*) AS calls, sum(c.cost) AS cost,
-       count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
-FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
-GROUP BY 1, 2
-ORDER BY 1, 2
+-- analytics_times --
+-- Median and 95th percentile of each stage, by day, week or month or (`unit` null) over the whole period: those of
+-- values within one percent of the true ones, between two of them as percentile_cont has it.
+WITH counted AS (
+    SELECT date_trunc(%(unit)s::text, t.day::timestamp)::date AS day, t.stage, u.bucket,
+           sum(u.questions)::integer AS questions
+    FROM rag_time_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
+    CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
+    WHERE %(stages)s::text[] IS NULL OR t.stage = ANY (%(stages)s)
+    GROUP BY 1, 2, 3
+), ranked AS (
+    SELECT day, stage, bucket, sum(questions) OVER (PARTITION BY day, stage ORDER BY bucket)::float8 AS reached,
+           sum(questions) OVER (PARTITION BY day, stage)::float8 AS questions
+    FROM counted
+), placed AS (
+    SELECT day, stage, max(questions) AS questions,
+           min(bucket) FILTER (WHERE reached > floor(0.5::float8 * (questions - 1))) AS low_p50,
+           min(bucket) FILTER (WHERE reached > ceil(0.5::float8 * (questions - 1))) AS high_p50,
+           min(bucket) FILTER (WHERE reached > floor(0.95::float8 * (questions - 1))) AS low_p95,
+           min(bucket) FILTER (WHERE reached > ceil(0.95::float8 * (questions - 1))) AS high_p95
+    FROM ranked GROUP BY day, stage
+)
+SELECT day, stage, questions::bigint AS questions,
+       exp(low_p50 / 50.0::float8) + (exp(high_p50 / 50.0::float8) - exp(low_p50 / 50.0::float8))
+           * (0.5::float8 * (questions - 1) - floor(0.5::float8 * (questions - 1))) AS p50_ms,
+       exp(low_p95 / 50.0::float8) + (exp(high_p95 / 50.0::float8) - exp(low_p95 / 50.0::float8))
+           * (0.95::float8 * (questions - 1) - floor(0.95::float8 * (questions - 1))) AS p95_ms
+FROM placed
+ORDER BY day, stage
 
--- analytics_cost_by_day_and_model --
--- The same by model.
-SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, c.model AS name, count(*) AS calls, sum(c.cost) AS cost,
-       count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
-FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
+-- analytics_time_histogram --
+-- How many questions a stage took how long: buckets of some ten percent.
+SELECT exp(counted.bucket / 10.0::float8) AS ms, counted.questions
+FROM (
+    SELECT (u.bucket + 2) / 5 AS bucket, sum(u.questions)::bigint AS questions
+    FROM rag_time_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
+    CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
+    WHERE t.stage = %(stage)s
+    GROUP BY 1
+) counted
+ORDER BY 1
+
+-- analytics_cost_by_day --
+-- Known costs and unpriced calls by day, week or month and by `by`: operation, model, collection, group or purpose.
+-- `cost` is null when no call had a price.
+SELECT date_trunc(%(unit)s, c.day::timestamp)::date AS day, name.name, sum(c.calls)::bigint AS calls,
+       sum(c.cost) AS cost, sum(c.unpriced_calls)::bigint AS unpriced_calls
+FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) c
+LEFT JOIN collections ON collections.id = c.collection_id
+CROSS JOIN LATERAL (SELECT CASE %(by)s
+    WHEN 'operation' THEN c.operation WHEN 'model' THEN c.model WHEN 'group' THEN c.user_group
+    WHEN 'collection' THEN coalesce(collections.name, '') ELSE c.purpose END AS name) name
 GROUP BY 1, 2
 ORDER BY 1, 2
 
 -- analytics_cost_by_model --
 -- What each model was used for over the whole period, dearest first.
-SELECT c.provider, c.model, c.operation, count(*) AS calls, sum(c.cost) AS cost,
-       count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls,
-       sum(c.input_tokens)::bigint AS input_tokens, sum(c.output_tokens)::bigint AS output_tokens,
+SELECT c.provider, c.model, c.operation, sum(c.calls)::bigint AS calls, sum(c.cost) AS cost,
+       sum(c.unpriced_calls)::bigint AS unpriced_calls, sum(c.input_tokens)::bigint AS input_tokens,
+       sum(c.cached_input_tokens)::bigint AS cached_input_tokens, sum(c.output_tokens)::bigint AS output_tokens,
        sum(c.search_units)::bigint AS search_units, sum(c.pages)::bigint AS pages
-FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
+FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) c
 GROUP BY 1, 2, 3
 ORDER BY sum(c.cost) DESC NULLS LAST, c.provider, c.model, c.operation
 
--- analytics_stage_percentiles --
--- How long each stage took, by day, over the questions in which it ran (a stage that did not run is logged as 0 ms).
--- OFFSET 0 keeps the planner from reading the whole JSON once per stage.
-SELECT (l.created_at AT TIME ZONE 'UTC')::date AS day, stage.name AS stage, count(*) AS questions,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY stage.ms) AS p50_ms,
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY stage.ms) AS p95_ms
-FROM chat_logs l
-CROSS JOIN LATERAL (SELECT l.rag_details -> 'timing' AS timing OFFSET 0) t
-CROSS JOIN LATERAL (VALUES
-    ('translation', (t.timing ->> 'translationMs')::float8),
-    ('embedding', (t.timing ->> 'embeddingMs')::float8),
-    ('search', (t.timing ->> 'searchMs')::float8),
-    ('reranking', (t.timing ->> 'rerankingMs')::float8),
-    ('model', (t.timing ->> 'openaiMs')::float8)
-) AS stage(name, ms)
-WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
-  AND stage.ms > 0
-GROUP BY 1, 2
-ORDER BY 1, 2
+-- analytics_by_part --
+-- Questions and outcomes by `by`: language, group or collection. Each question is counted once.
+SELECT name.name, sum(q.questions)::bigint AS questions, sum(q.answered)::bigint AS answered,
+       sum(q.perhaps)::bigint AS perhaps, sum(q.no_context)::bigint AS no_context,
+       sum(q.small_talk + q.asked_back)::bigint AS aside, sum(q.rated)::bigint AS rated,
+       sum(q.helpful)::bigint AS helpful
+FROM rag_question_days(
+    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, true) q
+LEFT JOIN collections ON collections.id = q.collection_id
+CROSS JOIN LATERAL (SELECT CASE %(by)s WHEN 'language' THEN q.language WHEN 'group' THEN q.user_group
+    ELSE coalesce(collections.name, '') END AS name) name
+GROUP BY 1
+ORDER BY 2 DESC, 1
 
 -- analytics_top_documents --
 -- Documents by the number of questions whose answers were built on them. A deleted document is no longer there.
-WITH used AS MATERIALIZED (
-    SELECT DISTINCT l.id, l.created_at, document_id
-    FROM chat_logs l, unnest(l.document_ids) AS document_id
-    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
-), rated AS MATERIALIZED (
-    SELECT used.document_id, count(*) AS rated, count(*) FILTER (WHERE f.rating = 1) AS helpful
-    FROM feedback f JOIN used ON used.id = f.chat_log_id
-    GROUP BY used.document_id
-), counted AS MATERIALIZED (
-    SELECT document_id, count(*) AS questions, max(created_at) AS last_asked_at FROM used GROUP BY document_id
-)
-SELECT d.id AS document_id, d.title, counted.questions, counted.last_asked_at,
-       coalesce(rated.rated, 0) AS rated, coalesce(rated.helpful, 0) AS helpful
-FROM counted
-JOIN documents d ON d.id = counted.document_id
-LEFT JOIN rated ON rated.document_id = counted.document_id
-ORDER BY counted.questions DESC, d.title
+SELECT d.id AS document_id, d.title, sum(used.questions)::bigint AS questions,
+       max(used.last_asked_at) AS last_asked_at, sum(used.rated)::bigint AS rated,
+       sum(used.helpful)::bigint AS helpful
+FROM rag_document_days(
+    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) used
+JOIN documents d ON d.id = used.document_id
+GROUP BY d.id, d.title
+ORDER BY questions DESC, d.title
+LIMIT %(limit)s
+
+-- analytics_unused_documents --
+-- Documents that people could find all through the period and no answer was built on, the oldest first.
+SELECT d.id AS document_id, d.title, d.created_at
+FROM documents d
+WHERE d.status = 'completed' AND d.created_at < %(start)s
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND NOT EXISTS (
+        SELECT FROM rag_document_days(%(first)s, %(last)s, NULL, NULL, %(collection_id)s, NULL) used
+        WHERE used.document_id = d.id)
+ORDER BY d.created_at, d.title
 LIMIT %(limit)s
 
 -- analytics_unanswered --
@@ -139,7 +219,8 @@ SELECT (array_agg(l.question ORDER BY l.created_at DESC))[1] AS question,
        count(*) AS times, max(l.created_at) AS last_asked_at,
        coalesce(array_agg(DISTINCT l.user_group) FILTER (WHERE l.user_group <> ''), '{}') AS user_groups
 FROM chat_logs l
-WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
+WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                   %(language)s)
   AND l.outcome = 'no_context'
 GROUP BY lower(trim(BOTH ' .?!' FROM l.question))
 ORDER BY times DESC, last_asked_at DESC
@@ -156,7 +237,8 @@ SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.out
        (SELECT coalesce(array_agg(d.title ORDER BY d.title), '{}')
         FROM documents d WHERE d.id = ANY (l.document_ids)) AS documents
 FROM chat_logs l
-WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s)
+WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                   %(language)s)
   AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
   AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
        OR position(lower(%(text)s) IN lower(l.answer)) > 0)
@@ -167,7 +249,8 @@ LIMIT %(limit)s OFFSET %(offset)s
 -- How many questions these filters leave.
 SELECT count(*)
 FROM chat_logs l
-WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s)
+WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                   %(language)s)
   AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
   AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
        OR position(lower(%(text)s) IN lower(l.answer)) > 0)
@@ -215,7 +298,13 @@ ORDER BY created_at, operation
 
 -- analytics_user_groups --
 -- Groups to filter by: those of accounts, and those that asked in the period.
-SELECT user_group FROM accounts WHERE user_group <> ''
+SELECT user_group AS name FROM accounts WHERE user_group <> ''
 UNION
-SELECT user_group FROM chat_logs WHERE user_group <> '' AND created_at >= %(start)s AND created_at < %(end)s
+SELECT user_group FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, true) WHERE user_group <> ''
+ORDER BY 1
+
+-- analytics_languages --
+-- Languages that were asked in.
+SELECT DISTINCT language AS name FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, true)
+WHERE language <> ''
 ORDER BY 1

@@ -1,0 +1,106 @@
+"""Read golden questions: what is asked, and where in the documents the answer is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rag.errors import InvalidInput
+
+MAXIMUM_QUESTIONS = 5000
+MAXIMUM_CHARACTERS = 2000
+#: Between several values in one cell of a CSV file.
+SEPARATOR = ";"
+NO = ("no", "false", "0", "n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenQuestion:
+    """A question and what answers it."""
+
+    question: str
+    #: Title or file name of the document that answers it; "" where only the answer counts.
+    document: str = ""
+    #: Pages of it, any of which answers; empty: any page.
+    pages: tuple[int, ...] = ()
+    #: A good answer in full.
+    answer: str = ""
+    #: Words that a right answer holds, each.
+    evidence: tuple[str, ...] = ()
+    language: str = ""
+    tags: tuple[str, ...] = ()
+    #: Whether the documents answer it at all.
+    is_answerable: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def read_golden(path: Path) -> list[GoldenQuestion]:
+    """Read a CSV or JSONL file. Raises `InvalidInput` with the line that cannot be read."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InvalidInput(f"{path} cannot be read as text in UTF-8.") from exc
+    return parse_golden(text, is_csv=path.suffix.lower() == ".csv")
+
+
+def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
+    """Read golden questions from CSV with a header line, or from one JSON object a line."""
+    rows = list(csv.DictReader(io.StringIO(text, newline=""))) if is_csv else _json_rows(text)
+    found = [golden_from_json(row, place) for place, row in enumerate(rows, start=1)]
+    if not found:
+        raise InvalidInput("There is no question in this file.")
+    if len(found) > MAXIMUM_QUESTIONS:
+        raise InvalidInput(f"This file has {len(found):,} questions; at most {MAXIMUM_QUESTIONS:,} are taken.")
+    return found
+
+
+def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
+    """Read one question. Raises `InvalidInput` that names its place in the file."""
+    question = str(row.get("question") or "").strip()
+    if not question or len(question) > MAXIMUM_CHARACTERS:
+        raise InvalidInput(f"Question {place} is empty or longer than {MAXIMUM_CHARACTERS:,} characters.")
+    try:
+        pages = tuple(int(page) for page in _several(row.get("pages", row.get("page"))))
+    except ValueError as exc:
+        raise InvalidInput(f"Question {place}: a page is a number, such as 12.") from exc
+    answerable = row.get("is_answerable", row.get("answerable"))
+    return GoldenQuestion(
+        question=question,
+        document=str(row.get("document") or "").strip(),
+        pages=pages,
+        answer=str(row.get("answer") or "").strip(),
+        evidence=tuple(_several(row.get("evidence"))),
+        language=str(row.get("language") or "").strip(),
+        tags=tuple(_several(row.get("tags"))),
+        is_answerable=answerable is None or answerable == "" or str(answerable).strip().lower() not in NO,
+    )
+
+
+def _json_rows(text: str) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as exc:
+            raise InvalidInput(f"Line {number} is not a JSON object: {exc.msg}.") from exc
+        if not isinstance(row, dict):
+            raise InvalidInput(f"Line {number} is not a JSON object.")
+        rows.append(row)
+    return rows
+
+
+def _several(value: Any) -> Sequence[str]:
+    """Return the values of a list, or of a cell that parts them with semicolons."""
+    if value is None:
+        return ()
+    parts = value if isinstance(value, list) else str(value).split(SEPARATOR)
+    return [text for part in parts if (text := str(part).strip())]

@@ -1,0 +1,146 @@
+"""Hold what a company, a group or a person spends in a month to its budget.
+
+The ledger is what counts. It is asked before each answer and again before its model is called, so that what goes beyond
+a budget is at most the calls that were under way.
+"""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+from uuid import UUID
+
+from rag.access.sessions import require_admin, require_recent
+from rag.errors import InvalidInput, NotFound
+from rag.storage.database import Database
+from rag.types import Identity, Who
+
+Scope = Literal["company", "group", "person"]
+HIGHEST = Decimal(10_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What may be spent this month, and what was, in US dollars. Calls without a known price are in neither."""
+
+    id: UUID
+    scope: Scope
+    #: Set for a group.
+    user_group: str
+    #: Set for a person, with their name.
+    account_id: UUID | None
+    person: str
+    amount: Decimal
+    warn_share: Decimal
+    spent: Decimal
+
+    @property
+    def is_spent(self) -> bool:
+        return self.spent >= self.amount
+
+    @property
+    def is_near(self) -> bool:
+        """Return whether the share is reached from which to warn."""
+        return self.spent >= self.amount * self.warn_share
+
+    @property
+    def left(self) -> Decimal:
+        return max(self.amount - self.spent, Decimal(0))
+
+
+class Budgets:
+    """Keeps budgets, and says what is left of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list(self, who: Who) -> builtins.list[Budget]:
+        """Return all budgets with what was spent this month: the company's first."""
+        return self._states(_tenant_of(who), for_all=True)
+
+    def spent_for(self, identity: Identity) -> Budget | None:
+        """Return a budget that holds for this person and is spent; None while there is something left."""
+        found = self._states(identity.tenant_id, for_account=identity.account_id, for_group=identity.user_group)
+        return next((budget for budget in found if budget.is_spent), None)
+
+    def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
+        """Return the company's budget if this cost on top would go beyond it."""
+        found = self._states(_tenant_of(who))
+        return next((budget for budget in found if budget.spent + cost > budget.amount), None)
+
+    def set(
+        self,
+        identity: Identity,
+        scope: Scope,
+        amount: Decimal | str,
+        *,
+        user_group: str = "",
+        account_id: UUID | None = None,
+        warn_percent: int = 80,
+    ) -> None:
+        """Set a monthly budget; one of the same scope is replaced.
+
+        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        if (scope == "group") != bool(user_group.strip()) or (scope == "person") != (account_id is not None):
+            raise InvalidInput("Choose the group or the person whose budget it is.")
+        if not 0 <= warn_percent <= 100:
+            raise InvalidInput("The share from which to warn is between 0 and 100 %.")
+        self._database.execute(
+            identity,
+            "set_budget",
+            scope=scope,
+            user_group=user_group.strip(),
+            account_id=account_id,
+            amount=_amount(amount),
+            warn_share=Decimal(warn_percent) / 100,
+        )
+
+    def remove(self, identity: Identity, budget_id: UUID) -> None:
+        """Remove a budget. For administrators who signed in recently; raises as `set`, and `NotFound`."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        if not self._database.execute(identity, "remove_budget", id=budget_id):
+            raise NotFound
+
+    def _states(
+        self, tenant_id: str, *, for_all: bool = False, for_account: UUID | None = None, for_group: str = ""
+    ) -> builtins.list[Budget]:
+        # As the tenant: what a person may not read is spent all the same.
+        today = datetime.now(UTC).date()
+        first = today.replace(day=1)
+        return self._database.fetch_all(
+            tenant_id,
+            "budget_states",
+            Budget,
+            first=first,
+            last=today,
+            start=_midnight(first),
+            for_all=for_all,
+            for_account=for_account,
+            for_group=for_group or None,
+        )
+
+
+def _tenant_of(who: Who) -> str:
+    return who.tenant_id if isinstance(who, Identity) else who
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _amount(text: Decimal | str) -> Decimal:
+    try:
+        amount = Decimal(str(text).strip().removeprefix("$").replace(",", ""))
+        is_amount = amount.is_finite() and 0 <= amount <= HIGHEST
+    except InvalidOperation:
+        is_amount = False
+    if not is_amount:
+        raise InvalidInput("Write the amount in US dollars a month, such as 250.")
+    return amount

@@ -1,0 +1,287 @@
+"""Group what people ask and the documents do not answer by its meaning, across wordings and languages.
+
+A question joins the gap whose questions it is most like on average; without one that is near enough it opens its own.
+Grouping happens when somebody looks, a bounded number of questions at a time.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+from pgvector import HalfVector
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
+from rag.records.analytics import Filters, Period
+from rag.records.help_requests import HelpRequest, HelpRequests
+from rag.storage.database import Database
+from rag.storage.sql import queries
+from rag.types import FloatMatrix, Identity, Role, Who
+
+Status = Literal["open", "solved", "dismissed"]
+#: Questions grouped at one look: embedding one takes some hundredths of a second.
+GROUPED_AT_ONCE = 100
+MAXIMUM_REASON_CHARACTERS = 500
+MAXIMUM_ANSWER_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class QuestionEmbedder:
+    """Embeds questions to compare them; `least` is the mean cosine from which two ask the same."""
+
+    name: str
+    least: float
+    embed: Callable[[Sequence[str]], FloatMatrix]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A question in all its wordings, and what became of it. Counts are of the period asked for."""
+
+    id: UUID
+    collection_id: UUID
+    status: Status
+    #: Why it was dismissed.
+    reason: str
+    assigned_to: UUID | None
+    assignee: str
+    solved_by_id: UUID | None
+    solved_by: str
+    times: int
+    times_before: int
+    people: int
+    last_asked_at: datetime
+    user_groups: list[str]
+    languages: list[str]
+    wordings: list[str]
+    #: Questions among them that were answered, with a rating of not helpful.
+    badly_rated: int
+    #: People who asked to be told and were not yet, whenever they asked.
+    waiting: int
+    latest_id: UUID
+    #: The latest wording.
+    question: str
+    nearest_similarity: float
+    #: Title of the document nearest to it; "" where none came near.
+    nearest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignee:
+    id: UUID
+    name: str
+
+
+@dataclass
+class _Group:
+    """Questions of a gap as unit vectors, added up: the mean cosine to them is one product."""
+
+    id: UUID
+    total: Any
+    size: int
+
+
+@dataclass
+class _Groups:
+    embedder: QuestionEmbedder
+    groups: list[_Group] = field(default_factory=list)
+
+    def nearest(self, vector: Any) -> _Group | None:
+        if not self.groups:
+            return None
+        totals = np.stack([group.total / group.size for group in self.groups])
+        means = totals @ vector
+        best = int(np.argmax(means))
+        return self.groups[best] if means[best] >= self.embedder.least else None
+
+    def add(self, gap_id: UUID, vector: Any) -> None:
+        for group in self.groups:
+            if group.id == gap_id:
+                group.total, group.size = group.total + vector, group.size + 1
+                return
+        self.groups.append(_Group(gap_id, vector, 1))
+
+
+class Gaps:
+    """Groups unanswered questions, lists the groups, and keeps what was done about them."""
+
+    def __init__(
+        self, database: Database, embedder_for: Callable[[str], QuestionEmbedder], help_requests: HelpRequests
+    ) -> None:
+        """`embedder_for` gives the embedder that compares questions of a collection with this embedding model."""
+        self._database = database
+        self._help_requests = help_requests
+        self._embedder_for = embedder_for
+
+    def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
+        """Put questions that belong to no gap yet to theirs, the oldest first. Return how many."""
+        with self._database.transaction(tenant_id) as connection:
+            row = connection.execute(queries["lock_gaps"]).fetchone()
+            if row is None or not row[0]:
+                return 0
+            waiting = connection.execute(queries["ungrouped_questions"], {"limit": limit}).fetchall()
+            known: dict[tuple[UUID, str], _Groups] = {}
+            for collection_id, model in {(row[1], row[3]) for row in waiting}:
+                embedder = self._embedder_for(model)
+                questions = [row for row in waiting if (row[1], row[3]) == (collection_id, model)]
+                vectors = _embedded(embedder, [row[2] for row in questions])
+                groups = known.setdefault((collection_id, embedder.name), _Groups(embedder))
+                where = {"collection_id": collection_id, "embedder": embedder.name}
+                for gap_id, embedding, _, _ in connection.execute(queries["grouped_questions"], where):
+                    groups.add(gap_id, _units([embedding.to_numpy()])[0])
+                for (chat_log_id, _, _, _), vector in zip(questions, vectors, strict=True):
+                    near = groups.nearest(vector)
+                    gap_id = near.id if near else _opened(connection, collection_id)
+                    groups.add(gap_id, vector)
+                    connection.execute(
+                        queries["add_gap_question"],
+                        {
+                            "chat_log_id": chat_log_id,
+                            "gap_id": gap_id,
+                            "embedder": embedder.name,
+                            "embedding": HalfVector(vector),
+                        },
+                    )
+        return len(waiting)
+
+    def list(
+        self, who: Who, period: Period, filters: Filters, *, status: Status = "open", limit: int = 200
+    ) -> builtins.list[Gap]:
+        """Return the gaps that were asked in a period, most asked first."""
+        return self._database.fetch_all(
+            who,
+            "list_gaps",
+            Gap,
+            start=period.parameters()["start"],
+            end=period.parameters()["end"],
+            collection_id=filters.collection_id,
+            of_group=filters.user_group,
+            language=filters.language,
+            status=status,
+            limit=limit,
+        )
+
+    def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
+        """Note the document that answers a gap, and tell those who asked to be told, in their conversations.
+
+        `reply` is what they read. Return how many were told. Raises `NotAllowed`, `NotFound`.
+        """
+        self._change(identity, gap_id, "solved", solved_by_id=document_id)
+        waiting = self.waiting(identity, gap_id)
+        for request in waiting:
+            self._help_requests.answer(identity, request.id, reply)
+        return len(waiting)
+
+    def waiting(self, identity: Identity, gap_id: UUID) -> builtins.list[HelpRequest]:
+        """Return what people asked to be told about a gap and nobody has answered."""
+        _check_manager(identity)
+        with self._database.transaction(identity) as connection:
+            found = [row[0] for row in connection.execute(queries["waiting_for_gap"], {"gap_id": gap_id})]
+        return [self._help_requests.get(identity, request_id) for request_id in found]
+
+    def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
+        """Close a gap that needs no document. Raises `NotAllowed`, `NotFound`, `InvalidInput` without a reason."""
+        reason = _cleaned(reason)[:MAXIMUM_REASON_CHARACTERS]
+        if not reason:
+            raise InvalidInput("Say in a few words why this needs no answer, such as: not about our company.")
+        self._change(identity, gap_id, "dismissed", reason=reason)
+
+    def reopen(self, identity: Identity, gap_id: UUID) -> None:
+        """Open a gap again that was solved or dismissed. Raises `NotAllowed`, `NotFound`."""
+        self._change(identity, gap_id, "open")
+
+    def assign(self, identity: Identity, gap_id: UUID, account_id: UUID | None) -> None:
+        """Give a gap to somebody, or to nobody. Raises `NotAllowed`, `NotFound`."""
+        _check_manager(identity)
+        if account_id is not None and account_id not in {person.id for person in self.people(identity)}:
+            raise NotFound
+        if not self._database.execute(identity, "assign_gap", gap_id=gap_id, account_id=account_id):
+            raise NotFound
+
+    def people(self, identity: Identity) -> builtins.list[Assignee]:
+        """Return who can be given a gap: managers and administrators."""
+        _check_manager(identity)
+        return self._database.fetch_all(identity, "people_to_assign", Assignee)
+
+    def note_answer(
+        self, identity: Identity, document_id: UUID, *, title: str, owner: str, review_on: date | None
+    ) -> None:
+        """Note who answers for a document that was written as an answer, and when it is to be looked at again."""
+        _check_manager(identity)
+        kept = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
+        self._database.execute(
+            identity,
+            "note_answer_document",
+            document_id=document_id,
+            title=title,
+            metadata=Jsonb({name: value for name, value in kept.items() if value}),
+        )
+
+    def _change(
+        self, identity: Identity, gap_id: UUID, status: Status, *, reason: str = "", solved_by_id: UUID | None = None
+    ) -> None:
+        _check_manager(identity)
+        changed = self._database.execute(
+            identity, "change_gap", gap_id=gap_id, status=status, reason=reason, solved_by_id=solved_by_id
+        )
+        if not changed:
+            raise NotFound
+
+
+def written_answer(question: str, answer: str, *, owner: str, review_on: date | None) -> tuple[str, bytes]:
+    """Return name and content of the document that an answer becomes. Raises `InvalidInput` for none or a long one.
+
+    The question stands above as its heading, by which it is found; owner and date stand below, for who reads it.
+    """
+    title, text = " ".join(_cleaned(question).split()).strip("# "), _cleaned(answer)
+    if not title or not text:
+        raise InvalidInput("Please write the question and its answer.")
+    if len(text) > MAXIMUM_ANSWER_CHARACTERS:
+        raise InvalidInput(
+            f"The answer has {len(text):,} characters; at most {MAXIMUM_ANSWER_CHARACTERS:,} are taken. Upload a "
+            "document instead."
+        )
+    foot = [f"Owner: {owner}"] if owner else []
+    foot += [f"To be reviewed by {review_on:%-d %B %Y}"] if review_on else []
+    name = re.sub(r"[^\w\s-]", "", title)[:80].strip() or "Answer"
+    parts = [f"# {title}", text, *([" · ".join(foot)] if foot else [])]
+    return f"{name}.md", "\n\n".join(parts).encode()
+
+
+def _opened(connection: Connection, collection_id: UUID) -> UUID:
+    row = connection.execute(queries["open_gap"], {"collection_id": collection_id}).fetchone()
+    assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+    return UUID(str(row[0]))
+
+
+def _embedded(embedder: QuestionEmbedder, questions: Sequence[str]) -> Any:
+    """Embed questions; one that the embedder cannot read is like no other."""
+    try:
+        return _units(embedder.embed(questions))
+    except RagError:
+        if len(questions) > 1:
+            return np.concatenate([_embedded(embedder, [question]) for question in questions])
+        return np.zeros((1, embedder.embed(["question"]).shape[1]))
+
+
+def _units(vectors: Any) -> Any:
+    found = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    return found / np.where(lengths == 0, 1, lengths)
+
+
+def _check_manager(identity: Identity) -> None:
+    if not identity.may(Role.MANAGER):
+        raise NotAllowed
+
+
+def _cleaned(text: str) -> str:
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text.replace("\r\n", "\n")).strip()

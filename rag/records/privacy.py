@@ -1,0 +1,106 @@
+"""Forget texts after a time, and export and erase what is kept of one person.
+
+Costs, times and outcomes stay: they are the company's books, and name nobody. Erasing needs the owner of the tables,
+because the audit log can otherwise only be added to.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from rag.errors import InvalidInput, NotFound
+from rag.storage.database import Database
+from rag.storage.sql import queries
+
+#: What is erased of a person, in the order in which references allow it.
+ERASED = (
+    "ratings", "help_requests", "gap_questions", "empty_gaps", "counted_people", "questions", "conversations",
+    "acts", "owned_answers", "account",
+)  # fmt: skip
+FORGOTTEN = ("ratings", "help_requests", "gap_questions", "questions", "conversations")
+LEAST_DAYS = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """That a person's data was erased: rows by kind, and nothing of their content."""
+
+    id: UUID
+    #: The account's former id.
+    erased_id: UUID
+    counts: dict[str, int]
+    erased_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Person:
+    id: UUID
+    email: str
+    name: str
+
+
+class Privacy:
+    """Keeps the time after which texts are forgotten, and answers the requests of single people."""
+
+    def __init__(self, database: Database, owner_conninfo: str = "") -> None:
+        self._database = database
+        self._owner_conninfo = owner_conninfo
+
+    def retention_days(self, tenant_id: str) -> int | None:
+        """Return after how many days texts are forgotten; None: never."""
+        found = self._database.fetch_value(tenant_id, "retention_days")
+        return None if found is None else int(found)
+
+    def set_retention_days(self, tenant_id: str, days: int | None) -> None:
+        """Set after how many days texts are forgotten; None: never. Raises `InvalidInput` for less than a week."""
+        if days is not None and days < LEAST_DAYS:
+            raise InvalidInput(f"Texts are kept for at least {LEAST_DAYS} days, so that an answer can be read again.")
+        self._database.execute(tenant_id, "set_retention_days", days=days)
+
+    def forget_old(self, tenant_id: str) -> dict[str, int]:
+        """Forget texts that are older than the tenant keeps them. Return rows by kind."""
+        days = self.retention_days(tenant_id)
+        if days is None:
+            return {}
+        before = {"before": datetime.now(UTC) - timedelta(days=days)}
+        with self._database.transaction(tenant_id) as connection:
+            return {kind: connection.execute(queries[f"forget_{kind}"], before).rowcount for kind in FORGOTTEN}
+
+    def export(self, tenant_id: str, email: str) -> bytes:
+        """Return everything kept of a person as JSON. Raises `NotFound`."""
+        person = self._person(tenant_id, email)
+        found: dict[str, Any] = self._database.fetch_value(tenant_id, "export_person", account_id=person.id)
+        return json.dumps(found, ensure_ascii=False, indent=2).encode()
+
+    def erase(self, tenant_id: str, email: str) -> Receipt:
+        """Erase a person with all their texts, and keep a receipt. Raises `NotFound`.
+
+        Backups that were made before still hold them: delete those, or erase again after restoring one.
+        """
+        person = self._person(tenant_id, email)
+        values = {"account_id": person.id, "email": person.email, "name": person.name}
+        with psycopg.connect(self._owner_conninfo, prepare_threshold=None) as owner:
+            owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
+            owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
+            counts = {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}
+            row = owner.execute(queries["note_erasure"], values | {"counts": Jsonb(counts)}).fetchone()
+        assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+        return Receipt(id=row[0], erased_id=person.id, counts=counts, erased_at=row[1])
+
+    def receipts(self, tenant_id: str) -> builtins.list[Receipt]:
+        """Return the receipts of all erasures, the latest first."""
+        return self._database.fetch_all(tenant_id, "erasures", Receipt)
+
+    def _person(self, tenant_id: str, email: str) -> _Person:
+        found = self._database.fetch_one(tenant_id, "person_by_email", _Person, email=email.strip().lower())
+        if found is None:
+            raise NotFound
+        return found

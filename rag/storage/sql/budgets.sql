@@ -1,0 +1,24 @@
+-- What may be spent in a month, and what was.
+
+-- budget_states --
+-- Budgets with what was spent this month: all of them, or those that hold for one person and their group.
+SELECT b.id, b.scope, b.user_group, b.account_id, coalesce(nullif(a.name, ''), a.email, '') AS person, b.amount,
+       b.warn_share, coalesce(CASE b.scope
+           WHEN 'company' THEN (SELECT sum(cost) FROM rag_cost_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL))
+           WHEN 'group' THEN (SELECT sum(cost) FROM rag_cost_days(%(first)s, %(last)s, NULL, b.user_group, NULL, NULL))
+           ELSE (SELECT sum(c.cost) FROM chat_logs l JOIN cost_ledger c ON c.chat_log_id = l.id
+                 WHERE l.account_id = b.account_id AND l.created_at >= %(start)s)
+       END, 0) AS spent
+FROM budgets b LEFT JOIN accounts a ON a.id = b.account_id
+WHERE %(for_all)s OR b.scope = 'company' OR b.account_id = %(for_account)s
+      OR b.scope = 'group' AND b.user_group = %(for_group)s
+ORDER BY array_position(ARRAY['company', 'group', 'person'], b.scope), b.user_group, person
+
+-- set_budget --
+INSERT INTO budgets (tenant_id, scope, user_group, account_id, amount, warn_share)
+VALUES (rag_tenant(), %(scope)s, %(user_group)s, %(account_id)s, %(amount)s, %(warn_share)s)
+ON CONFLICT (tenant_id, scope, user_group, account_id) DO UPDATE
+    SET amount = excluded.amount, warn_share = excluded.warn_share
+
+-- remove_budget --
+DELETE FROM budgets WHERE id = %(id)s

@@ -1,0 +1,47 @@
+-- Golden questions and runs over them.
+
+-- put_golden_question --
+-- One question of a collection; the same words again replace it.
+INSERT INTO golden_questions (tenant_id, collection_id, golden)
+VALUES (rag_tenant(), %(collection_id)s, %(golden)s)
+ON CONFLICT (collection_id, md5(golden ->> 'question')) DO UPDATE SET golden = excluded.golden
+
+-- list_golden_questions --
+SELECT id, golden FROM golden_questions WHERE collection_id = %(collection_id)s ORDER BY created_at, id
+
+-- delete_golden_question --
+DELETE FROM golden_questions WHERE id = %(id)s
+
+-- open_evaluation_run --
+INSERT INTO evaluation_runs (tenant_id, collection_id, profile, model, overrides, golden)
+VALUES (rag_tenant(), %(collection_id)s, %(profile)s, %(model)s, %(overrides)s, %(golden)s)
+RETURNING id
+
+-- evaluation_runs --
+-- The newest runs, or one, with how far each came.
+SELECT r.id, r.collection_id, c.name AS collection, r.profile, r.model, r.overrides,
+       jsonb_array_length(r.golden) AS questions,
+       (SELECT count(*) FROM evaluation_results e WHERE e.run_id = r.id) AS done, r.figures, r.created_at, r.finished_at
+FROM evaluation_runs r JOIN collections c ON c.id = r.collection_id
+WHERE (%(run_id)s::uuid IS NULL OR r.id = %(run_id)s)
+  AND (%(collection_id)s::uuid IS NULL OR r.collection_id = %(collection_id)s)
+ORDER BY r.created_at DESC
+LIMIT %(limit)s
+
+-- evaluation_golden --
+SELECT golden FROM evaluation_runs WHERE id = %(run_id)s
+
+-- evaluation_results --
+-- What was measured of each question of a run, in their order.
+SELECT e.place, e.figures, e.chat_log_id, coalesce(l.outcome, '') AS outcome, coalesce(l.answer, '') AS answer
+FROM evaluation_results e LEFT JOIN chat_logs l ON l.id = e.chat_log_id
+WHERE e.run_id = %(run_id)s
+ORDER BY e.place
+
+-- add_evaluation_result --
+INSERT INTO evaluation_results (run_id, place, tenant_id, chat_log_id, figures)
+VALUES (%(run_id)s, %(place)s, rag_tenant(), %(chat_log_id)s, %(figures)s)
+ON CONFLICT DO NOTHING
+
+-- finish_evaluation_run --
+UPDATE evaluation_runs SET figures = %(figures)s, finished_at = clock_timestamp() WHERE id = %(run_id)s

@@ -1,0 +1,97 @@
+-- Gaps: questions that the documents did not answer, grouped by what they ask.
+
+-- ungrouped_questions --
+-- Questions of the last half year that may be gaps and belong to none, the oldest first: not in the documents, refused,
+-- answered without a source, rated as not helpful, or passed on to a person.
+SELECT l.id, l.collection_id, l.question, c.embedding_model
+FROM chat_logs l JOIN collections c ON c.id = l.collection_id
+WHERE l.created_at > now() - interval '180 days' AND l.kind = 'question'
+  AND (l.outcome IN ('no_context', 'refused') OR l.outcome = 'perhaps' AND l.document_ids = '{}'
+       OR EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = 0)
+       OR EXISTS (SELECT FROM help_requests h WHERE h.chat_log_id = l.id))
+  AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = l.id)
+ORDER BY l.created_at, l.id
+LIMIT %(limit)s
+
+-- grouped_questions --
+-- The questions of a collection's gaps as vectors of one embedder.
+SELECT q.gap_id, q.embedding, g.status, g.changed_at
+FROM gap_questions q JOIN gaps g ON g.id = q.gap_id
+WHERE g.collection_id = %(collection_id)s AND q.embedder = %(embedder)s
+
+-- lock_gaps --
+-- The turn to group questions, until the transaction ends; false: somebody else does.
+SELECT pg_try_advisory_xact_lock(hashtextextended('gaps ' || rag_tenant(), 0))
+
+-- open_gap --
+INSERT INTO gaps (tenant_id, collection_id) VALUES (rag_tenant(), %(collection_id)s) RETURNING id
+
+-- add_gap_question --
+-- Put a question to its gap. One that is asked again although it was solved is open again.
+WITH reopened AS (
+    UPDATE gaps SET status = 'open', changed_at = now()
+    WHERE id = %(gap_id)s AND status = 'solved' AND solved_by_id IS NOT NULL
+      AND changed_at < (SELECT created_at FROM chat_logs WHERE id = %(chat_log_id)s)
+)
+INSERT INTO gap_questions (chat_log_id, tenant_id, gap_id, embedder, embedding)
+VALUES (%(chat_log_id)s, rag_tenant(), %(gap_id)s, %(embedder)s, %(embedding)s)
+
+-- list_gaps --
+-- Gaps that were asked in a period, most asked first, with the latest wording and how often it was asked in the period
+-- before. The nearest passage is the one that the latest question found.
+WITH asked AS (
+    SELECT q.gap_id, l.id, l.question, l.created_at, l.user_group, l.language, l.account_id, l.rag_details,
+           l.outcome, l.created_at >= %(start)s AS is_current
+    FROM gap_questions q JOIN chat_logs l ON l.id = q.chat_log_id
+    WHERE l.created_at >= %(start)s - (%(end)s::timestamptz - %(start)s::timestamptz) AND l.created_at < %(end)s
+      AND (%(collection_id)s::uuid IS NULL OR l.collection_id = %(collection_id)s)
+      AND (%(of_group)s::text IS NULL OR l.user_group = %(of_group)s)
+      AND (%(language)s::text IS NULL OR l.language = %(language)s)
+)
+SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, coalesce(a.name, a.email, '') AS assignee,
+       g.solved_by_id, coalesce(d.title, '') AS solved_by, counted.times, counted.times_before, counted.people,
+       counted.last_asked_at, counted.user_groups, counted.languages, counted.wordings, counted.badly_rated,
+       (SELECT count(*) FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+        WHERE q.gap_id = g.id AND h.status = 'open') AS waiting,
+       latest.id AS latest_id, latest.question,
+       coalesce((latest.rag_details #>> '{search,rawResults,0,similarity}')::float8, 0) AS nearest_similarity,
+       coalesce((SELECT n.title FROM documents n
+                 WHERE n.id = nullif(latest.rag_details #>> '{search,rawResults,0,documentId}', '')::uuid), '') AS nearest
+FROM (
+    SELECT gap_id, count(*) FILTER (WHERE is_current) AS times, count(*) FILTER (WHERE NOT is_current) AS times_before,
+           count(DISTINCT account_id) FILTER (WHERE is_current) AS people, max(created_at) AS last_asked_at,
+           coalesce(array_agg(DISTINCT user_group) FILTER (WHERE is_current AND user_group <> ''), '{}') AS user_groups,
+           coalesce(array_agg(DISTINCT language) FILTER (WHERE is_current AND language <> ''), '{}') AS languages,
+           array_agg(DISTINCT question) FILTER (WHERE is_current) AS wordings,
+           count(*) FILTER (WHERE is_current AND outcome = 'answered') AS badly_rated
+    FROM asked GROUP BY gap_id
+) counted
+JOIN gaps g ON g.id = counted.gap_id
+JOIN LATERAL (SELECT * FROM asked WHERE asked.gap_id = g.id ORDER BY created_at DESC, id LIMIT 1) latest ON true
+LEFT JOIN accounts a ON a.id = g.assigned_to
+LEFT JOIN documents d ON d.id = g.solved_by_id
+WHERE counted.times > 0 AND g.status = %(status)s
+ORDER BY counted.times DESC, counted.last_asked_at DESC
+LIMIT %(limit)s
+
+-- waiting_for_gap --
+-- Questions of a gap that people passed on and that nobody has answered.
+SELECT h.id FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+WHERE q.gap_id = %(gap_id)s AND h.status = 'open'
+ORDER BY h.created_at
+
+-- change_gap --
+UPDATE gaps SET status = %(status)s, reason = %(reason)s, solved_by_id = %(solved_by_id)s, changed_at = now()
+WHERE id = %(gap_id)s
+
+-- assign_gap --
+UPDATE gaps SET assigned_to = %(account_id)s, changed_at = now() WHERE id = %(gap_id)s
+
+-- people_to_assign --
+-- Who can fill a gap: the tenant's managers and administrators.
+SELECT id, coalesce(nullif(name, ''), email) AS name FROM accounts
+WHERE is_active AND role IN ('manager', 'admin') ORDER BY 2
+
+-- note_answer_document --
+-- Who answers for a written answer, and when it is to be looked at again.
+UPDATE documents SET title = %(title)s, metadata = metadata || %(metadata)s WHERE id = %(document_id)s

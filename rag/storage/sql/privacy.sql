@@ -1,0 +1,109 @@
+-- Texts of people: exported, erased for one person, and forgotten after a time.
+
+-- person_by_email --
+SELECT id, email, name FROM accounts WHERE email = %(email)s
+
+-- export_person --
+-- Everything that is kept of one person, as JSON. Hashes of passwords and sessions are nobody's to read.
+SELECT jsonb_build_object(
+    'account', (SELECT to_jsonb(a) - 'password_hash' - 'waiting_browsers' FROM accounts a WHERE a.id = %(account_id)s),
+    'sessions', (SELECT coalesce(jsonb_agg(to_jsonb(s) - 'token_hash' ORDER BY s.created_at), '[]')
+                 FROM sessions s WHERE s.account_id = %(account_id)s),
+    'conversations', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+            'title', c.title, 'created_at', c.created_at, 'messages', (
+                SELECT coalesce(jsonb_agg(jsonb_build_object('role', m.role, 'content', m.content,
+                                                             'created_at', m.created_at) ORDER BY m.created_at), '[]')
+                FROM messages m WHERE m.conversation_id = c.id)) ORDER BY c.created_at), '[]')
+        FROM conversations c WHERE c.account_id = %(account_id)s),
+    'questions', (SELECT coalesce(jsonb_agg(jsonb_build_object(
+            'asked_at', l.created_at, 'question', l.question, 'answer', l.answer, 'outcome', l.outcome,
+            'group', l.user_group, 'cost', l.cost) ORDER BY l.created_at), '[]')
+        FROM chat_logs l WHERE l.account_id = %(account_id)s),
+    'ratings', (SELECT coalesce(jsonb_agg(to_jsonb(f) ORDER BY f.created_at), '[]')
+                FROM feedback f WHERE f.account_id = %(account_id)s),
+    'asked_a_person', (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.created_at), '[]')
+                       FROM help_requests h WHERE h.account_id = %(account_id)s),
+    'acts', (SELECT coalesce(jsonb_agg(to_jsonb(g) ORDER BY g.id), '[]')
+             FROM audit_log g WHERE g.account_id = %(account_id)s OR g.target_id = %(account_id)s::text)
+)
+
+-- erase_ratings --
+UPDATE feedback SET comment = '', account_id = NULL
+WHERE account_id = %(account_id)s OR chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
+
+-- erase_help_requests --
+DELETE FROM help_requests
+WHERE account_id = %(account_id)s OR chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
+
+-- erase_gap_questions --
+DELETE FROM gap_questions WHERE chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
+
+-- erase_empty_gaps --
+DELETE FROM gaps g WHERE g.tenant_id = rag_tenant() AND NOT EXISTS (SELECT FROM gap_questions q WHERE q.gap_id = g.id)
+
+-- erase_conversations --
+DELETE FROM conversations WHERE account_id = %(account_id)s
+
+-- erase_questions --
+-- Times, costs and outcomes stay.
+UPDATE chat_logs
+SET question = '', answer = '', error = '', account_id = NULL, conversation_id = NULL,
+    rag_details = jsonb_build_object('timing', coalesce(rag_details -> 'timing', '{}'),
+                                     'costs', coalesce(rag_details -> 'costs', '{}'))
+WHERE account_id = %(account_id)s
+
+-- erase_counted_people --
+-- Sums of days name who asked; they are added up again without.
+DELETE FROM question_days WHERE people @> ARRAY[%(account_id)s::uuid]
+
+-- erase_acts --
+UPDATE audit_log
+SET account_id = NULLIF(account_id, %(account_id)s),
+    actor = CASE WHEN actor IN (%(email)s, %(name)s) THEN 'erased' ELSE actor END,
+    target = CASE WHEN target IN (%(email)s, %(name)s) THEN 'erased' ELSE target END,
+    changes = CASE WHEN target_id = %(account_id)s::text OR target = %(email)s THEN '{}' ELSE changes END,
+    target_id = CASE WHEN target_id = %(account_id)s::text THEN '' ELSE target_id END
+WHERE account_id = %(account_id)s OR actor = %(email)s OR target = %(email)s OR target_id = %(account_id)s::text
+
+-- erase_owned_answers --
+UPDATE documents SET metadata = metadata - 'owner'
+WHERE metadata ->> 'owner' IN (%(email)s, %(name)s) AND metadata ->> 'owner' <> ''
+
+-- erase_account --
+DELETE FROM accounts WHERE id = %(account_id)s
+
+-- note_erasure --
+INSERT INTO erasures (tenant_id, erased_id, counts) VALUES (rag_tenant(), %(account_id)s, %(counts)s)
+RETURNING id, erased_at
+
+-- erasures --
+SELECT id, erased_id, counts, erased_at FROM erasures ORDER BY erased_at DESC
+
+-- retention_days --
+SELECT (settings ->> 'retention_days')::integer FROM tenants WHERE id = rag_tenant()
+
+-- set_retention_days --
+UPDATE tenants SET settings = CASE WHEN %(days)s::integer IS NULL THEN settings - 'retention_days'
+    ELSE settings || jsonb_build_object('retention_days', %(days)s::integer) END
+WHERE id = rag_tenant()
+
+-- forget_ratings --
+UPDATE feedback SET comment = '' WHERE comment <> '' AND created_at < %(before)s
+
+-- forget_help_requests --
+-- Its question and comment go; an answer stays for whoever asked as long as their conversation does.
+UPDATE help_requests SET question = '', comment = '' WHERE created_at < %(before)s AND (question, comment) <> ('', '')
+
+-- forget_gap_questions --
+DELETE FROM gap_questions q USING chat_logs l WHERE l.id = q.chat_log_id AND l.created_at < %(before)s
+
+-- forget_questions --
+UPDATE chat_logs
+SET question = '', answer = '', error = '',
+    rag_details = jsonb_build_object('timing', coalesce(rag_details -> 'timing', '{}'),
+                                     'costs', coalesce(rag_details -> 'costs', '{}'))
+WHERE created_at < %(before)s AND outcome IS NOT NULL AND kind <> 'evaluation' AND (question, answer) <> ('', '')
+
+-- forget_conversations --
+-- Whole conversations, once their last message is as old.
+DELETE FROM conversations WHERE updated_at < %(before)s

@@ -1,0 +1,92 @@
+"""Draw monthly budgets: what is spent of each, and the dialog that sets one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rag.errors import RagError
+from rag.language import N_, _
+from rag.money.budgets import Budget, Scope
+from rag.services import services
+from rag.types import Identity, Who
+from rag.ui import actions
+from rag.ui.formats import money, percent
+from rag.ui.text import plain
+from rag.ui.widgets import dialog, name_labels, words_of
+
+SCOPES: dict[Scope, str] = {
+    "company": N_("The whole company"),
+    "group": N_("A group together"),
+    "person": N_("One person"),
+}
+PROBLEM = "prices_budget_problem"
+
+
+def draw_budgets(identity: Identity) -> None:
+    """Draw the budgets with what is left, and let an administrator set them."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader(_("Budgets"), anchor=False, width="content")
+        pressed = st.button(_("Set a budget"), key="prices_budget_add", icon=":material/savings:")
+        if pressed and not actions.is_needed(identity):
+            _set_budget(identity)
+    st.caption(
+        _("What may be spent in a calendar month (UTC). Once it is spent, questions are answered with the documents' "
+          "own words and no paid model is called; searching works on. Documents wait for your yes as always.")
+    )  # fmt: skip
+    if st.session_state.get(PROBLEM):
+        st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+    for budget in services().budgets.list(identity):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.progress(
+                min(1.0, float(budget.spent / budget.amount) if budget.amount else 1.0),
+                _("{name}: {spent} of {amount}", name=plain(_name(budget)), spent=plain(money(budget.spent)),
+                  amount=plain(money(budget.amount))),
+            )  # fmt: skip
+            if st.button(_("Remove"), key=f"prices_budget_{budget.id}", icon=":material/delete:"):
+                if actions.is_needed(identity):
+                    return
+                actions.attempt(PROBLEM, services().budgets.remove, identity, budget.id)
+                st.rerun()
+
+
+def draw_warnings(who: Who) -> None:
+    """Say to managers which budgets are nearly or wholly spent."""
+    for budget in services().budgets.list(who):
+        if not budget.is_near:
+            continue
+        share = percent(float(budget.spent / budget.amount) if budget.amount else 1.0)
+        name = plain(_name(budget))
+        if budget.is_spent:
+            sentence = _("The budget of {name} is spent: no paid model is called until next month.", name=name)
+            st.error(sentence, icon=":material/money_off:")
+        else:
+            st.warning(
+                _("{share} of the budget of {name} is spent.", share=share, name=name), icon=":material/savings:"
+            )
+
+
+def _name(budget: Budget) -> str:
+    return {"company": _("the company"), "group": budget.user_group, "person": budget.person}[budget.scope]
+
+
+@dialog(N_("Set a budget"), icon=":material/savings:")
+def _set_budget(identity: Identity) -> None:
+    running = services()
+    scope: Scope = (
+        st.radio(_("For"), list(SCOPES), format_func=words_of(SCOPES), key="prices_budget_scope") or "company"
+    )
+    group, account = "", None
+    if scope == "group":
+        group = st.selectbox(_("Group"), running.accounts.groups(identity), key="prices_budget_group") or ""
+    elif scope == "person":
+        people = name_labels({one.id: one.email for one in running.accounts.list(identity)})
+        account = st.selectbox(_("Person"), list(people), format_func=people.of, key="prices_budget_person")
+    amount = st.text_input(_("US dollars a month"), key="prices_budget_amount", max_chars=20, autocomplete="off")
+    warn = st.slider(_("Warn from (%)"), 0, 100, 80, step=5, key="prices_budget_warn")
+    if st.button(_("Save"), type="primary", icon=":material/check:", key="prices_budget_save"):
+        try:
+            running.budgets.set(identity, scope, amount, user_group=group, account_id=account, warn_percent=warn)
+        except RagError as error:
+            actions.draw_error(error)
+        else:
+            st.rerun()

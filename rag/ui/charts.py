@@ -1,0 +1,246 @@
+"""Draw the figures of analytics with Plotly: money, outcomes and times by day, distributions, one question's stages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from rag.language import N_, _, ngettext
+from rag.records.analytics import STAGES, DailyCost, Day, Period, StageTimes, TimeBucket
+from rag.ui.formats import duration, money
+from rag.ui.text import in_chart
+from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG, quiet_figure
+
+#: Outcomes as they are stacked, with their colours: good ones at the bottom.
+OUTCOME_COLORS = {"answered": 1, "perhaps": 0, "no_context": 2, "refused": 4, "stopped": 7, "failed": 3, "aside": 8}
+#: So many series have a colour of their own; the rest are one.
+MOST_SERIES = 8
+OTHERS = "others"
+
+
+def draw_chart(figure: Any, table: pd.DataFrame, *, key: str, alt: str) -> None:
+    """Draw a figure, and its numbers as a table below for those who want to read or copy them."""
+    st.plotly_chart(figure, config=PLOTLY_CONFIG, key=key, alt=alt)
+    with st.expander(_("As a table"), icon=":material/table_rows:"):
+        st.dataframe(table, hide_index=True, key=f"{key}_table", alt=alt)
+
+
+#: The same stage has the colour of the operation it pays for; search pays for nothing.
+STAGE_COLOR_INDEX = {"translation": 3, "embedding": 1, "search": 6, "reranking": 2, "model": 0, "other": 7}
+
+
+STAGE_NAMES = {
+    "translation": N_("Translation"),
+    "embedding": N_("Embedding"),
+    "search": N_("Search"),
+    "reranking": N_("Reranking"),
+    "model": N_("Model"),
+    "other": N_("Everything else"),
+}
+
+
+OPERATION_NAMES = {
+    "chat": N_("Chat"),
+    "embedding": N_("Embedding"),
+    "chunking": N_("Chunking"),
+    "reranking": N_("Reranking"),
+    "translation": N_("Translation"),
+    "tagging": N_("Tagging"),
+    "ocr": "OCR",
+}
+
+
+#: Ticks of a logarithmic axis of milliseconds.
+TIME_TICKS = (1, 10, 100, 1_000, 10_000, 60_000)
+FINE_TICKS = (1, 10, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000)
+
+
+def chart_color(index: int) -> str:
+    """Return the colour at this place of the theme's `chartCategoricalColors`.
+
+    Streamlit's browser side replaces these stand-ins by the theme's colours, light or dark, as it does for its own
+    Plotly template.
+    """
+    return f"#0000{index % 10 + 1:02d}"
+
+
+def outcome_names() -> dict[str, str]:
+    """Return the words for how questions ended, in the order in which they are stacked."""
+    return {
+        "answered": _("Answered"),
+        "perhaps": _("Partly"),
+        "no_context": _("Not in the documents"),
+        "refused": _("Refused"),
+        "stopped": _("Stopped"),
+        "failed": _("Failed"),
+        "aside": _("Small talk"),
+    }
+
+
+def outcomes_of(day: Day) -> dict[str, int]:
+    """Return how the questions of a day ended, by the keys of `outcome_names`."""
+    counted = {name: int(getattr(day, name)) for name in OUTCOME_COLORS if name != "aside"}
+    return counted | {"aside": day.small_talk + day.asked_back}
+
+
+def outcome_figure(days: Sequence[Day], period: Period) -> Any:
+    """Draw how questions ended by day, stacked."""
+    figure = go.Figure()
+    for name, words in outcome_names().items():
+        counts = [outcomes_of(day)[name] for day in days]
+        if any(counts):
+            figure.add_bar(
+                x=[day.day for day in days],
+                y=counts,
+                name=words,
+                marker_color=chart_color(OUTCOME_COLORS[name]),
+                hovertemplate="%{y}",
+            )
+    figure.update_layout(barmode="stack", legend_traceorder="normal")
+    return _by_day(quiet_figure(figure, height=280), period)
+
+
+def histogram_figure(buckets: Sequence[TimeBucket], p50_ms: float, p95_ms: float) -> Any:
+    """Draw how many questions took how long, with the median and the 95th percentile as lines."""
+    figure = go.Figure()
+    figure.add_bar(
+        x=[bucket.ms for bucket in buckets],
+        y=[bucket.questions for bucket in buckets],
+        width=[bucket.ms * 0.09 for bucket in buckets],
+        marker_color=chart_color(0),
+        customdata=[duration(bucket.ms) for bucket in buckets],
+        hovertemplate="%{customdata}: %{y}<extra></extra>",
+    )
+    for ms, words, side in ((p50_ms, _("median"), "right"), (p95_ms, "p95", "left")):
+        figure.add_vline(x=ms, line={"dash": "dot", "width": 1.5, "color": chart_color(2)})
+        figure.add_annotation(
+            # Of a logarithmic axis, annotations take the logarithm and lines the value.
+            x=math.log10(ms),
+            y=1,
+            yref="paper",
+            yanchor="bottom",
+            xanchor=side,
+            showarrow=False,
+            text=f"{words} {duration(ms)}",
+        )
+    figure = quiet_figure(figure, height=280, legend=False)
+    figure.update_layout(hovermode="closest", margin_t=28)
+    figure.update_xaxes(type="log", tickvals=FINE_TICKS, ticktext=[duration(tick) for tick in FINE_TICKS])
+    return _close_below(figure)
+
+
+def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:
+    """Draw known costs by day, stacked by operation (with `names`) or by model. Unpriced calls have no bar."""
+    known = [cost for cost in costs if cost.cost is not None]
+    totals: dict[str, float] = {}
+    for cost in known:
+        totals[cost.name] = totals.get(cost.name, 0.0) + float(cost.cost or 0)
+    figure = go.Figure()
+    ordered = sorted(totals, key=lambda n: -totals[n])
+    series = [(name, [name]) for name in ordered[:MOST_SERIES]]
+    series += [(OTHERS, ordered[MOST_SERIES:])] if ordered[MOST_SERIES:] else []
+    for place, (name, members) in enumerate(series):
+        rows = [cost for cost in known if cost.name in members]
+        index = OPERATION_COLOR_INDEX.get(name, place) if names else place
+        figure.add_bar(
+            x=[row.day for row in rows],
+            y=[float(row.cost or 0) for row in rows],
+            name=in_chart(_((names or {}).get(name, name))) or _("none"),
+            marker_color=chart_color(index),
+            customdata=[[_cost_of_calls(row.cost, row.calls)] for row in rows],
+            hovertemplate="%{customdata[0]}",
+        )
+    figure.update_layout(barmode="stack", legend_traceorder="normal")
+    return _by_day(quiet_figure(figure, height=280, money_axis=True), period)
+
+
+def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
+    return ngettext("{cost} for {count} calls", "{cost} for {count} calls", calls, cost=money(cost))
+
+
+def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
+    """Draw `p50` or `p95` of each stage by day on a logarithmic axis: stages differ by a factor of a hundred."""
+    figure = go.Figure()
+    for stage in STAGES:
+        rows = [row for row in times if row.stage == stage]
+        values = [row.p95_ms if percentile == "p95" else row.p50_ms for row in rows]
+        if rows:
+            figure.add_scatter(
+                x=[row.day for row in rows],
+                y=values,
+                name=_(STAGE_NAMES[stage]),
+                mode="lines+markers" if len(rows) < 4 else "lines",
+                line={"color": chart_color(STAGE_COLOR_INDEX[stage]), "width": 2},
+                customdata=[duration(value) for value in values],
+                hovertemplate="%{customdata}",
+            )
+    figure = _by_day(quiet_figure(figure, height=280), period)
+    figure.update_yaxes(
+        type="log", tickvals=TIME_TICKS, ticktext=[duration(tick) for tick in TIME_TICKS], minor={"showgrid": False}
+    )
+    return figure
+
+
+def waterfall_figure(timing: Mapping[str, float]) -> Any:
+    """Draw the stages of one question as bars, each from where it began. `timing` is the logged one."""
+    parts = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
+    total = float(timing.get("totalMs") or 0)
+    rest = total - sum(ms for _, ms in parts)
+    parts = [part for part in parts if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
+    figure = go.Figure()
+    begins = 0.0
+    for stage, ms in parts:
+        figure.add_bar(
+            x=[ms],
+            y=[_(STAGE_NAMES[stage])],
+            base=[begins],
+            orientation="h",
+            marker_color=chart_color(STAGE_COLOR_INDEX[stage]),
+            text=[duration(ms)],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate=_(
+                "{stage}: {duration}, begins at {start}",
+                stage=_(STAGE_NAMES[stage]),
+                duration=duration(ms),
+                start=duration(begins),
+            )
+            + "<extra></extra>",
+        )
+        begins += ms
+    figure = quiet_figure(figure, height=70 + 34 * max(len(parts), 1), legend=False)
+    figure.update_layout(hovermode="closest", bargap=0.35)
+    longest = max(total, begins, 1.0)
+    figure.update_xaxes(range=[0, longest * 1.12], ticksuffix=" ms", nticks=6)
+    figure.update_yaxes(autorange="reversed")
+    return _close_below(figure)
+
+
+def _field(stage: str) -> str:
+    return "openaiMs" if stage == "model" else f"{stage}Ms"
+
+
+def _by_day(figure: Any, period: Period) -> Any:
+    figure.update_xaxes(
+        type="date", range=[_noon_before(period), f"{period.last}T12:00"], tickformat="%-d %b", nticks=7
+    )
+    figure.update_layout(hoverlabel={"namelength": -1})
+    return _close_below(figure)
+
+
+def _close_below(figure: Any) -> Any:
+    """Remove the room that Plotly keeps for an axis title, which there is none of."""
+    figure.update_xaxes(automargin=False)
+    figure.update_layout(margin_b=30)
+    return figure
+
+
+def _noon_before(period: Period) -> str:
+    previous = period.previous
+    return f"{previous.last}T12:00"

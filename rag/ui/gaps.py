@@ -1,0 +1,253 @@
+"""Draw what people ask and the documents do not answer, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
+
+import pandas as pd
+import streamlit as st
+
+from rag.access.sessions import require_admin
+from rag.errors import RagError
+from rag.language import N_, _, ngettext
+from rag.records.analytics import Filters, Period
+from rag.records.gaps import Gap, Status, written_answer
+from rag.records.help_requests import HelpRequest
+from rag.services import services
+from rag.types import DocumentFilters, DocumentStatus, Identity, Role
+from rag.ui import actions
+from rag.ui.text import plain
+from rag.ui.widgets import dialog, document_labels, name_labels, words_of
+
+PROBLEM = "analytics_gap_problem"
+STATES: dict[Status, str] = {"open": N_("Open"), "solved": N_("Solved"), "dismissed": N_("Dismissed")}
+#: A written answer is looked at again after a year, unless its author says otherwise.
+REVIEW_DAYS = 365
+MOST_DOCUMENTS = 200
+
+
+def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details: Callable[[UUID], None]) -> None:
+    """Draw the gaps of a period, and the chosen one with what can be done; `draw_details` draws its latest question."""
+    gaps = services().gaps
+    gaps.group(identity.tenant_id)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.caption(
+            _("Asked, and not in the documents or rated as not helpful, grouped by what is asked in any wording and "
+              "language. The most frequent ones are what to write down next."),
+            width="stretch",
+        )  # fmt: skip
+        status = st.segmented_control(
+            _("State"), list(STATES), default="open", required=True, key="analytics_gap_state",
+            format_func=words_of(STATES), label_visibility="collapsed",
+        )  # fmt: skip
+    if st.session_state.get(PROBLEM):
+        st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+    found = gaps.list(identity, period, filters, status=status or "open")
+    if not found:
+        st.caption(
+            _("Every question of this period was in the documents.") if status == "open" else _("None in this period.")
+        )
+        return
+    chosen = st.dataframe(
+        pd.DataFrame(
+            {
+                _("Times"): [gap.times for gap in found],
+                _("Before"): [gap.times_before for gap in found],
+                _("Question"): [gap.question for gap in found],
+                _("Wordings"): [len(gap.wordings) for gap in found],
+                _("Languages"): [", ".join(gap.languages) for gap in found],
+                _("Groups"): [", ".join(gap.user_groups) for gap in found],
+                _("Nearest document"): [gap.nearest or "–" for gap in found],
+                _("Waiting"): [gap.waiting for gap in found],
+                _("Assigned to"): [gap.assignee or "–" for gap in found],
+                _("Last asked"): [gap.last_asked_at for gap in found],
+            }
+        ),
+        # A selection is a row number; with other rows it would open another gap.
+        key=f"analytics_gaps_{hash(tuple(gap.id for gap in found))}",
+        on_select="rerun",
+        selection_mode="single-row",
+        hide_index=True,
+        height=min(38 + 35 * len(found), 390),
+        column_config={
+            _("Times"): st.column_config.ProgressColumn(
+                min_value=0, max_value=max(gap.times for gap in found), format="%d", width=105
+            ),
+            _("Before"): st.column_config.NumberColumn(
+                width=65, help=_("How often it was asked in the period before, for comparison.")
+            ),
+            _("Question"): st.column_config.TextColumn(width=330),
+            _("Wordings"): st.column_config.NumberColumn(width=75),
+            _("Languages"): st.column_config.TextColumn(width=80),
+            _("Groups"): st.column_config.TextColumn(width=140),
+            _("Nearest document"): st.column_config.TextColumn(width=150),
+            _("Waiting"): st.column_config.NumberColumn(
+                width=65, help=_("People who asked a person and wait for an answer.")
+            ),
+            _("Assigned to"): st.column_config.TextColumn(width=110),
+            _("Last asked"): st.column_config.DatetimeColumn(
+                format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=140
+            ),
+        },
+        alt=_("Questions the documents could not answer"),
+    )
+    st.caption(
+        ngettext("{count} question.", "{count} questions.", len(found))
+        + " "
+        + _("Select a row (Shift + Space on the keyboard) to see what can be done.")
+    )
+    rows = chosen.selection.rows
+    if rows and rows[0] < len(found):
+        with st.container(border=True):
+            _draw_gap(identity, found[rows[0]])
+        with st.container(border=True):
+            draw_details(found[rows[0]].latest_id)
+
+
+def _draw_gap(identity: Identity, gap: Gap) -> None:
+    gaps = services().gaps
+    st.subheader(plain(gap.question), anchor=False)
+    others = [wording for wording in gap.wordings if wording != gap.question]
+    if others:
+        st.markdown("\n".join(f"- {plain(wording)}" for wording in others[:8]))
+    facts = [ngettext("asked once", "asked {count} times", gap.times)]
+    if gap.people:
+        facts.append(ngettext("by one person", "by {count} people", gap.people))
+    if gap.badly_rated:
+        facts.append(ngettext("one rated as not helpful", "{count} rated as not helpful", gap.badly_rated))
+    if gap.solved_by:
+        facts.append(_("solved by {title}", title=gap.solved_by))
+    if gap.reason:
+        facts.append(_("dismissed: {reason}", reason=gap.reason))
+    st.caption(plain(" · ".join(facts)))
+    key = f"analytics_gap_{gap.id}"
+    if gap.status != "open":
+        if st.button(_("Open again"), icon=":material/undo:", key=f"{key}_reopen"):
+            actions.attempt(PROBLEM, gaps.reopen, identity, gap.id)
+            st.rerun()
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if identity.may(Role.ADMIN):
+            if st.button(_("Write an answer"), icon=":material/edit_note:", type="primary", key=f"{key}_write"):
+                _write_answer(identity, gap)
+            if st.button(_("A document answers it"), icon=":material/description:", key=f"{key}_solve"):
+                _choose_document(identity, gap)
+        if st.button(_("Dismiss"), icon=":material/do_not_disturb_on:", key=f"{key}_dismiss"):
+            _dismiss(identity, gap)
+        people = name_labels({person.id: person.name for person in gaps.people(identity)})
+        ids = list(people)
+        chosen = st.selectbox(
+            _("Assigned to"),
+            ids,
+            index=ids.index(gap.assigned_to) if gap.assigned_to in ids else None,
+            format_func=people.of,
+            placeholder=_("Nobody"),
+            key=f"{key}_assign_{gap.assigned_to}",
+            width=220,
+        )
+        if chosen != gap.assigned_to:
+            actions.attempt(PROBLEM, gaps.assign, identity, gap.id, chosen)
+            st.rerun()
+    for request in gaps.waiting(identity, gap.id):
+        _draw_waiting(identity, request)
+    if not identity.may(Role.ADMIN):
+        st.caption(_("Administrators add documents and answers: assign it to one of them."))
+
+
+def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
+    """Draw somebody's wish to be answered by a person; the answer appears in their conversation."""
+    asker = plain(request.asker) or _("Somebody who left")
+    with st.expander(_("{asker} asked a person", asker=asker), icon=":material/contact_support:"):
+        st.markdown(plain(request.question))
+        if request.comment:
+            st.markdown(f"“{plain(request.comment)}”")
+        with st.form(f"analytics_gap_reply_{request.id}", border=False):
+            text = st.text_area(_("Answer"), help=_("It appears in their conversation, as yours."))
+            if st.form_submit_button(_("Send"), icon=":material/send:"):
+                answer = services().help_requests.answer
+                if actions.attempt(PROBLEM, answer, identity, request.id, text):
+                    st.rerun()
+
+
+@dialog(N_("Write an answer"), width="large", icon=":material/edit_note:")
+def _write_answer(identity: Identity, gap: Gap) -> None:
+    st.caption(
+        _("It becomes a document of the collection: found, answered from and cited like others, for everybody who may "
+          "read the collection.")
+    )  # fmt: skip
+    today = datetime.now(UTC).date()
+    with st.form(f"analytics_gap_answer_{gap.id}", border=False):
+        question = st.text_input(_("Question"), gap.question, max_chars=300)
+        answer = st.text_area(_("Answer"), height=220, placeholder=_("The answer in full sentences."))
+        with st.container(horizontal=True):
+            owner = st.text_input(_("Owner"), identity.name or identity.email, help=_("Who knows whether it is right."))
+            review = st.date_input(_("Review by"), today + timedelta(days=REVIEW_DAYS), min_value=today)
+        sent = st.form_submit_button(_("Add to the documents"), type="primary")
+    if sent:
+        try:
+            with st.spinner(_("Adding the answer")):
+                publish_answer(
+                    identity, gap, question=question, answer=answer, owner=owner,
+                    review_on=review if isinstance(review, date) else None,
+                )  # fmt: skip
+        except RagError as error:
+            actions.draw_error(error)
+        else:
+            st.rerun()
+
+
+def publish_answer(
+    identity: Identity, gap: Gap, *, question: str, answer: str, owner: str, review_on: date | None
+) -> UUID:
+    """Make an answer a document of the gap's collection, and note the gap as solved by it."""
+    require_admin(identity)
+    running = services()
+    name, content = written_answer(question, answer, owner=owner, review_on=review_on)
+    collection = next(c for c in running.documents.collections(identity) if c.id == gap.collection_id)
+    result = running.pipeline.process_document(
+        file=content, file_name=name, tenant_id=identity.tenant_id, collection=collection, identity=identity,
+        generate_metadata=False,
+    )  # fmt: skip
+    title = " ".join(question.split())
+    running.gaps.note_answer(identity, result.document_id, title=title, owner=owner, review_on=review_on)
+    running.gaps.solve(identity, gap.id, result.document_id, answer)
+    return result.document_id
+
+
+@dialog(N_("A document answers it"), icon=":material/description:")
+def _choose_document(identity: Identity, gap: Gap) -> None:
+    running = services()
+    st.caption(_("Add it on the page Documents first, if it is not there yet."))
+    st.page_link("pages/documents.py", label=_("Documents"), icon=":material/upload_file:")
+    ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=gap.collection_id)
+    titles = document_labels(running.documents.names(identity, ready, limit=MOST_DOCUMENTS))
+    chosen = st.selectbox(
+        _("Document"), list(titles), index=None, format_func=titles.of, placeholder=_("Choose a document"),
+        key=f"analytics_gap_document_{gap.id}",
+    )  # fmt: skip
+    if st.button(_("It answers the question"), type="primary", disabled=chosen is None) and chosen is not None:
+        try:
+            reply = _("The documents answer this now: see “{title}”. Ask again.", title=titles.of(chosen))
+            running.gaps.solve(identity, gap.id, chosen, reply)
+        except RagError as error:
+            actions.draw_error(error)
+        else:
+            st.rerun()
+
+
+@dialog(N_("Dismiss"), icon=":material/do_not_disturb_on:")
+def _dismiss(identity: Identity, gap: Gap) -> None:
+    usual = [_("Not about our company"), _("Somebody else answers such questions"), _("Not to be answered here")]
+    reason = st.selectbox(
+        _("Reason"), usual, index=None, accept_new_options=True, placeholder=_("Choose or write a reason"),
+        key="analytics_gap_reason",
+    )  # fmt: skip
+    if st.button(_("Dismiss"), type="primary", disabled=not reason, key=f"analytics_gap_dismiss_{gap.id}"):
+        try:
+            services().gaps.dismiss(identity, gap.id, reason or "")
+        except RagError as error:
+            actions.draw_error(error)
+        else:
+            st.rerun()

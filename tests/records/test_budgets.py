@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from threading import Event
+from uuid import uuid4
+
+import pytest
+
+from rag.answering.pipeline import DoneEvent, TextEvent
+from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.profiles import HR
+from rag.services import Services, assemble
+from rag.settings import Settings
+from rag.storage.database import Database
+from rag.types import Collection, Identity, Outcome, Question, Role
+from tests.answering.scripted import add_account
+from tests.answering.test_answering_end_to_end import publish
+from tests.records.test_analytics import ask, pay
+from tests.standin import ProviderStandin
+
+QUESTION = "How many vacation days do full-time employees receive?"
+
+
+@pytest.fixture
+def admin(database: Database) -> Identity:
+    return replace(add_account(database, "demo", "somebody@example.org"), role=Role.ADMIN)
+
+
+@pytest.fixture
+def parts(
+    database: Database, collection: Collection, settings: Settings, provider_standin: ProviderStandin
+) -> Iterator[Services]:
+    settings = replace(
+        settings,
+        openai_api_key="key",
+        openai_base_url=provider_standin.openai_url,
+        cohere_api_key="key",
+        cohere_base_url=provider_standin.cohere_url,
+    )
+    made = assemble(settings, database)
+    publish(database, made.providers, collection)
+    yield made
+    made.close()
+
+
+def answered(parts: Services, collection: Collection, asker: Identity) -> tuple[str, DoneEvent]:
+    question = Question(text=QUESTION, identity=asker, collection=collection)
+    text = ""
+    for event in parts.answerer.answer(question, profile=HR, cancel=Event()):
+        if isinstance(event, TextEvent):
+            text += event.text
+        elif isinstance(event, DoneEvent):
+            return text, event
+    raise AssertionError
+
+
+def spent(database: Database) -> tuple[Decimal, Decimal]:
+    """What questions cost in all, and the dearest one."""
+    with database.transaction("demo") as connection:
+        row = connection.execute("SELECT sum(cost), max(cost) FROM chat_logs").fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def test_a_spent_budget_stops_models_and_searching_goes_on_and_says_why(
+    parts: Services, collection: Collection, admin: Identity, provider_standin: ProviderStandin, database: Database
+) -> None:
+    text, done = answered(parts, collection, admin)
+    assert done.outcome is Outcome.ANSWERED
+    assert spent(database)[0] > 0
+    asked_before = len(provider_standin.usages)
+    parts.budgets.set(admin, "company", "0")
+
+    text, done = answered(parts, collection, admin)
+
+    assert "25 vacation days" in text
+    assert "budget is spent" in text
+    assert any("company's budget for this month is spent" in notice for notice in done.notices)
+    assert done.cost is not None
+    called = {usage["model"] for usage in provider_standin.usages[asked_before:]}
+    assert not called - {"text-embedding-3-small"}
+    parts.budgets.set(admin, "company", "1000")
+    _, done = answered(parts, collection, admin)
+    assert not any("budget" in notice for notice in done.notices)
+
+
+def test_many_questions_at_once_go_beyond_a_budget_by_what_was_under_way(
+    parts: Services, collection: Collection, admin: Identity, database: Database
+) -> None:
+    answered(parts, collection, admin)
+    total, one = spent(database)
+    parts.budgets.set(admin, "company", total + one / 2)
+    at_once, together = 10, threading.Barrier(10)
+
+    def work() -> None:
+        together.wait()
+        answered(parts, collection, admin)
+
+    threads = [threading.Thread(target=work) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    after, dearest = spent(database)
+    assert after <= total + one / 2 + at_once * dearest
+    text, _ = answered(parts, collection, admin)
+    assert "budget is spent" in text
+    assert spent(database)[0] - after < dearest / 2
+
+
+def test_budgets_of_groups_and_people_hold_for_them_alone(
+    database: Database, parts: Services, collection: Collection, admin: Identity
+) -> None:
+    budgets = parts.budgets
+    in_sales = replace(admin, user_group="Sales")
+    budgets.set(admin, "group", "$0.50", user_group="Sales", warn_percent=50)
+    budgets.set(admin, "person", "1,000.5", account_id=admin.account_id)
+    assert [(b.scope, b.user_group, b.person, b.amount) for b in budgets.list("demo")] == [
+        ("group", "Sales", "", Decimal("0.5")),
+        ("person", "", admin.name or admin.email, Decimal("1000.5")),
+    ]
+    assert budgets.spent_for(in_sales) is None
+    question = ask(database, user_group="Sales", created_at=datetime.now(UTC))
+    pay(database, "chat", "0.3", chat_log_id=question, created_at=datetime.now(UTC))
+    (group, person) = budgets.list("demo")
+    assert (group.spent, group.is_near, group.is_spent) == (Decimal("0.3"), True, False)
+    pay(database, "chat", "0.2", chat_log_id=question, created_at=datetime.now(UTC))
+    found = budgets.spent_for(in_sales)
+    assert found is not None
+    assert found.scope == "group"
+    assert budgets.spent_for(admin) is None
+    assert person.spent == 0
+    assert budgets.broken_by("demo", Decimal(5)) is None
+    budgets.set(admin, "company", "2")
+    broken = budgets.broken_by("demo", Decimal(5))
+    assert broken is not None
+    assert broken.left == Decimal("1.5")
+
+
+def test_what_is_no_budget_is_refused(parts: Services, admin: Identity) -> None:
+    for amount in ("-1", "much", "NaN", "1e12"):
+        with pytest.raises(InvalidInput, match="US dollars"):
+            parts.budgets.set(admin, "company", amount)
+    with pytest.raises(InvalidInput, match="group or the person"):
+        parts.budgets.set(admin, "group", "1")
+    with pytest.raises(NotAllowed):
+        parts.budgets.set(replace(admin, role=Role.MANAGER), "company", "1")
+    with pytest.raises(NotFound):
+        parts.budgets.remove(admin, uuid4())

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.records.analytics import Filters, Period
+from rag.records.gaps import Gaps, QuestionEmbedder, written_answer
+from rag.records.help_requests import HelpRequests
+from rag.storage.database import Database
+from rag.types import Collection, Identity, Role
+from tests.records.test_analytics import add_document, rate
+
+NOW = datetime.now(UTC)
+PERIOD = Period.of_days(30, until=NOW.date())
+#: Stands for a model of meaning: the same question in two wordings points the same way.
+MEANINGS = {"parking": 0, "park": 0, "Parkplatz": 0, "dog": 1, "Hund": 1, "leave": 2}
+
+
+def embed(texts: Any) -> Any:
+    vectors = np.zeros((len(texts), 4))
+    for row, text in enumerate(texts):
+        if "unreadable" in text:
+            raise InvalidInput("This text cannot be read.")
+        vectors[row, next((place for word, place in MEANINGS.items() if word in text), 3)] = 1
+    return vectors
+
+
+@pytest.fixture
+def gaps(database: Database) -> Gaps:
+    return Gaps(database, lambda _: QuestionEmbedder("test", 0.8, embed), HelpRequests(database))
+
+
+def person(role: Role = Role.ADMIN, tenant_id: str = "demo") -> Identity:
+    return Identity(account_id=UUID(int=1), tenant_id=tenant_id, email="a@demo.example", name="Ada", role=role)
+
+
+def unanswered(database: Database, collection: Collection, question: str, **values: Any) -> UUID:
+    row = {
+        "outcome": "no_context",
+        "created_at": NOW - timedelta(days=1),
+        "language": "en",
+        "document_ids": [],
+    } | values
+    with database.transaction("demo") as connection:
+        found = connection.execute(
+            "INSERT INTO chat_logs (tenant_id, collection_id, question, outcome, created_at, language, document_ids) "
+            "VALUES ('demo', %(collection)s, %(question)s, %(outcome)s, %(created_at)s, %(language)s, "
+            "%(document_ids)s::uuid[]) RETURNING id",
+            {"collection": collection.id, "question": question, **row},
+        ).fetchone()
+    assert found is not None
+    return UUID(str(found[0]))
+
+
+def test_questions_are_grouped_by_meaning_across_wordings_and_languages(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    unanswered(database, collection, "Is there parking?", created_at=NOW - timedelta(days=40))
+    unanswered(database, collection, "Where can I park?")
+    unanswered(database, collection, "Wo ist ein Parkplatz?", language="de", created_at=NOW)
+    unanswered(database, collection, "May I bring my dog?")
+    unanswered(database, collection, "unreadable")
+    unanswered(database, collection, "Hello", outcome="small_talk")
+    unanswered(database, collection, "How much leave?", outcome="answered")
+    badly = unanswered(database, collection, "How much leave is there?", outcome="answered")
+    rate(database, badly, 0)
+
+    assert gaps.group("demo") == 6
+    assert gaps.group("demo") == 0
+    found = gaps.list(person(), PERIOD, Filters())
+
+    assert [(gap.question, gap.times, gap.times_before, gap.badly_rated) for gap in found if gap.times > 1] == [
+        ("Wo ist ein Parkplatz?", 2, 1, 0)
+    ]
+    assert sorted(found[0].languages) == ["de", "en"]
+    assert sorted(found[0].wordings) == ["Where can I park?", "Wo ist ein Parkplatz?"]
+    assert {gap.question: gap.badly_rated for gap in found[1:]} == {
+        "May I bring my dog?": 0, "unreadable": 0, "How much leave is there?": 1,
+    }  # fmt: skip
+    assert [gap.times for gap in gaps.list(person(), PERIOD, Filters(language="de"))] == [1]
+
+
+def test_a_gap_is_assigned_solved_opened_again_and_dismissed_with_a_reason(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    unanswered(database, collection, "Is there parking?")
+    gaps.group("demo")
+    (gap,) = gaps.list(person(), PERIOD, Filters())
+    with database.transaction("demo") as connection:
+        found = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash) VALUES ('demo', 'm@demo.example', "
+            "'Mia', 'manager', ''), ('demo', 'e@demo.example', 'Eve', 'employee', '') RETURNING id"
+        ).fetchall()
+    (mia,), (eve,) = found
+
+    gaps.assign(person(), gap.id, mia)
+    assert [g.assignee for g in gaps.list(person(), PERIOD, Filters())] == ["Mia"]
+    with pytest.raises(NotFound):
+        gaps.assign(person(), gap.id, eve)
+    with pytest.raises(InvalidInput, match="why this needs no answer"):
+        gaps.dismiss(person(), gap.id, "  ")
+    gaps.dismiss(person(), gap.id, "No car park")
+    assert gaps.list(person(), PERIOD, Filters()) == []
+    assert [g.reason for g in gaps.list(person(), PERIOD, Filters(), status="dismissed")] == ["No car park"]
+    unanswered(database, collection, "Where to park?", created_at=datetime.now(UTC))
+    gaps.group("demo")
+    assert gaps.list(person(), PERIOD, Filters()) == []
+    gaps.reopen(person(), gap.id)
+
+    assert gaps.solve(person(), gap.id, add_document(database, collection, "Visitors"), "See Visitors.") == 0
+    (solved,) = gaps.list(person(), PERIOD, Filters(), status="solved")
+    assert (solved.solved_by, solved.times) == ("Visitors", 2)
+    unanswered(database, collection, "Still no parking?", created_at=datetime.now(UTC) + timedelta(seconds=1))
+    gaps.group("demo")
+    assert [g.times for g in gaps.list(person(), Period.of_days(3, until=PERIOD.last + timedelta(days=1)), Filters())]
+    with pytest.raises(NotAllowed):
+        gaps.solve(person(Role.EMPLOYEE), gap.id, solved.id, "")
+    with pytest.raises(NotFound):
+        gaps.reopen(person(tenant_id="other"), gap.id)
+    assert gaps.list(person(tenant_id="other"), PERIOD, Filters()) == []
+
+
+def test_those_who_asked_a_person_are_told_in_their_conversation(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    asked = unanswered(database, collection, "Is there parking?", outcome="answered")
+    unanswered(database, collection, "Where to park?")
+    with database.transaction("demo") as connection:
+        (account_id,) = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+            "VALUES ('demo', 'eve@demo.example', 'Eve', 'employee', '') RETURNING id"
+        ).fetchone() or (None,)
+        connection.execute(
+            "INSERT INTO accounts (id, tenant_id, email, name, role, password_hash) "
+            "VALUES (%s, 'demo', 'a@demo.example', 'Ada', 'admin', '')",
+            (person().account_id,),
+        )
+        (conversation_id,) = connection.execute(
+            "INSERT INTO conversations (tenant_id, account_id, collection_id, title) "
+            "VALUES ('demo', %s, %s, 'Parking') RETURNING id",
+            (account_id, collection.id),
+        ).fetchone() or (None,)
+        connection.execute(
+            "INSERT INTO help_requests (tenant_id, collection_id, account_id, conversation_id, chat_log_id, question) "
+            "VALUES ('demo', %s, %s, %s, %s, 'Is there parking?')",
+            (collection.id, account_id, conversation_id, asked),
+        )
+    gaps.group("demo")
+    (gap,) = gaps.list(person(), PERIOD, Filters())
+    assert (gap.times, gap.waiting) == (2, 1)
+
+    told = gaps.solve(person(), gap.id, add_document(database, collection, "Visitors"), "Spaces 11 to 15.")
+
+    eve = Identity(account_id=account_id, tenant_id="demo", email="eve@demo.example", name="Eve", role=Role.EMPLOYEE)
+    assert told == 1
+    assert [request.answer for request in HelpRequests(database).of_conversation(eve, conversation_id)] == [
+        "Spaces 11 to 15."
+    ]
+    assert HelpRequests(database).unseen(eve) == {conversation_id}
+
+
+def test_a_written_answer_is_a_document_with_its_question_owner_and_date() -> None:
+    name, content = written_answer(
+        "# Is there\nparking? ", "Yes: 11 to 15.\r\n\r\nAsk the desk.", owner="Ada", review_on=NOW.date()
+    )
+
+    assert name == "Is there parking.md"
+    assert content.decode().startswith("# Is there parking?\n\nYes: 11 to 15.\n\nAsk the desk.\n\nOwner: Ada · To be")
+    for question, answer in (("", "x"), ("x", " ")):
+        with pytest.raises(InvalidInput, match="question and its answer"):
+            written_answer(question, answer, owner="", review_on=None)
+    with pytest.raises(InvalidInput, match="at most 20,000"):
+        written_answer("x", "y" * 20_001, owner="", review_on=None)
