@@ -193,10 +193,10 @@ def test_a_person_chooses_the_language_of_their_pages(
     running: Services,  # noqa: F811
 ) -> None:
     tab, identity = signed_in(Role.EMPLOYEE)
-    tab.switch_page("account.py").run()
+    tab.run().switch_page("account.py").run()
     assert not tab.exception
     assert tab.title[0].value == "Your account"
-    tab.selectbox(key="account_language").select("de").run()
+    tab.selectbox(key="account_language").set_value("de").run()
     assert tab.title[0].value == "Ihr Konto"
     again = running.sessions.find_by_id(identity.session_id)
     assert again is not None
