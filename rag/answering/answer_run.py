@@ -218,8 +218,6 @@ class AnswerRun:
         self.hold_to_budget()
         model = self.parts.providers.chat_model_for(self.profile)
         if model is None:
-            if context.evidence == "perhaps":
-                self.end(Outcome.PERHAPS, MessageState.COMPLETE)
             yield from self._quote(NO_MODEL if self.profile.spends else BUDGET_SPENT)
             return
         self.step("writing")
@@ -439,8 +437,6 @@ class AnswerRun:
             opening = phrase(NOT_THE_MODELS, self.answer_language)
             yield from self.show_pieces(f"{opening}\n\n{asked.quotes}", self.context)
             return
-        if self.context is not None and self.context.evidence == "perhaps":
-            self.end(Outcome.PERHAPS, MessageState.COMPLETE)
         yield from self._quote(NOT_THE_MODELS)
 
     def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
@@ -477,9 +473,6 @@ class AnswerRun:
     def _quote(self, reason: dict[str, str]) -> Iterator[TextEvent]:
         """Answer without a model: with the passages' own sentences, opened by why there is no model."""
         context = self.context
-        opening = phrase(reason, self.answer_language)
-        if context is not None and context.evidence == "perhaps":
-            opening = f"{phrase(CLOSEST, self.answer_language)} {opening}"
         quotes = None
         if context is not None:
             translated = self.details.query.translated_query
@@ -498,6 +491,12 @@ class AnswerRun:
             self.show_nearest()
             yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
+        opening = phrase(reason, self.answer_language)
+        if context.evidence == "perhaps" or not quotes.is_of_type:
+            # An amount is asked for, and nothing quoted names one: near is all it is.
+            opening = f"{phrase(CLOSEST, self.answer_language)} {opening}"
+            if self.outcome is Outcome.ANSWERED:
+                self.end(Outcome.PERHAPS, MessageState.COMPLETE)
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
         yield from self.show_pieces(f"{opening}\n\n{quotes.text}", context)

@@ -11,19 +11,23 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import combinations, pairwise
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
-from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
+from rag.answering.answer_types import asked_type
+from rag.answering.quotations import LONGEST_SENTENCE, SAME, Candidate, Quotes, written
+from rag.answering.sentences import POINTER, Kind, ends, units_of
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
+from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import reworded
 from rag.retrieval.language import detect_language
 from rag.retrieval.query_understanding import split_question
+from rag.retrieval.search_query import asked_words
 from rag.types import Citation, ContextResponse
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of
@@ -32,11 +36,8 @@ Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]
 
 MAXIMUM_QUOTES = 4
 MAXIMUM_CHARACTERS = 900
-LONGEST_SENTENCE = 420
-#: Items quoted of a list.
-LONGEST_LIST = 8
 #: A further sentence has to be at least so good, compared with the best.
-LEAST_OF_BEST = 0.5
+LEAST_OF_BEST = 0.6
 LEAST_OF_BEST_ROW = 0.85
 #: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
 #: every sentence would be about it.
@@ -44,8 +45,6 @@ LEAST_OWN = 0.5
 #: The sentence for a part of the question holds so much of that part's words.
 LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
-#: Two sentences that share so many of their terms say the same.
-SAME = 0.7
 #: A text so long at the beginning of another is the same one, cut.
 LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
@@ -54,7 +53,11 @@ FRAGMENT_VALUE = 0.5
 OTHER_DOCUMENT_VALUE = 0.5
 #: What is asked of rules and plans is mostly an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
-FREQUENCY_VALUE = 1.6
+TYPE_VALUE = 1.6
+#: A sentence without the kind of fact that is asked for.
+OTHER_TYPE_VALUE = 0.8
+#: A sentence that says where the answer is, and not the answer.
+POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
 #: Each passage further down the list counts so much of the one before.
 NEXT_PASSAGE = 0.92
@@ -74,27 +77,11 @@ ALL_IN_WORDS = 0.9
 SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 #: Sentences quoted of the best passage then, from its first on.
 FIRST_SENTENCES = 3
+#: Of a passage, by which its language is told.
+LANGUAGE_CHARACTERS = 400
 
+QUOTED = re.compile("“(.*?)”")
 FIGURE = re.compile(r"\d[\d.,]*")
-#: Asks how often, and what answers it: hardly a word of the one is in the other.
-HOW_OFTEN = re.compile(
-    r"\b(?:how (?:often|frequently|many times)|hoe vaak|wie (?:oft|häufig)|combien de fois|à quelle fréquence"
-    r"|(?:con|cada) (?:qué frecuencia|cuánto)|cuántas veces|(?:con che|ogni) (?:frequenza|quanto)|quante volte"
-    r"|com que frequência|quantas vezes|jak często|ile razy|ne sıklıkta|kaç kez)\b"
-    r"|얼마나 자주|몇 ?번|何回|どのくらいの頻度|多久|几次|كم مرة",
-    re.IGNORECASE,
-)
-SO_OFTEN = re.compile(
-    r"\b(?:annual(?:ly)?|yearly|monthly|weekly|daily|quarterly|biweekly|every|once|twice|(?:per|a|each) (?:year|month"
-    r"|week|quarter|day)|times|jaarlijkse?|maandelijkse?|wekelijkse?|dagelijkse?|elke?|iedere?|per (?:jaar"
-    r"|maand|week|dag)"
-    r"|eenmaal|keer|jährlich\w*|monatlich\w*|wöchentlich\w*|täglich\w*|jede[nsmr]?|einmal|zweimal|mal|pro (?:jahr|monat"
-    r"|woche|tag)|chaque|par (?:an|mois|semaine|jour)|fois|annuel\w*|mensuel\w*|cada|al (?:año|mes|día)|veces|anual\w*"
-    r"|mensual\w*|ogni|all'anno|al mese|volte|annual\w*|mensil\w*|por (?:ano|mês|semana|dia)|vezes|co(?:rocznie)?|raz"
-    r"|rocznie|miesięcznie|her (?:yıl|ay|hafta|gün)|yılda|ayda|kez)\b"
-    r"|매년|매월|매주|매일|연 ?\d|월 ?\d|주 ?\d|마다|毎[年月週日]|ごと|年\d|每[年月周天日]|سنويا|شهريا|كل (?:سنة|شهر)",
-    re.IGNORECASE,
-)
 #: Words between the parts of a question, by language: "I" is "and" in Polish.
 _AND = {
     "en": "and|or", "nl": "en|of", "de": "und|oder", "fr": "et|ou", "es": "y|e|o", "it": "e|ed|o", "pt": "e|ou",
@@ -102,18 +89,6 @@ _AND = {
 }  # fmt: skip
 #: Between the parts of a question: "Overtime on Sunday + time off?", "pay; notice", "임금과 휴가".
 _BETWEEN = r"[?？]\s*(?=\S)|\s[+&/]\s|;\s|；|及び|및|그리고|와\s|과\s|、|と(?=\S{2})|和|以及|\sو(?=\S)"
-#: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
-EXCEPTION = re.compile(
-    r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
-    r"|allerdings|aber|ausgenommen|ausnahmen?|dies gilt nicht|das gilt nicht|sauf|toutefois|cependant|mais|excepto"
-    r"|salvo|pero|ma|tranne|mas|porém|exceto|ale|jednak)\b"
-    r"|\b(?:unless|except(?:ion)? (?:for|if|when|where|that|to)|does not apply|only if|tenzij|echter|uitgezonderd"
-    r"|es sei denn|jedoch|mit ausnahme|außer wenn|à moins|sauf si|sin embargo|a menos que|salvo que|tuttavia"
-    r"|a meno che|salvo che|no entanto|a não ser|chyba że|z wyjątkiem)\b"
-    r"|^(?:다만|단,|단\s|그러나|하지만|ただし|但し|ただ、|但是?|除外|然而|إلا|باستثناء|غير أن|ومع ذلك|لكن)"
-    r"|제외하고|除非|を除き|ما لم",
-    re.IGNORECASE,
-)
 
 
 class MeantPart(NamedTuple):
@@ -124,36 +99,11 @@ class MeantPart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Quotes:
-    """What the extractive answer says: whole text with `[n]` of the context, and the numbers it names."""
-
-    text: str
-    numbers: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    text: str
-    kind: Kind
-    terms: frozenset[str]
-    #: Place of its passage in the list, and its own within the passage.
-    passage: int
-    position: int
-    #: The terms of its document's title, of its section and of the heading above it, and those of the title alone.
-    heading: frozenset[str]
-    title: frozenset[str]
-    #: The numbers in it, those of the question left out.
-    figures: frozenset[str]
-    #: Less than 1 for a fragment.
-    value: float
-
-
-@dataclass(frozen=True)
 class _Part:
     """One of several questions: its terms, and what meaning adds to each sentence for it."""
 
     terms: frozenset[str]
-    meaning: dict[_Candidate, float]
+    meaning: dict[Candidate, float]
 
 
 def best_quotes(
@@ -175,6 +125,7 @@ def best_quotes(
     language = language or detect_language(question)
     if not re.search(r"\w", question):
         return None
+    kind = asked_type(question)
     readings = [_read(question, citations, language)]
     other = reworded(question, language)
     if other and not _parts(question, language):
@@ -206,7 +157,10 @@ def best_quotes(
         ]
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, is_sure=is_sure)
-    return _written(chosen, scores, everything, citations, asked, days or {})
+    quotes = written(chosen, scores, everything, citations, asked, days or {})
+    return replace(
+        quotes, is_of_type=kind is None or any(kind.held.search(text) for text in QUOTED.findall(quotes.text))
+    )
 
 
 def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
@@ -225,8 +179,8 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
 
 
 def _by_part(
-    candidates: Sequence[_Candidate], citations: Sequence[Citation], parts_by_number: Mapping[int, Sequence[MeantPart]]
-) -> dict[_Candidate, float]:
+    candidates: Sequence[Candidate], citations: Sequence[Citation], parts_by_number: Mapping[int, Sequence[MeantPart]]
+) -> dict[Candidate, float]:
     """Return what meaning adds to each sentence by the part of the passage it is in: nothing for the least alike of
     all parts,
     `PART_WEIGHT` for the most.
@@ -251,10 +205,10 @@ class _Reading(NamedTuple):
 
     question: str
     asked: frozenset[str]
-    everything: list[_Candidate]
-    candidates: list[_Candidate]
+    everything: list[Candidate]
+    candidates: list[Candidate]
     weights: dict[str, float]
-    in_words: dict[_Candidate, float]
+    in_words: dict[Candidate, float]
 
     @property
     def most(self) -> float:
@@ -286,29 +240,31 @@ def _between(language: str) -> re.Pattern[str]:
     return re.compile(_BETWEEN + (rf"|,?\s(?:{words})\s" if words else ""), re.IGNORECASE)
 
 
-def _candidates(
-    citation: Citation, place: int, language: str, question: str, asked: frozenset[str]
-) -> list[_Candidate]:
-    title = frozenset(tokenize(citation.title, language))
-    section = title.union(tokenize(citation.section, language))
+def _candidates(citation: Citation, place: int, language: str, question: str, asked: frozenset[str]) -> list[Candidate]:
+    spoken = detect_language(citation.passage[:LANGUAGE_CHARACTERS], [language])
+    terms_in = partial(_terms_said, language=language, spoken=spoken, words=_other_words(question, language, spoken))
+    title = terms_in(citation.title)
+    section = title | terms_in(citation.section)
     known = _figures(question)
-    asks_how_often = bool(HOW_OFTEN.search(question))
+    kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
-    found: list[_Candidate] = []
+    found: list[Candidate] = []
     above: frozenset[str] = frozenset()
     for position, unit in enumerate(units):
-        terms = frozenset(tokenize(unit.subject or unit.text, language))
+        terms = terms_in(unit.subject or unit.text)
         # The heads of columns stand above each row, the names of rows beside each column.
-        heads = frozenset(tokenize(unit.text, language)) if unit.subject else frozenset()
+        heads = terms_in(unit.text) if unit.subject else frozenset()
         if unit.kind == "heading":
             above = terms
-        if unit.kind == "column" and not asked & (frozenset(tokenize(unit.subject, language)) - title):
+        if unit.kind == "column" and not asked & (terms_in(unit.subject) - title):
             continue
         value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
-        if asks_how_often and SO_OFTEN.search(unit.text):
-            value *= FREQUENCY_VALUE
+        if kind is not None:
+            value *= TYPE_VALUE if kind.held.search(unit.text) else OTHER_TYPE_VALUE
+        if len(unit.text) <= LONGEST_POINTER and POINTER.search(unit.text):
+            value *= POINTER_VALUE
         found.append(
-            _Candidate(
+            Candidate(
                 unit.text,
                 unit.kind,
                 terms,
@@ -323,7 +279,30 @@ def _candidates(
     return found
 
 
-def _quotable(everything: Sequence[_Candidate]) -> list[_Candidate]:
+@lru_cache(maxsize=500)
+def _other_words(
+    question: str, language: str, spoken: str
+) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
+    """Return the terms of the question's words for which passages in a language say something else, each with that."""
+    own = {word.text: word.terms for word in asked_words(question, language, analyser_code(language))}
+    return tuple(
+        (frozenset(own[word.text]), tuple(map(frozenset, word.synonyms)))
+        for word in asked_words(question, language, analyser_code(spoken))
+        if word.synonyms and word.text in own
+    )
+
+
+def _terms_said(
+    text: str, *, language: str, spoken: str, words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]]
+) -> frozenset[str]:
+    """Return the terms of a text in the question's language, with those of the question that it says in other words."""
+    terms = frozenset(tokenize(text, language))
+    present = terms if spoken == language else frozenset(tokenize(text, spoken))
+    said = (own for own, others in words if any(other <= present for other in others))
+    return terms.union(*said)
+
+
+def _quotable(everything: Sequence[Candidate]) -> list[Candidate]:
     """Return what may stand in an answer by itself; a heading only with what is below it."""
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？"))]
     # A sentence or row that the edge of its passage cut is whole in the next.
@@ -344,7 +323,7 @@ def _value(text: str, kind: Kind, *, is_first: bool, is_last: bool) -> float:
     return FRAGMENT_VALUE if is_cut or (is_first and text[:1].islower()) else 1.0
 
 
-def _rarity(asked: frozenset[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
+def _rarity(asked: frozenset[str], candidates: Sequence[Candidate]) -> dict[str, float]:
     """Return what each term of the question counts: 1 … 2, by its idf (Lucene's) over the sentences.
 
     Half of it is the same for all: the passages were found by the subject of the question, so that in them its words
@@ -361,8 +340,8 @@ def _weight(weights: dict[str, float], terms: frozenset[str]) -> float:
 
 
 def _scores(
-    candidates: Sequence[_Candidate], everything: Sequence[_Candidate], weights: dict[str, float], passages: int
-) -> dict[_Candidate, float]:
+    candidates: Sequence[Candidate], everything: Sequence[Candidate], weights: dict[str, float], passages: int
+) -> dict[Candidate, float]:
     """Return what each sentence holds of the question in words, 1 for all of it."""
     total = sum(weights.values()) or 1.0
     held = [
@@ -375,7 +354,7 @@ def _scores(
     return {c: _score(c, weights, named) / total * held[c.passage] / most for c in candidates}
 
 
-def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[str]) -> float:
+def _score(candidate: Candidate, weights: dict[str, float], named: frozenset[str]) -> float:
     """`named` are the question's terms in the title of the document that has most of them."""
     # The subject that the document is named for says no more in a sentence of it than above it.
     own = _weight(weights, _own(candidate, weights))
@@ -393,10 +372,10 @@ def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[st
 
 def _meanings(
     questions: Sequence[str],
-    candidates: Sequence[_Candidate],
-    likely: dict[_Candidate, float],
+    candidates: Sequence[Candidate],
+    likely: dict[Candidate, float],
     similarities: Similarities | None,
-) -> list[dict[_Candidate, float]]:
+) -> list[dict[Candidate, float]]:
     """Return what meaning adds for each question: nothing for the least alike of the sentences compared,
     `MEANING_WEIGHT` for
     the most; an empty list where meaning cannot be told.
@@ -418,10 +397,10 @@ def _meanings(
     return found
 
 
-def _beginning(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _beginning(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the first sentences of the best passage: no word of the question tells one from the other."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
-    chosen: list[_Candidate] = []
+    chosen: list[Candidate] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
         room = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
         if len(chosen) == FIRST_SENTENCES or (chosen and len(candidate.text) > room):
@@ -430,7 +409,7 @@ def _beginning(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     return chosen
 
 
-def _own(candidate: _Candidate, weights: dict[str, float]) -> frozenset[str]:
+def _own(candidate: Candidate, weights: dict[str, float]) -> frozenset[str]:
     """Return the terms that a sentence adds to its document's title; all of its terms when the question has no
     others.
     """
@@ -439,14 +418,14 @@ def _own(candidate: _Candidate, weights: dict[str, float]) -> frozenset[str]:
 
 
 def _choose(
-    ranked: Sequence[_Candidate],
-    scores: dict[_Candidate, float],
+    ranked: Sequence[Candidate],
+    scores: dict[Candidate, float],
     weights: dict[str, float],
     parts: Sequence[_Part],
-    meaning: dict[_Candidate, float],
+    meaning: dict[Candidate, float],
     *,
     is_sure: bool,
-) -> list[_Candidate]:
+) -> list[Candidate]:
     """Return the best sentence, the best for each part of the question, and others nearly as good."""
     chosen = [ranked[0]]
     for part in parts:
@@ -472,8 +451,8 @@ def _choose(
 
 
 def _best_of_part(
-    part: _Part, ranked: Sequence[_Candidate], scores: dict[_Candidate, float], weights: dict[str, float]
-) -> _Candidate | None:
+    part: _Part, ranked: Sequence[Candidate], scores: dict[Candidate, float], weights: dict[str, float]
+) -> Candidate | None:
     """Return the sentence that answers a part of the question; None where none has enough of its words or its
     meaning.
     """
@@ -482,7 +461,7 @@ def _best_of_part(
     if not total:
         return None
 
-    def in_words(candidate: _Candidate) -> float:
+    def in_words(candidate: Candidate) -> float:
         return (_weight(own, candidate.terms) + HEADING_WEIGHT * _weight(own, candidate.heading)) / total
 
     fitting = [c for c in ranked if in_words(c) > LEAST_OF_PART and (scores[c] > 0 or part.meaning.get(c))]
@@ -491,7 +470,7 @@ def _best_of_part(
     return max(fitting, key=lambda c: (in_words(c) * c.value + part.meaning.get(c, 0.0), scores[c]), default=None)
 
 
-def _crowds(candidate: _Candidate, other: _Candidate, scores: dict[_Candidate, float]) -> bool:
+def _crowds(candidate: Candidate, other: Candidate, scores: dict[Candidate, float]) -> bool:
     """Whether a row or a column is no answer beside another of its table: all of them hold the words of the heads."""
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
@@ -499,169 +478,9 @@ def _crowds(candidate: _Candidate, other: _Candidate, scores: dict[_Candidate, f
     return candidate.kind != other.kind or scores[candidate] < LEAST_OF_BEST_ROW * scores[other]
 
 
-def _say_the_same(one: _Candidate, other: _Candidate) -> bool:
+def _say_the_same(one: Candidate, other: Candidate) -> bool:
     if one == other:
         return True
     if one.figures - other.figures:
         return False
     return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))
-
-
-def _written(
-    chosen: Sequence[_Candidate],
-    scores: Mapping[_Candidate, float],
-    everything: Sequence[_Candidate],
-    citations: Sequence[Citation],
-    asked: frozenset[str],
-    days: Mapping[UUID, str],
-) -> Quotes:
-    """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
-    first.
-
-    Of documents that disagree the newer comes first, each with its date.
-    """
-    by_place = {(c.passage, c.position): c for c in everything}
-    passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
-    is_disagreed = _disagree(chosen, citations)
-    if is_disagreed:
-        passages.sort(key=lambda place: days.get(citations[place].document_id, ""), reverse=True)
-    is_named = len({citations[place].document_id for place in passages}) > 1 or _has_sibling(
-        chosen, everything, citations, asked
-    )
-    lines: list[str] = []
-    for passage in passages:
-        places = {c.position for c in chosen if c.passage == passage}
-        for place in sorted(places):
-            # "… as follows:" says nothing without the lines after it.
-            if by_place[passage, place].text.endswith(":"):
-                places.update(_items_after(by_place, passage, place))
-            places.update(_opening_of(by_place, passage, place))
-            places.update(_exceptions_around(by_place, passage, place))
-        runs: list[list[str]] = []
-        best_of_runs: list[float] = []
-        previous = -2
-        for place in sorted(places):
-            this = by_place[passage, place]
-            # An item further down its list stays with the line that opens it.
-            between = (by_place.get((passage, skipped)) for skipped in range(previous + 1, place))
-            is_of_list = (
-                this.kind == "item"
-                and bool(runs)
-                and any(text.endswith(":") for text in runs[-1])
-                and all(skipped is not None and skipped.kind == "item" for skipped in between)
-            )
-            if is_of_list and place != previous + 1:
-                runs[-1].append("…")
-            # A row is a line by itself.
-            elif place != previous + 1 or this.kind == "row":
-                runs.append([])
-                best_of_runs.append(0.0)
-            runs[-1].append(this.text)
-            best_of_runs[-1] = max(best_of_runs[-1], scores.get(this, 0.0) if this in chosen else 0.0)
-            previous = place
-        ordered = sorted(range(len(runs)), key=lambda number: -best_of_runs[number])
-        number = citations[passage].number
-        day = days.get(citations[passage].document_id, "") if is_disagreed else ""
-        source = f"{_source(citations[passage], day)}: " if is_named else ""
-        lines.extend(f"{source}“{_joined(runs[place])}” [{number}]" for place in ordered)
-    return Quotes("\n\n".join(lines), tuple(citations[place].number for place in passages))
-
-
-def _disagree(chosen: Sequence[_Candidate], citations: Sequence[Citation]) -> bool:
-    """Whether sentences of two documents say the same with other figures."""
-    return any(
-        citations[one.passage].document_id != citations[other.passage].document_id
-        and one.figures != other.figures
-        and bool(one.figures)
-        and bool(other.figures)
-        and _share_words(one, other)
-        for one, other in combinations(chosen, 2)
-    )
-
-
-def _share_words(one: _Candidate, other: _Candidate) -> bool:
-    words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (one, other)]
-    return len(words[0] & words[1]) > SAME * max(1, min(map(len, words)))
-
-
-def _has_sibling(
-    chosen: Sequence[_Candidate],
-    everything: Sequence[_Candidate],
-    citations: Sequence[Citation],
-    asked: frozenset[str],
-) -> bool:
-    """Whether a document quoted is one of several of a kind, and the question does not say which it means.
-
-    "Leave in Utrecht" beside "Leave in Leeds" is named, although it alone is quoted.
-    """
-    titles = {citations[c.passage].document_id: c.title for c in everything}
-    quoted = {citations[c.passage].document_id for c in chosen}
-    return any(
-        bool(titles[one] & titles[other])
-        and bool(titles[one] - titles[other])
-        and not titles[one] - titles[other] <= asked
-        for one in quoted
-        for other in titles.keys() - quoted
-    )
-
-
-def _source(citation: Citation, day: str) -> str:
-    """Return the document, its date and the section by name: another branch or plan has rules of its own."""
-    title = f"{citation.title} ({day})" if day else citation.title
-    return PATH_SEPARATOR.join(filter(None, (title, citation.section)))
-
-
-def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
-    """Return the places of the sentences that limit this one; of the one it limits itself."""
-    found: list[int] = []
-    following = by_place.get((passage, place + 1))
-    while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
-        if len(found) == 2 or len(following.text) > LONGEST_SENTENCE:
-            break
-        found.append(following.position)
-        following = by_place.get((passage, following.position + 1))
-    before = by_place.get((passage, place - 1))
-    this = by_place[passage, place]
-    if before is not None and before.kind == "sentence" and this.kind == "sentence":
-        opening = EXCEPTION.match(this.text)
-        if opening is not None and len(before.text) <= LONGEST_SENTENCE:
-            found.append(before.position)
-    return found
-
-
-def _opening_of(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
-    """Return the places of what opens the list of an item: alone, "travel expenses" may be covered or not."""
-    if by_place[passage, place].kind != "item":
-        return []
-    first = place - 1
-    while (before := by_place.get((passage, first))) is not None and before.kind == "item":
-        first -= 1
-    opening = by_place.get((passage, first))
-    if opening is None or not opening.text.endswith(":") or len(opening.text) > LONGEST_SENTENCE:
-        return []
-    before = by_place.get((passage, first - 1))
-    if before is None or before.kind != "sentence" or not POINTS_BACK.match(opening.text):
-        return [first]
-    return [first - 1, first]
-
-
-def _items_after(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
-    """Return the places of a list's items after its opening line: as long as they look alike, and up to a length."""
-    items: list[int] = []
-    room = LONGEST_SENTENCE
-    following = by_place.get((passage, place + 1))
-    while following is not None and len(items) < LONGEST_LIST and room > 0:
-        if items and ends(following.text) != ends(by_place[passage, items[-1]].text):
-            break
-        items.append(following.position)
-        room -= len(following.text)
-        following = by_place.get((passage, following.position + 1))
-    return items
-
-
-def _joined(run: Sequence[str]) -> str:
-    """Sentences after each other; items of a list, which end in nothing, with a semicolon between them."""
-    text = run[0]
-    for part in run[1:]:
-        text += (" " if ends(text) or text.endswith("…") or part == "…" else "; ") + part
-    return text

@@ -17,11 +17,27 @@ FEWEST_ROWS = 3
 SHORT_LINE, LINE_WITH_ROOM = 0.6, 0.8
 
 ABBREVIATIONS = re.compile(
-    r"(?:e\.g|i\.e|etc|vs|mrs?|ms|dr|no|nr|art|inc|ltd|approx|incl|excl|max|min|sect|fig|par|bijv|bv|d\.w\.z|o\.a|m\.b\.t"
-    r"|z\.b|bzw|ca|usw|evtl|p\.a|\w)"
+    r"(?:e\.g|i\.e|etc|vs|mrs?|ms|dr|prof|no|nr|art|inc|ltd|approx|incl|excl|max|min|sect|fig|par|tel|ext|st|resp|bijv|bv"
+    r"|d\.w\.z|o\.a|m\.b\.t|z\.b|bzw|ca|usw|evtl|ggf|zzgl|inkl|exkl|mind|abs|lit|ziff|vgl|sog|bspw|std|d\.h|u\.a|i\.d\.r"
+    r"|p\.a|p\.ej|pág|env|\w)"
+)
+#: The months, which go on in a date after the number of a day: "the 31. Dezember", "1. april".
+MONTH = re.compile(
+    r"(?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[czs]|styc|lut|kwie|czerw|lip|sierp|wrze|paź|list|grud)",
+    re.IGNORECASE,
+)
+#: What a statute says of its own amendments, and the marks that open its further paragraphs; the first one stays with
+#: the article's name.
+AMENDMENT = re.compile(r"\s*[<\[〈](?:전문|본조|제목)?(?:개정|신설|삭제|이동)[^<>\[\]〈〉]{0,300}[>\]〉]")
+PARAGRAPH_MARK = re.compile(r"(?<=\S)\s+(?=[②-⑳])")
+#: The title of a part of a document: "제7장 기능 습득", "Chapter 3".
+PART_HEAD = re.compile(
+    r"(?:제\d+(?:장|절|편|관)(?:의\d+)?|chapter|part|hoofdstuk|kapitel|abschnitt|chapitre|titre|capítulo|capitolo|rozdział"
+    r"|bölüm)(?:\s|$)",
+    re.IGNORECASE,
 )
 ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
-BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+")
+BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+|[a-z]\.(?=[a-z]{2,}\s))")
 #: The number of a section, which opens a heading: "7.2", "§ 3".
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
@@ -33,8 +49,27 @@ POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 
+#: Refers to where something is said in place of saying it: "see section 4", "is described in the guide".
+POINTER = re.compile(
+    r"\b(?:see (?:also )?(?:section|chapter|page|appendix|annex|the)|refer to"
+    r"|(?:is|are) (?:described|explained|set out|covered|found) in|in (?:its|their) own (?:guide|document|policy)"
+    r"|for (?:more )?details,? (?:see|visit|ask|contact)"
+    r"|for more information|zie (?:ook )?(?:artikel|hoofdstuk|paragraaf|bijlage|pagina|de|het)"
+    r"|(?:is|staat|staan) beschreven in|meer informatie|siehe (?:auch )?(?:abschnitt|kapitel|seite|anlage|§)"
+    r"|(?:ist|sind) (?:in|im) .{0,60}(?:beschrieben|geregelt)|weitere informationen|nähere informationen"
+    r"|voir (?:aussi )?(?:la|le|les|section|chapitre|article|page)|pour plus d'informations"
+    r"|véase|consulte|más información|si veda|vedi|maggiori informazioni|ver (?:a )?(?:secção|seção|capítulo|página)"
+    r"|mais informações|zob\.|patrz|więcej informacji|bkz\.|bakınız|daha fazla bilgi)"
+    r"|(?:을|를|은|는) ?(?:참고|참조)(?:하|해)|자세한 (?:내용|사항)"
+    r"|を参照|詳しくは|请?(?:参见|参阅|参照)|详见|انظر|راجع",
+    re.IGNORECASE,
+)
+
 #: What goes on in a date: "2011. 5. 24."
 DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
+
+#: The title of an article by itself: "제70조(야간근로와 휴일근로의 제한)".
+ARTICLE_HEAD = re.compile(r"제\d+조(?:의\d+)?\([^()]{1,80}\)")
 
 Kind = Literal["sentence", "item", "row", "column", "heading"]
 #: Columns of tables up to this many rows are also offered whole: "What do I get with Plus?"
@@ -61,7 +96,7 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
 
     `titles` are the document's and its section's: a line that repeats one is a heading, whatever it looks like.
     """
-    text = FOOTNOTE.sub("", passage)
+    text = PARAGRAPH_MARK.sub("\n\n", AMENDMENT.sub("\n\n", FOOTNOTE.sub("", passage)))
     found: list[Unit] = []
     begin = 0
     for table in tables_in(text):
@@ -97,11 +132,15 @@ def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
     # A line of parts is a bar of links or what a page says of itself.
     if folded(text) in names or text.startswith("#") or text.count(" | ") > 1:
         return True
-    if ends(text) or len(text) >= HEADING_CHARACTERS or units[index].kind == "item":
+    if ends(text) or units[index].kind == "item":
         return False
     # "Hotline: 7700" and "Reception, extension 12" say something; "Your costs: Copayments" names the section twice.
     bare = SECTION_NUMBER.sub("", text)
     if folded(bare.rpartition(":")[2]) in names:
+        return True
+    if len(text) >= HEADING_CHARACTERS:
+        return False
+    if PART_HEAD.match(text) or ARTICLE_HEAD.fullmatch(text):
         return True
     if ":" in bare or any(map(str.isdigit, bare)):
         return False
@@ -194,7 +233,7 @@ def _split(text: str) -> list[Unit]:
         word = text[start : match.start()].rsplit(" ", 1)[-1].lower().strip("(")
         if match[0] == "." and (ABBREVIATIONS.fullmatch(word) or rest[:1].islower()):
             continue
-        if word.isdigit() and DAY_OR_MONTH.match(rest):
+        if word.isdigit() and len(word) <= 2 and (DAY_OR_MONTH.match(rest) or MONTH.match(rest)):
             continue
         parts.append(text[start:end].strip())
         start = end

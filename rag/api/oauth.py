@@ -27,11 +27,13 @@ from mcp.server.auth.provider import (
     construct_redirect_uri,
 )
 from mcp.server.auth.settings import ClientRegistrationOptions
+from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, request_response
+from starlette.types import ASGIApp
 
 from rag.access.api_keys import SCOPES as SCOPE_WORDS
 from rag.access.connected_apps import (
@@ -258,17 +260,9 @@ def _onward(address: str, program: str) -> Response:
     return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
 
 
-def _limited(handle: Any) -> Any:
+def _limited(handle: Any) -> ASGIApp:
     """Refuse bodies that no program needs, before they are read."""
-
-    async def limited(request: Request) -> Response:
-        length = request.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MAXIMUM_BYTES or "transfer-encoding" in request.headers:
-            return JSONResponse({"error": "invalid_request", "error_description": "The body is too large."}, 413)
-        response: Response = await handle(request)
-        return response
-
-    return limited
+    return RequestBodyLimitMiddleware(request_response(handle), MAXIMUM_BYTES)
 
 
 PROVIDER = Provider()
@@ -280,6 +274,6 @@ ROUTES: list[BaseRoute] = [
     Route(f"{OAUTH}authorize", AuthorizationHandler(PROVIDER).handle, methods=["GET"]),
     Route(f"{OAUTH}token", _limited(TokenHandler(PROVIDER, CLIENTS).handle), methods=["POST"]),
     Route(f"{OAUTH}register", _limited(RegistrationHandler(PROVIDER, REGISTRATION).handle), methods=["POST"]),
-    Route(f"{OAUTH}revoke", revoke, methods=["POST"]),
+    Route(f"{OAUTH}revoke", _limited(revoke), methods=["POST"]),
     Route(CONSENT, consent, methods=["GET", "POST"]),
 ]

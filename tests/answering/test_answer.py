@@ -496,6 +496,13 @@ def test_the_closest_passages_are_quoted_where_it_is_not_sure_that_they_answer(
     assert desk.rows("chat_logs")[0]["outcome"] == "perhaps"
 
 
+def test_quotes_without_the_amount_that_is_asked_for_are_only_the_closest(desk: Any) -> None:
+    desk.providers.chat = None
+    text, done, _ = run_to_end(desk, "What is the phone number for vacation days?")
+    assert text.startswith("This is the closest I found.")
+    assert done.outcome is Outcome.PERHAPS
+
+
 def test_perhaps_goes_to_the_model_which_may_answer_or_not(desk: Any) -> None:
     desk.retriever.evidence = "perhaps"
     desk.model.scripts = [["You have 25 days [1]."]]

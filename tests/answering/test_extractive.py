@@ -9,6 +9,7 @@ import pytest
 
 from rag.answering.canned_answers import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
+from rag.answering.quotations import Candidate, Quotes, written
 from rag.answering.sentences import sentences
 from rag.ingestion.meaning import parts_of
 from rag.types import Citation, ContextResponse, RAGDetails, SearchResult, TokenUsage
@@ -175,7 +176,7 @@ Waiting time for crowns | not covered | 6 months"""
 def test_a_table_answers_with_its_row_and_the_heads_of_its_columns() -> None:
     quotes = best_quotes("What does Dental Plus cost?", [passage(1, PLANS)], language="en")
     assert quotes is not None
-    assert quotes.text.startswith("“Dental Plus — Monthly cost: £14.80; Crowns: 50 %; Waiting time: 6 months")
+    assert quotes.text.startswith("Vacation: “Dental Plus — Monthly cost: £14.80; Crowns: 50 %; Waiting time: 6 months")
     assert "\n" not in quotes.text.split(" [1]")[0]
 
 
@@ -197,7 +198,7 @@ def test_a_question_about_a_column_is_answered_with_all_of_it() -> None:
 def test_a_question_about_one_row_gets_that_row() -> None:
     quotes = best_quotes("How long is the waiting time for crowns?", [passage(1, BY_PLAN)], language="en")
     assert quotes is not None
-    assert quotes.text == "“Waiting time for crowns — Core: not covered; Plus: 6 months” [1]"
+    assert quotes.text == "Vacation: “Waiting time for crowns — Core: not covered; Plus: 6 months” [1]"
 
 
 def test_a_table_whose_columns_were_lost_is_answered_with_its_heads_beside_the_row() -> None:
@@ -506,3 +507,118 @@ def test_the_parts_of_a_passage_are_known_by_what_was_compared_when_it_was_found
     assert meant_parts(context) == {1: [MeantPart(parts[0], 0.8), MeantPart(parts[1], 0.9)]}
     # One of them could not be read: which of the others is which is not known.
     assert meant_parts(replace(context, results=(replace(found, part_meanings=(0.9,)),))) == {}
+
+
+def test_a_sentence_that_points_elsewhere_comes_behind_the_rule_itself() -> None:
+    text = (
+        "Working from home is described in the guide on remote work. "
+        "Office staff may work from home on two days a week."
+    )
+    quotes = best_quotes("Can I work from home?", [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert quotes.text.startswith("“Office staff may work from home on two days a week.”")
+
+
+def test_a_passage_in_another_language_is_read_by_its_own_words_for_the_same() -> None:
+    """No word of the question is in it, and a sentence of an English passage shares "work" and "can"."""
+    english = replace(passage(1, "Work for others can be declared to the People Team before it begins."), section="")
+    korean = "입사 후 3개월이 지난 직원은 일주일에 이틀까지 재택근무를 할 수 있습니다. 근무 시간은 9시부터입니다."
+    quotes = best_quotes("Can I work from home?", [english, replace(passage(2, korean), section="")], language="en")
+    assert quotes is not None
+    assert quotes.text.splitlines()[0].endswith("재택근무를 할 수 있습니다.” [2]")
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "held", "other"),
+    [
+        ("When is payday?", "en", "Pay comes on the 25th of each month.", "Pay is stated on the payslip of everybody."),
+        (
+            "How much does the company pay for glasses?",
+            "en",
+            "The company pays £120 for glasses.",
+            "The company pays for glasses where a doctor orders them.",
+        ),
+        (
+            "What is the phone number of the hotline?",
+            "en",
+            "The hotline is at extension 5550.",
+            "The hotline answers in all languages.",
+        ),
+        (
+            "Hoeveel krijg ik voor de fiets?",
+            "nl",
+            "Voor de fiets krijg je € 0,23 per kilometer.",
+            "Voor de fiets krijg je een plek in de stalling.",
+        ),
+        (
+            "Wie lange dauert die Probezeit?",
+            "de",
+            "Die Probezeit dauert sechs Monate.",
+            "Die Probezeit dauert je nach Stelle.",
+        ),
+        ("점심값 한도가 얼마예요?", "ko", "점심값 한도는 15,000원입니다.", "점심값 한도는 매달 공지합니다."),
+        ("Wann kommt das Gehalt?", "de", "Das Gehalt kommt am 25. Mai.", "Das Gehalt kommt auf das Konto."),
+    ],
+)
+def test_a_question_for_an_amount_or_a_time_is_answered_only_by_one(
+    question: str, language: str, held: str, other: str
+) -> None:
+    def asked(*said: str) -> Quotes:
+        quotes = best_quotes(question, [replace(passage(1, " ".join(said)), section="")], language=language)
+        assert quotes is not None
+        return quotes
+
+    assert held in asked(other, held).text
+    assert asked(other, held).is_of_type
+    assert not asked(other).is_of_type
+
+
+@pytest.mark.parametrize("question", ["May I keep a gift?", "What happens when I keep a gift?"])
+def test_a_question_of_no_kind_is_answered_by_any_sentence(question: str) -> None:
+    quotes = best_quotes(question, [replace(passage(1, "A gift may be kept."), section="")], language="en")
+    assert quotes is not None
+    assert quotes.is_of_type
+
+
+def test_the_items_of_the_following_cases_come_with_the_sentence_that_opens_them() -> None:
+    text = (
+        "Leave is refused in one of the following cases.\n"
+        "- the roster of the shift was published before\n- two of the team are absent on that day\n"
+    )
+    quotes = best_quotes("Is leave refused when two of the team are absent?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert "one of the following cases. … two of the team" in quotes.text
+
+
+def test_lines_of_one_document_name_it_once_and_by_its_last_heading() -> None:
+    one = replace(passage(1, ""), title="Perks", section="A › Sport", document_id=UUID(int=1))
+    other = replace(passage(2, ""), title="Health", section="A › B › Health", document_id=UUID(int=2))
+
+    def candidate(text: str, place: int, position: int) -> Candidate:
+        nothing: frozenset[str] = frozenset()
+        return Candidate(text, "sentence", frozenset([text]), place, position, nothing, nothing, nothing, 1.0)
+
+    chosen = [candidate("Yoga is paid.", 0, 0), candidate("So is rowing.", 0, 2), candidate("A doctor is not.", 1, 0)]
+    quotes = written(chosen, dict.fromkeys(chosen, 1.0), chosen, [one, other], frozenset(), {})
+    assert quotes.text.split("\n\n") == [
+        "Perks › Sport: “Yoga is paid.” [1]",
+        "“So is rowing.” [1]",
+        "Health: “A doctor is not.” [2]",
+    ]
+
+
+def test_paragraphs_of_a_statute_are_quoted_one_by_one_without_their_amendments() -> None:
+    text = (
+        "제70조(야간근로의 제한) ① 사용자는 18세 이상의 여성을 근로시키려면 동의를 받아야 한다.<개정 2010. 6. 4.> "
+        "② 사용자는 임산부를 야간에 근로시키지 못한다."
+    )
+    said = sentences(text)
+    assert said == [
+        "제70조(야간근로의 제한) ① 사용자는 18세 이상의 여성을 근로시키려면 동의를 받아야 한다.",
+        "② 사용자는 임산부를 야간에 근로시키지 못한다.",
+    ]
+
+
+def test_a_date_in_words_and_an_abbreviated_paragraph_end_no_sentence() -> None:
+    text = "Der Anspruch aus § 5 Abs. 1 Buchstabe a verfällt am 31. März. Danach gibt es nichts."
+    assert sentences(text) == [text[: text.index(" Danach")], "Danach gibt es nichts."]

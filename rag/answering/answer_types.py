@@ -1,0 +1,128 @@
+"""Tell what kind of fact a question asks for, an amount, a time, a number to call, and whether a sentence holds one.
+
+"When is payday?" is not answered by a sentence that names no day, however much of the question is in it. The rules
+cover the thirteen languages of the product; a question of another kind, or in other words, asks for no kind.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_MONTHS = (
+    r"january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|januari|februari|maart|mei|juni|juli|augustus|oktober|januar|februar|märz|mai|dezember"
+    r"|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"
+    r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
+    r"|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
+    r"|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro"
+    r"|stycz\w+|lut\w+|mar(?:zec|ca)|kwie\w+|maj[a]?|czerw\w+|lip(?:iec|ca)|sierp\w+|wrze\w+|paźd\w+|listop\w+|grud\w+"
+    r"|ocak|şubat|mart|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık"
+    r"|يناير|فبراير|مارس|أبريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر"
+)
+_WEEKDAYS = (
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:maan|dins|woens|donder|vrij|zater|zon)dag|mittwoch|samstag"
+    r"|(?:mon|diens|donners|frei|sonn)tags?|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles"
+    r"|jueves|viernes|sábado|domingo|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|segunda|terça|quarta"
+    r"|quinta|sexta|poniedział\w+|wtor\w+|środ\w+|czwart\w+|piąt\w+|sobot\w+|niedziel\w+|pazartesi|salı|çarşamba"
+    r"|perşembe|cuma|cumartesi|pazar"
+)
+_NUMBER_WORDS = (
+    r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|double|twice|een|één|twee|drie|vier|vijf|zes"
+    r"|zeven|acht|negen|tien|elf|twaalf|halve|dubbele?|ein(?:e[nmrs]?)?|zwei|drei|fünf|sechs|sieben|neun|zehn|zwölf"
+    r"|hälfte|doppelt\w*|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|moitié|double|un[ao]?|dos|tres|cuatro|cinco"
+    r"|seis|siete|ocho|nueve|diez|mitad|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|metà|dois|duas|três|quatro"
+    r"|sete|oito|dez|metade|jed(?:en|na|no)|dw(?:a|ie)|trzy|cztery|pięć|sześć|siedem|osiem|dziewięć|dziesięć|połow\w+"
+    r"|bir|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|on|yarım|yarısı"
+)
+_SO_OFTEN = (
+    r"\b(?:annual(?:ly)?|yearly|monthly|weekly|daily|quarterly|biweekly|every|once|twice|(?:per|a|each) (?:year|month"
+    r"|week|quarter|day)|times|jaarlijkse?|maandelijkse?|wekelijkse?|dagelijkse?|elke?|iedere?|per (?:jaar"
+    r"|maand|week|dag)"
+    r"|eenmaal|keer|jährlich\w*|monatlich\w*|wöchentlich\w*|täglich\w*|jede[nsmr]?|einmal|zweimal|mal|pro (?:jahr|monat"
+    r"|woche|tag)|chaque|par (?:an|mois|semaine|jour)|fois|annuel\w*|mensuel\w*|cada|al (?:año|mes|día)|veces|anual\w*"
+    r"|mensual\w*|ogni|all'anno|al mese|volte|annual\w*|mensil\w*|por (?:ano|mês|semana|dia)|vezes|co(?:rocznie)?|raz"
+    r"|rocznie|miesięcznie|her (?:yıl|ay|hafta|gün)|yılda|ayda|kez)\b"
+    r"|매년|매월|매주|매일|연 ?\d|월 ?\d|주 ?\d|마다|毎[年月週日]|ごと|年\d|每[年月周天日]|سنويا|شهريا|كل (?:سنة|شهر)"
+)
+
+
+@dataclass(frozen=True)
+class AnswerType:
+    """A kind of fact: the questions that ask for it, and the sentences that hold one."""
+
+    name: str
+    asked: re.Pattern[str]
+    held: re.Pattern[str]
+
+
+def _type(name: str, asked: str, held: str) -> AnswerType:
+    return AnswerType(name, re.compile(asked, re.IGNORECASE), re.compile(held, re.IGNORECASE))
+
+
+#: In the order in which they are tried: "how often" before "how many".
+TYPES = (
+    _type(
+        "frequency",
+        r"\b(?:how (?:often|frequently|many times)|hoe vaak|wie (?:oft|häufig)|combien de fois|à quelle fréquence"
+        r"|(?:con|cada) (?:qué frecuencia|cuánto)|cuántas veces|(?:con che|ogni) (?:frequenza|quanto)|quante volte"
+        r"|com que frequência|quantas vezes|jak często|ile razy|ne sıklıkta|kaç kez)\b"
+        r"|얼마나 자주|몇 ?번|何回|どのくらいの頻度|多久|几次|كم مرة",
+        _SO_OFTEN,
+    ),
+    _type(
+        "contact",
+        r"\b(?:(?:phone|telephone|mobile|hotline) ?numbers?|what number|which number|e-?mail address|extension number"
+        r"|(?:telefoon|door)nummer|e-?mailadres|telefonnummer|durchwahl|numéro de téléphone|adresse e-?mail"
+        r"|(?:número de )?teléfono|correo electrónico|numero di telefono|indirizzo e-?mail|número de telefone"
+        r"|numer telefonu|telefon numaras\w*|e-?posta adresi)\b"
+        r"|전화 ?번호|내선|이메일 주소|어디로 전화|電話番号|内線|メールアドレス|电话号码|分机|邮箱"
+        r"|رقم (?:ال)?هاتف|البريد الإلكتروني",
+        r"\d{3}|\S@\S|www\.",
+    ),
+    _type(
+        "money",
+        r"\bhow much (?:does|do|is|are|will|would|can|may|money|extra|pay)\b"
+        r"|\bwhat (?:does|do|is|are) .{0,60}\bcosts?\b"
+        r"|\b(?:wat kost\w*|hoeveel (?:kost\w*|krijg\w*|betaal\w*|geld|vergoed\w*|euro)|was kostet"
+        r"|wie ?viel (?:kostet|kosten|bekomm\w*|geld|zahl\w*|euro)|wie hoch (?:ist|sind)|combien (?:coûte\w*|d'argent)"
+        r"|cuánto (?:cuesta\w*|dinero|pagan?|cobr\w*)|quanto (?:costa\w*|guadagn\w*|custa\w*|dinheiro|pag\w*)"
+        r"|ile (?:kosztuj\w*|pieniędzy|wynosi)|ne kadar (?:ücret|para|öd\w*|maaş)|kaç (?:lira|para|euro))\b"
+        r"|얼마(?:를|인가|예요|이에요|입니까|까지|죠|야)|いくら|多少钱"
+        r"|كم (?:يكلف|ثمن|المبلغ|تكلفة|سعر)",
+        r"[€$£¥₩₺]|\d\s?%|\b(?:eur|usd|gbp|krw|euros?|dollars?|pounds?|percent|prozent|procent|per ?cent|pour ?cent"
+        r"|por ciento|per cento|por cento|procent|yüzde|lira|free of charge|for free|gratis|kosteloos|kostenlos"
+        r"|gratuit\w*|bezpłatn\w*|ücretsiz|\d+ times|rate|tarief|salary|salaris|gehalt|loon|lohn)\b"
+        r"|\d ?(?:만|천|억)? ?원|분의|퍼센트|프로|무료|통상임금|평균임금|급여|전액|円|元|％|無料|免费"
+        r"|ريال|دولار|يورو|مجان",
+    ),
+    _type(
+        "amount",
+        r"\b(?:how (?:much|many|long|far|late|early|old|soon)|hoeveel|hoe (?:lang|ver|laat|vroeg|oud)|wie ?viele?"
+        r"|wie (?:lange|weit|hoch|alt|spät|früh)|combien|cuánt[oa]s?|quant[oaie]s?|ile|jak (?:długo|daleko)|ne kadar"
+        r"|kaç)\b|몇|얼마나|얼마|며칠|何(?:日|時間|人|年|月|週|歳)|どのくらい|どれくらい|多少|多长|几[天个年月小]|كم ",
+        rf"\d|\b(?:{_NUMBER_WORDS})\b|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
+        r"|[一二三四五六七八九十百千半两]"
+        r"|واحد|اثن|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|نصف|يوم(?:ين|ان)|شهر(?:ين|ان)|سنت(?:ين|ان)",
+    ),
+    _type(
+        "time",
+        # As a conjunction ("what happens when I am ill?") some of them ask for no time.
+        r"(?:^|[.,;:!?]\s+|\b(?:and|since|until|by|en|et|e|i)\s+)(?:when|wanneer|quand|quando|kiedy)\b"
+        r"|\b(?:what time|what date|which day|hoe laat|wann|um wie viel uhr|à quelle (?:heure|date)|cuándo|a qué hora"
+        r"|a che ora|a que horas|o której|ne zaman|saat kaçta)\b"
+        r"|언제|몇 시|いつ|何時|什么时候|何时|几点|متى",
+        rf"\d|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
+        r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
+        r"|binnen|tijdens|zodra|onmiddellijk|direct|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
+        r"|beginn|avant|après|jusqu\w*|pendant|dès|antes|después|hasta|dentro|durante|cuando|prima|dopo|entro|fino"
+        r"|appena|depois|até|logo|przed|po|do|podczas|natychmiast|önce|sonra|kadar|içinde|hemen)\b"
+        r"|까지|이내|전에|후에|부터|지체 없이|즉시|매년|매월|まで|以内|前に|後に|から|直ちに"
+        r"|之前|之后|以前|以后|立即|قبل|بعد|خلال|فور",
+    ),
+)
+
+
+def asked_type(question: str) -> AnswerType | None:
+    """Return the kind of fact that a question asks for; None where any sentence may answer."""
+    return next((kind for kind in TYPES if kind.asked.search(question)), None)

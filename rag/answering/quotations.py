@@ -1,0 +1,240 @@
+"""Write quotations out: sentences with what they need around them, and the document and section each is from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from uuid import UUID
+
+from rag.answering.sentences import POINTS_BACK, Kind, ends
+from rag.ingestion.chunking.spans import PATH_SEPARATOR
+from rag.types import Citation
+
+LONGEST_SENTENCE = 420
+#: Items quoted of a list.
+LONGEST_LIST = 8
+#: Two sentences that share so many of their terms say the same.
+SAME = 0.7
+#: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
+EXCEPTION = re.compile(
+    r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
+    r"|allerdings|aber|ausgenommen|ausnahmen?|dies gilt nicht|das gilt nicht|sauf|toutefois|cependant|mais|excepto"
+    r"|salvo|pero|ma|tranne|mas|porém|exceto|ale|jednak)\b"
+    r"|\b(?:unless|except(?:ion)? (?:for|if|when|where|that|to)|does not apply|only if|tenzij|echter|uitgezonderd"
+    r"|es sei denn|jedoch|mit ausnahme|außer wenn|à moins|sauf si|sin embargo|a menos que|salvo que|tuttavia"
+    r"|a meno che|salvo che|no entanto|a não ser|chyba że|z wyjątkiem)\b"
+    r"|^(?:다만|단,|단\s|그러나|하지만|ただし|但し|ただ、|但是?|除外|然而|إلا|باستثناء|غير أن|ومع ذلك|لكن)"
+    r"|제외하고|除非|を除き|ما لم",
+    re.IGNORECASE,
+)
+
+
+#: A sentence that opens a list without a colon: "in one of the following cases."
+OPENS_LIST = re.compile(
+    r"\b(?:the following|volgende|folgende[nrs]?|suivante?s?|siguientes?|seguenti|seguintes|następując\w+|aşağıdaki)\b"
+    r"|다음 각 ?[호목]|다음의|次の(?:各号|いずれか|とおり)|下列|以下|التالية",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Quotes:
+    """What the extractive answer says: whole text with `[n]` of the context, and the numbers it names."""
+
+    text: str
+    numbers: tuple[int, ...]
+    #: Whether they hold the kind of fact that is asked for, such as an amount or a time.
+    is_of_type: bool = True
+
+
+@dataclass(frozen=True)
+class Candidate:
+    text: str
+    kind: Kind
+    terms: frozenset[str]
+    #: Place of its passage in the list, and its own within the passage.
+    passage: int
+    position: int
+    #: The terms of its document's title, of its section and of the heading above it, and those of the title alone.
+    heading: frozenset[str]
+    title: frozenset[str]
+    #: The numbers in it, those of the question left out.
+    figures: frozenset[str]
+    #: Less than 1 for a fragment.
+    value: float
+
+
+def written(
+    chosen: Sequence[Candidate],
+    scores: Mapping[Candidate, float],
+    everything: Sequence[Candidate],
+    citations: Sequence[Citation],
+    asked: frozenset[str],
+    days: Mapping[UUID, str],
+) -> Quotes:
+    """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
+    first.
+
+    Of documents that disagree the newer comes first, each with its date.
+    """
+    by_place = {(c.passage, c.position): c for c in everything}
+    passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
+    is_disagreed = _disagree(chosen, citations)
+    if is_disagreed:
+        passages.sort(key=lambda place: days.get(citations[place].document_id, ""), reverse=True)
+    is_named = len({citations[place].document_id for place in passages}) > 1 or _has_sibling(
+        chosen, everything, citations, asked
+    )
+    lines: list[tuple[str, str]] = []
+    for passage in passages:
+        places = {c.position for c in chosen if c.passage == passage}
+        for place in sorted(places):
+            # "… as follows:" says nothing without the lines after it.
+            if by_place[passage, place].text.endswith(":"):
+                places.update(_items_after(by_place, passage, place))
+            places.update(_opening_of(by_place, passage, place))
+            places.update(_exceptions_around(by_place, passage, place))
+        runs: list[list[str]] = []
+        best_of_runs: list[float] = []
+        previous = -2
+        for place in sorted(places):
+            this = by_place[passage, place]
+            # An item further down its list stays with the line that opens it.
+            between = (by_place.get((passage, skipped)) for skipped in range(previous + 1, place))
+            is_of_list = (
+                this.kind == "item"
+                and bool(runs)
+                and any(text.endswith(":") or OPENS_LIST.search(text) for text in runs[-1])
+                and all(skipped is not None and skipped.kind == "item" for skipped in between)
+            )
+            if is_of_list and place != previous + 1:
+                runs[-1].append("…")
+            # A row is a line by itself.
+            elif place != previous + 1 or this.kind == "row":
+                runs.append([])
+                best_of_runs.append(0.0)
+            runs[-1].append(this.text)
+            best_of_runs[-1] = max(best_of_runs[-1], scores.get(this, 0.0) if this in chosen else 0.0)
+            previous = place
+        ordered = sorted(range(len(runs)), key=lambda number: -best_of_runs[number])
+        number = citations[passage].number
+        day = days.get(citations[passage].document_id, "") if is_disagreed else ""
+        has_rows = any(by_place[passage, place].kind in ("row", "column") for place in places)
+        # What a row is about is often said by the heading above its table alone.
+        source = _source(citations[passage], day) if is_named else _last_heading(citations[passage]) if has_rows else ""
+        lines.extend((source, f"“{_joined(runs[place])}” [{number}]") for place in ordered)
+    # Lines of one source in a row name it once.
+    named = [
+        f"{source}: {text}" if source and source != before else text
+        for (before, _), (source, text) in pairwise([("", ""), *lines])
+    ]
+    return Quotes("\n\n".join(named), tuple(citations[place].number for place in passages))
+
+
+def _disagree(chosen: Sequence[Candidate], citations: Sequence[Citation]) -> bool:
+    """Whether sentences of two documents say the same with other figures."""
+    return any(
+        citations[one.passage].document_id != citations[other.passage].document_id
+        and one.figures != other.figures
+        and bool(one.figures)
+        and bool(other.figures)
+        and _share_words(one, other)
+        for one, other in combinations(chosen, 2)
+    )
+
+
+def _share_words(one: Candidate, other: Candidate) -> bool:
+    words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (one, other)]
+    return len(words[0] & words[1]) > SAME * max(1, min(map(len, words)))
+
+
+def _has_sibling(
+    chosen: Sequence[Candidate],
+    everything: Sequence[Candidate],
+    citations: Sequence[Citation],
+    asked: frozenset[str],
+) -> bool:
+    """Whether a document quoted is one of several of a kind, and the question does not say which it means.
+
+    "Leave in Utrecht" beside "Leave in Leeds" is named, although it alone is quoted.
+    """
+    titles = {citations[c.passage].document_id: c.title for c in everything}
+    quoted = {citations[c.passage].document_id for c in chosen}
+    return any(
+        bool(titles[one] & titles[other])
+        and bool(titles[one] - titles[other])
+        and not titles[one] - titles[other] <= asked
+        for one in quoted
+        for other in titles.keys() - quoted
+    )
+
+
+def _source(citation: Citation, day: str) -> str:
+    """Return the document, its date and the section by name: another branch or plan has rules of its own."""
+    title = f"{citation.title} ({day})" if day else citation.title
+    return PATH_SEPARATOR.join(dict.fromkeys(filter(None, (title, _last_heading(citation)))))
+
+
+def _last_heading(citation: Citation) -> str:
+    """Return the last part of a section's path: all of it is a line of its own, and is on the source's card."""
+    return citation.section.rpartition(PATH_SEPARATOR)[2]
+
+
+def _exceptions_around(by_place: dict[tuple[int, int], Candidate], passage: int, place: int) -> list[int]:
+    """Return the places of the sentences that limit this one; of the one it limits itself."""
+    found: list[int] = []
+    following = by_place.get((passage, place + 1))
+    while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
+        if len(found) == 2 or len(following.text) > LONGEST_SENTENCE:
+            break
+        found.append(following.position)
+        following = by_place.get((passage, following.position + 1))
+    before = by_place.get((passage, place - 1))
+    this = by_place[passage, place]
+    if before is not None and before.kind == "sentence" and this.kind == "sentence":
+        opening = EXCEPTION.match(this.text)
+        if opening is not None and len(before.text) <= LONGEST_SENTENCE:
+            found.append(before.position)
+    return found
+
+
+def _opening_of(by_place: dict[tuple[int, int], Candidate], passage: int, place: int) -> list[int]:
+    """Return the places of what opens the list of an item: alone, "travel expenses" may be covered or not."""
+    if by_place[passage, place].kind != "item":
+        return []
+    first = place - 1
+    while (before := by_place.get((passage, first))) is not None and before.kind == "item":
+        first -= 1
+    opening = by_place.get((passage, first))
+    if opening is None or len(opening.text) > LONGEST_SENTENCE:
+        return []
+    if not opening.text.endswith(":") and not OPENS_LIST.search(opening.text):
+        return []
+    before = by_place.get((passage, first - 1))
+    if before is None or before.kind != "sentence" or not POINTS_BACK.match(opening.text):
+        return [first]
+    return [first - 1, first]
+
+
+def _items_after(by_place: dict[tuple[int, int], Candidate], passage: int, place: int) -> list[int]:
+    """Return the places of a list's items after its opening line: as long as they look alike, and up to a length."""
+    items: list[int] = []
+    room = LONGEST_SENTENCE
+    following = by_place.get((passage, place + 1))
+    while following is not None and len(items) < LONGEST_LIST and room > 0:
+        if items and ends(following.text) != ends(by_place[passage, items[-1]].text):
+            break
+        items.append(following.position)
+        room -= len(following.text)
+        following = by_place.get((passage, following.position + 1))
+    return items
+
+
+def _joined(run: Sequence[str]) -> str:
+    """Sentences after each other; items of a list, which end in nothing, with a semicolon between them."""
+    text = run[0]
+    for part in run[1:]:
+        text += (" " if ends(text) or text.endswith("…") or part == "…" else "; ") + part
+    return text
