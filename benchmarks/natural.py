@@ -1,6 +1,6 @@
 """Questions as people ask them, of the documents that answer them: answered, perhaps or refused. No key is needed.
 
-    python -m benchmarks.natural [--folder FOLDER] [--documents FOLDER …] [--data FOLDER] [--each] [--fit]
+    python -m benchmarks.natural [--folder FOLDER] [--documents FOLDER …] [--data FOLDER] [--each] [--quotes] [--fit]
 
 Without `--folder` the sample documents are asked `natural_questions.jsonl`. A folder holds `documents/` and
 `questions.jsonl`, a question a line: `id`, `question`, `language`, `kind`, `answerable`, `document` (a file name),
@@ -10,7 +10,9 @@ With `--data` the documents are read once and kept there.
 
 Prints by half, language and kind how many questions are answered, perhaps answered and refused, and of how many the
 right document and the answering words are cited: by words alone, by the rule without words, and by both, as the product
-does it. `--fit` fits the rule's coefficients on the questions to tune.
+does it. `--quotes` also answers each question as the product does without a language model: prints the answers, and of
+how many the answering words are in a quotation, and in the first. `--fit` fits the rule's coefficients on the questions
+to tune.
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from rag.answering.extractive import best_quotes, likeness_by, meant_parts
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.meaning import MeaningJob, meaning_progress
 from rag.ingestion.pipeline import Pipeline
 from rag.money.ledger import Ledger
 from rag.profiles import HR
+from rag.providers import Embedder
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, ScoredHit, outcome_of, probability
@@ -153,11 +157,11 @@ def ending(question: Natural, found: RetrievalResult) -> Ending:
     )
 
 
-def without_words(question: Natural, judged: Sequence[ScoredHit]) -> Ending:
+def without_words(question: Natural, scored: Sequence[ScoredHit]) -> Ending:
     """What the rule would say by meaning alone; the first five by cosine count as cited."""
-    best = max((probability(replace(item.signals, share=0.0, margin=0.0)) for item in judged), default=0.0)
+    best = max((probability(replace(item.signals, share=0.0, margin=0.0)) for item in scored), default=0.0)
     outcome = outcome_of(best)
-    first = [] if outcome == "none" else sorted(judged, key=lambda item: -(item.result.meaning or 0.0))[:5]
+    first = [] if outcome == "none" else sorted(scored, key=lambda item: -(item.result.meaning or 0.0))[:5]
     own = [" ".join(i.result.content.split()) for i in first if i.result.file_name == question.document]
     return Ending(
         outcome=outcome,
@@ -172,6 +176,7 @@ def main() -> None:
     parser.add_argument("--documents", type=Path, nargs="*", default=[])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--each", action="store_true", help="print each question with what came of it")
+    parser.add_argument("--quotes", action="store_true", help="print the answer without a language model to each")
     parser.add_argument("--fit", action="store_true", help="fit the coefficients on the questions to tune")
     arguments = parser.parse_args()
     own = arguments.folder / "questions.jsonl" if arguments.folder else HERE / "natural_questions.jsonl"
@@ -199,9 +204,11 @@ def main() -> None:
                 read_samples(pipeline, collection)
             embed_meaning(pipeline.meaning, database, collection)
             retrievers = {"words": Retriever(database, by_words), "both": Retriever(database, providers)}
-            judged = ask_all(questions, retrievers, collection, each=arguments.each)
+            scored = ask_all(questions, retrievers, collection, each=arguments.each)
+            if arguments.quotes:
+                quote_all(questions, retrievers["both"], providers.meaning_for(EMBEDDER), collection)
             if arguments.fit:
-                fit([(q, items) for q, items in judged if q.half == "tune"])
+                fit([(q, items) for q, items in scored if q.half == "tune"])
         finally:
             pipeline.close()
             providers.close()
@@ -239,16 +246,16 @@ def embed_meaning(work: MeaningJob | None, database: Database, collection: Colle
 def ask_all(
     questions: Sequence[Natural], retrievers: dict[str, Retriever], collection: Collection, *, each: bool
 ) -> list[tuple[Natural, Sequence[ScoredHit]]]:
-    """Ask everything, print what came of it, and return what was judged with words and meaning."""
+    """Ask everything, print what came of it, and return what was scored with words and meaning."""
     rows: dict[tuple[str, str], dict[str, list[tuple[Natural, Ending]]]] = defaultdict(lambda: defaultdict(list))
-    judged = []
+    scored = []
     for question in questions:
         asked = Question(text=question.text, identity=ASKER, collection=collection)
         found = {
             name: retriever.retrieve(asked, profile=HR, language=question.language)
             for name, retriever in retrievers.items()
         }
-        judged.append((question, found["both"].scored))
+        scored.append((question, found["both"].scored))
         endings = {
             "words": ending(question, found["words"]),
             "meaning": without_words(question, found["both"].scored),
@@ -276,14 +283,52 @@ def ask_all(
             truth.append(sum(q.is_answerable and e.cites_words for q, e in pairs))
             cells += f"{counts[0]:20}{counts[1]:9}{counts[2]:9}{truth[0]:9}{truth[1]:7}"
         print(f"{half:6}{name:34}{len(by_signal['both']):5}{cells}")
-    return list(judged)
+    return list(scored)
+
+
+def quote_all(
+    questions: Sequence[Natural], retriever: Retriever, embedder: Embedder | None, collection: Collection
+) -> None:
+    """Print the answer without a language model to each question, and how often it holds the answering words."""
+    likeness = likeness_by(embedder) if embedder is not None else None
+    held: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    outcomes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for question in questions:
+        asked = Question(text=question.text, identity=ASKER, collection=collection)
+        response = retriever.retrieve_context(asked, profile=HR, language=question.language)
+        quotes = best_quotes(
+            question.text,
+            response.citations,
+            language=question.language,
+            similarities=likeness,
+            parts_by_number=meant_parts(response),
+        )
+        lines = [" ".join(line.split()) for line in quotes.text.split("\n\n")] if quotes else [""]
+        outcome = (
+            "perhaps" if quotes and not quotes.is_of_type and response.evidence == "answered" else response.evidence
+        )
+        half = question.half or "all"
+        outcomes[half, question.kind if not question.is_answerable else "with an answer"].append(outcome)
+        if question.is_answerable and question.evidence:
+            needed = [" ".join(words.split()) for words in question.evidence]
+            held[half].append(
+                (all(words in " ".join(lines) for words in needed), all(words in lines[0] for words in needed))
+            )
+        print(f"\n{question.id} {outcome}: {question.text}", *lines, sep="\n   ")
+    print()
+    for half, found in sorted(held.items()):
+        both = f"{sum(any_ for any_, _ in found)}, in the first {sum(first for _, first in found)}"
+        print(f"{half:6}the answering words in a quotation: {both} of {len(found)}")
+    for (half, kind), ends in sorted(outcomes.items()):
+        counts = ", ".join(f"{ends.count(outcome)} {outcome}" for outcome in OUTCOMES)
+        print(f"{half:6}{kind:20}{counts}")
 
 
 def fit(asked: Sequence[tuple[Natural, Sequence[ScoredHit]]], rounds: int = 40, ridge: float = 0.5) -> None:
     """Logistic regression on the best passage of each question; which one that is changes with the coefficients."""
     if not asked:
         raise SystemExit("No question has the half `tune`.")
-    features = [np.array([_features(item) for item in judged] or [(0.0, -0.1)]) for _, judged in asked]
+    features = [np.array([_features(item) for item in scored] or [(0.0, -0.1)]) for _, scored in asked]
     truth = np.array([float(question.is_answerable) for question, _ in asked])
     weights = np.array([0.0, 5.0, 50.0])
     for _ in range(rounds):

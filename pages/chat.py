@@ -14,10 +14,11 @@ from streamlit.delta_generator import DeltaGenerator
 from rag.answering.jobs import LiveAnswer
 from rag.errors import NotFound, RagError
 from rag.language import _
+from rag.records.conversations import SharedConversation
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
-from rag.ui.messages import as_written, be_interrupted, draw_footer, draw_message, follow
+from rag.ui.messages import Reading, as_written, be_interrupted, draw_footer, draw_message, draw_shared, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
@@ -59,7 +60,7 @@ def ask(text: str) -> None:
     try:
         if conversation is not None and (unfinished := running.answers.active(identity, conversation.id)):
             unfinished.stop()
-            for _ in unfinished.tail():
+            for _piece in unfinished.tail():
                 pass
         running.limits.count_question(identity)
         live = running.answers.ask(
@@ -85,13 +86,28 @@ def ask_from_input() -> None:
         ask(str(text))
 
 
+def edit(question: str) -> None:
+    """Put a question into the field again, to be changed."""
+    state.chat_question = question
+
+
 def rate(message_id: UUID) -> None:
     rating = state[f"chat_rating_{message_id}"]
     if rating is not None:
-        comment = state.get(f"chat_comment_{message_id}") or ""
-        running.feedback.rate(identity, message_id, rating, comment)
-        if comment:
+        comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
+        running.feedback.rate(identity, message_id, rating, comment, reason)
+        if comment or reason:
             st.toast(_("Thank you. Your comment is saved."), icon=":material/check:")
+
+
+def ask_person(message_id: UUID, is_answered: bool) -> None:
+    """Pass the question behind an answer on to the people in charge; what was said against an answer goes with it."""
+    comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
+    if is_answered:
+        running.feedback.rate(identity, message_id, 0, comment, reason)
+    why = reason or ("other" if is_answered else "unanswered")
+    running.help_requests.open(identity, message_id, reason=why, comment=comment)
+    st.toast(_("Sent. The answer will come back into this conversation."), icon=":material/support_agent:")
 
 
 def searched_as(message: Message) -> str:
@@ -121,6 +137,14 @@ def opened_conversation() -> Conversation | None:
     """Return the conversation of the address, if it is this person's."""
     try:
         return running.conversations.get(identity, UUID(st.query_params["c"]))
+    except (KeyError, ValueError, NotFound):
+        return None
+
+
+def shared_conversation() -> SharedConversation | None:
+    """Return a colleague's conversation of the address, if it is shared with this person."""
+    try:
+        return running.conversations.shared(identity, UUID(st.query_params["c"]))
     except (KeyError, ValueError, NotFound):
         return None
 
@@ -166,7 +190,8 @@ def draw_welcome(asked: ChatScope) -> None:
 
 now = scope()
 conversation = now.conversation
-if conversation is None and "c" in st.query_params:
+shared = shared_conversation() if conversation is None and "c" in st.query_params else None
+if conversation is None and shared is None and "c" in st.query_params:
     st.query_params.clear()
     st.toast(_("This conversation does not exist, or no longer."), icon=":material/info:")
 
@@ -200,7 +225,7 @@ if conversation is not None:
     if len(messages) > 2 * state.chat_turns:
         messages = messages[1:]
         earlier.button(_("Show earlier messages"), key="chat_earlier", type="tertiary", on_click=show_more_turns)
-else:
+elif shared is None:
     with welcome.container():
         draw_welcome(now)
 
@@ -209,7 +234,9 @@ if now.collections:
         now.draw_filter()
 if state.chat_problem:
     problem.error(plain(state.chat_problem), icon=":material/error:")
-has_dialog = conversation is not None and draw_dialog(running.conversations, identity, conversation, open_conversation)
+has_dialog = draw_dialog(
+    running.conversations, identity, conversation, open_conversation, address=running.settings.own_address
+)
 if state.chat_source is not None and not has_dialog:
     cited, cited_page = state.chat_source
     open_page_view(
@@ -224,9 +251,24 @@ if state.chat_source is not None and not has_dialog:
         on_close=close_source,
     )
 
+reading = Reading(
+    on_open=show_source,
+    on_rate=rate,
+    on_ask_person=ask_person,
+    on_again=ask,
+    on_edit=edit,
+    searched_as=searched_as,
+    with_figures=identity.may(Role.MANAGER),
+)
+#: What the latest answer answers.
+question = next((message.content for message in reversed(messages) if message.role == "user"), "")
+if conversation is not None and any(message.help_status not in ("", "open") for message in messages):
+    running.help_requests.mark_seen(identity, conversation.id)
 with log:
+    if shared is not None:
+        draw_shared(shared, show_source)
     for message in messages[:-1]:
-        draw_message(message, is_last=False, on_open=show_source, on_rate=rate, searched_as=searched_as)
+        draw_message(message, reading, is_last=False)
     # The latest answer has one place, while it is written and after: it does not jump when it is done.
     answer = st.container(key="chat_now").empty()
 
@@ -239,7 +281,7 @@ if live is not None:
     if not live.wait(SOON_SECONDS):
         # Sources do not wait for next questions, which are another call to the model.
         with answer.container():
-            draw_message(as_written(messages[-1], live), is_last=True, on_open=show_source, on_rate=rate)
+            draw_message(as_written(messages[-1], live), reading, is_last=True)
             footer = st.empty()
         while not live.wait(running.answers.pulse_seconds()):
             be_interrupted()
@@ -250,10 +292,10 @@ if live is not None:
 if messages and footer is not None:
     if messages[-1].outcome is not None:
         with footer.container():
-            draw_footer(messages[-1], on_rate=rate, searched_as=searched_as)
+            draw_footer(messages[-1], reading, question=question)
 elif messages:
     with answer.container():
-        draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate, searched_as=searched_as)
+        draw_message(messages[-1], reading, is_last=True, question=question)
 
 if messages and (finished := running.answers.find(identity, messages[-1].id)) and finished.follow_ups:
     with next_questions.container():

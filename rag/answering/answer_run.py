@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from threading import Event
@@ -28,7 +28,7 @@ from rag.answering.canned_answers import (
 )
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes, meant_parts
+from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
 from rag.answering.follow_ups import suggest_follow_ups
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
@@ -41,7 +41,6 @@ from rag.errors import (
     ProviderRefused,
     ProviderStreamCut,
     ProviderStreamEmpty,
-    RagError,
 )
 from rag.money.ledger import Ledger
 from rag.profile import Profile
@@ -504,19 +503,7 @@ class AnswerRun:
     def _likeness(self) -> Similarities | None:
         """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""
         embedder = self.parts.providers.meaning_for(self.question.collection.embedding_model)
-        if embedder is None:
-            return None
-
-        def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
-            try:
-                # Both sides as questions: the model's authors advise it where texts of one kind are compared.
-                vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
-            except RagError:
-                return [[0.0] * len(sentences) for _ in questions]
-            asked, said = vectors[: len(questions)], vectors[len(questions) :]
-            return [[float(value) for value in said @ vector] for vector in asked]
-
-        return likeness
+        return likeness_by(embedder) if embedder is not None else None
 
     def _searched_text(self) -> list[str]:
         return self.details.query.expanded[-1:] or [self.question.text]

@@ -20,8 +20,10 @@ from uuid import UUID
 from rag.answering.answer_types import asked_type
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, Candidate, Quotes, written
 from rag.answering.sentences import POINTER, Kind, ends, units_of
+from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
+from rag.providers import Embedder
 from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import reworded
@@ -176,6 +178,21 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
         if known and len(known) == len(parts):
             found[citation.number] = list(map(MeantPart, parts, known))
     return found
+
+
+def likeness_by(embedder: Embedder) -> Similarities:
+    """Return how alike sentences are to questions in meaning; all alike where the model does not answer."""
+
+    def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
+        try:
+            # Both sides as questions: the model's authors advise it where texts of one kind are compared.
+            vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
+        except RagError:
+            return [[0.0] * len(sentences) for _ in questions]
+        asked, said = vectors[: len(questions)], vectors[len(questions) :]
+        return [[float(value) for value in said @ vector] for vector in asked]
+
+    return likeness
 
 
 def _by_part(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -18,6 +19,21 @@ MAXIMUM_LISTED = 500
 TITLE_CHARACTERS = 60
 #: A title typed by hand may be longer than one cut from a question.
 MAXIMUM_TITLE_CHARACTERS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedConversation:
+    """What a colleague's conversation held when it was shared."""
+
+    conversation: Conversation
+    #: Name of whose it is, or their e-mail address.
+    shared_by: str
+    messages: Sequence[Message]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SharedRow(Conversation):
+    shared_by: str
 
 
 class Conversations:
@@ -70,6 +86,49 @@ class Conversations:
             title=_checked_title(title),
         )
         return _found(renamed)
+
+    def pin(self, identity: Identity, conversation_id: UUID, *, is_pinned: bool) -> Conversation:
+        """Keep a conversation at the top of the list, or no longer. Raises `NotFound`."""
+        pinned = self._database.fetch_one(
+            identity,
+            "pin_conversation",
+            Conversation,
+            account_id=identity.account_id,
+            conversation_id=conversation_id,
+            is_pinned=is_pinned,
+        )
+        return _found(pinned)
+
+    def share(self, identity: Identity, conversation_id: UUID, *, is_shared: bool) -> Conversation:
+        """Let everybody of the tenant who may read its collection read what it holds by now, or nobody any longer.
+
+        Raises `NotFound`.
+        """
+        shared = self._database.fetch_one(
+            identity,
+            "share_conversation",
+            Conversation,
+            account_id=identity.account_id,
+            conversation_id=conversation_id,
+            is_shared=is_shared,
+        )
+        return _found(shared)
+
+    def shared(self, identity: Identity, conversation_id: UUID) -> SharedConversation:
+        """Return a conversation that a colleague shared.
+
+        Raises `NotFound` when there is none, it is shared no longer, or its collection is closed to this person.
+        """
+        where = {"conversation_id": conversation_id}
+        with self._database.transaction(identity) as connection:
+            with connection.cursor(row_factory=class_row(_SharedRow)) as cursor:
+                found = cursor.execute(queries["get_shared_conversation"], where).fetchone()
+            if found is None:
+                raise NotFound
+            with connection.cursor(row_factory=class_row(Message)) as cursor:
+                rows = cursor.execute(queries["list_shared_messages"], where).fetchall()
+        messages = [replace(row, state=MessageState(row.state)) for row in rows]
+        return SharedConversation(conversation=found, shared_by=found.shared_by, messages=messages)
 
     def delete(self, identity: Identity, conversation_id: UUID) -> None:
         """Delete it with its messages; an answer still being written there ends. Raises `NotFound`."""

@@ -58,7 +58,7 @@ class HelpRequests:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open(self, identity: Identity, message_id: UUID, *, reason: Reason = "other", comment: str = "") -> HelpRequest:
+    def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
         """Pass on the question behind an answer to this person; once for each answer.
 
         Raises `NotFound` when the message is not an answer to this person, `InvalidInput` for another reason.

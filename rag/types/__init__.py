@@ -383,6 +383,12 @@ class Conversation:
     collection_id: UUID
     created_at: datetime
     updated_at: datetime
+    #: Since when it is kept at the top of the list.
+    pinned_at: datetime | None = None
+    #: Until when its messages may be read by colleagues who may read its collection.
+    shared_at: datetime | None = None
+    #: Whether a person has answered there, and the asker has not seen it.
+    has_news: bool = False
 
 
 class MessageState(StrEnum):
@@ -415,6 +421,11 @@ class Message:
     created_at: datetime
     #: Numbers of passages whose documents have been deleted since; nothing else of them is kept.
     removed_sources: list[int] = field(default_factory=list)
+    #: Where the question was passed on to a person: how far that is, their answer, who gave it and when.
+    help_status: Literal["", "open", "answered", "dismissed"] = ""
+    help_answer: str = ""
+    help_by: str = ""
+    help_at: datetime | None = None
 
 
 # What is logged of a question; the field names of the stored JSON are the HR document's.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html import escape
 
+from rag.ui.source_chips import CHIPS, LOOK
 from rag.ui.text import ANSWER_TAGS
 
 #: Runs in the browser once per page load. A session ended elsewhere (signed out in another tab, account disabled) is
@@ -82,7 +83,7 @@ if (!window.hrAssistantAnswers) {
 </script>
 """.replace("TAGS", json.dumps(sorted(ANSWER_TAGS)))
 
-FRAME_SCRIPTS = KEEP_SIGNED_IN + FOLLOW_ANSWERS
+FRAME_SCRIPTS = KEEP_SIGNED_IN + FOLLOW_ANSWERS + CHIPS + LOOK
 
 SIGN_IN_AGAIN = """
 <script>

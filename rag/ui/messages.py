@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import streamlit as st
 
+from rag import language
 from rag.answering.citations import citation_from_json, citation_to_json
 from rag.answering.events import StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
 from rag.language import N_, _
+from rag.records.conversations import SharedConversation
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
 from rag.ui.live_text import place_of
 from rag.ui.source_cards import draw_source_cards
+from rag.ui.source_chips import copy_html, source_line, sources_html
 from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.theme import MARK
+from rag.ui.widgets import drawn, name_labels
 
 STEP_LABELS = {
     "rewriting": N_("Reading the question"),
@@ -29,17 +33,41 @@ STEP_LABELS = {
 }
 
 OpenSource = Callable[[Citation], None]
-Rate = Callable[[UUID], None]
-SearchedAs = Callable[[Message], str]
+#: What can be wrong with an answer, in the words of a reader.
+REASONS: Mapping[str, str] = {
+    "wrong": N_("It is wrong"),
+    "incomplete": N_("Something is missing"),
+    "outdated": N_("It is out of date"),
+    "wrong_source": N_("The source does not say this"),
+}
+ASK_HELP = N_("Sends your question to the people in charge. Their answer comes back into this conversation.")
+#: Answers that leave a question open.
+OPEN_ENDED = frozenset({Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED})
 
 
-def draw_message(
-    message: Message, *, is_last: bool, on_open: OpenSource, on_rate: Rate, searched_as: SearchedAs | None = None
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the reader of a conversation sees and can do."""
+
+    #: Called with the citation whose page is wanted.
+    on_open: OpenSource
+    #: Called with the id of an answer whose widgets `chat_rating_…`, `chat_reason_…` or `chat_comment_…` changed.
+    on_rate: Callable[[UUID], None] | None = None
+    #: Passes a question on to the people in charge: the id of the answer, and whether it was answered at all.
+    on_ask_person: Callable[[UUID, bool], None] | None = None
+    #: Called with a question, to ask it again or to change it first.
+    on_again: Callable[[str], None] | None = None
+    on_edit: Callable[[str], None] | None = None
+    #: Returns what was searched for, when it is asked.
+    searched_as: Callable[[Message], str] | None = None
+    #: Whether cost, time and scores are shown: they are for those who look after the answers.
+    with_figures: bool = False
+
+
+def draw_message(message: Message, reading: Reading, *, is_last: bool, question: str = "") -> None:
     """Draw a stored message. The last answer has its sources open, older ones have them on demand.
 
-    `on_open` is called with the citation whose page is wanted, `on_rate` with the id of an answer whose widgets
-    `chat_rating_…` or `chat_comment_…` changed. `searched_as` says what was searched for, when it is asked.
+    `question` is the one that a message answers.
     """
     if message.role == "user":
         with st.chat_message("user", avatar=":material/person:"):
@@ -51,11 +79,21 @@ def draw_message(
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         _draw_answer(message, [c.number for c in citations], anchor)
     if citations:
-        _draw_sources(message, citations, anchor, on_open, is_last=is_last)
+        _draw_sources(message, citations, anchor, reading, is_last=is_last)
     if message.removed_sources:
         st.caption(f":material/delete_sweep: {_removed_words(message.removed_sources)}")
     if message.outcome is not None:
-        draw_footer(message, on_rate=on_rate, searched_as=searched_as)
+        draw_footer(message, reading, is_last=is_last, question=question)
+
+
+def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
+    """Draw what a colleague shared, to be read."""
+    by = plain(shared.shared_by) or _("a colleague")
+    st.markdown(f"**{plain(shared.conversation.title)}**")
+    st.caption(f":material/share: {_('Shared by {by}. Ask below to begin a conversation of your own.', by=by)}")
+    reading = Reading(on_open=on_open)
+    for message in shared.messages:
+        draw_message(message, reading, is_last=message is shared.messages[-1])
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
@@ -135,51 +173,143 @@ def _is_nearest_only(message: Message) -> bool:
     return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
 
 
-def _draw_sources(
-    message: Message, citations: list[Citation], anchor: str, on_open: OpenSource, *, is_last: bool
-) -> None:
+def _draw_sources(message: Message, citations: list[Citation], anchor: str, reading: Reading, *, is_last: bool) -> None:
     is_answered = not _is_nearest_only(message)
     label, icon = (
         (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
     )
+    st.html(sources_html(citations, anchor, message.id))
+    scores = [citation.score for citation in citations]
+    # Sources are in the order of use. Scores that say another order would be read as a mistake.
+    with_match = is_answered and reading.with_figures and scores == sorted(scores, reverse=True)
     if is_last:
         st.markdown(f"{icon} **{label}**")
-        draw_source_cards(citations, anchor=anchor, on_open=on_open, with_match=is_answered)
+        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, with_match=with_match)
         return
     cards = st.expander(
         f"{label} ({len(citations)})", key=f"chat_sources_{message.id}", on_change="rerun", type="compact"
     )
     if cards.open:
         with cards:
-            draw_source_cards(citations, anchor=anchor, on_open=on_open, with_match=is_answered)
+            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, with_match=with_match)
 
 
-def draw_footer(message: Message, *, on_rate: Rate, searched_as: SearchedAs | None = None) -> None:
-    """Return what a stored answer took and cost, and where it is rated."""
-    citation_count = len(message.citations)
-    parts = [duration(message.total_ms)] if message.total_ms is not None else []
-    if citation_count and not _is_nearest_only(message):
-        parts.append(count(citation_count, "source"))
-    parts.append(_("no charge") if message.cost == 0 else plain(money(message.cost)))
+def draw_footer(message: Message, reading: Reading, *, is_last: bool = True, question: str = "") -> None:
+    """Draw what can be done with a stored answer, what came of a question passed on, and what the answer took."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        rating = st.feedback(
-            "thumbs", key=f"chat_rating_{message.id}", default=message.rating, on_change=on_rate, args=(message.id,)
+        if reading.on_rate is not None:
+            _draw_rating(message, reading)
+        if message.content:
+            st.html(copy_html(with_sources(message), message.id.hex), width="content")
+        if is_last and question:
+            _draw_question_actions(message, reading, question)
+        if reading.searched_as is not None and message.chat_log_id is not None and _was_searched(message):
+            _draw_how_found(message, reading, reading.searched_as)
+        if reading.with_figures:
+            st.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
+    if is_last and message.outcome in OPEN_ENDED and not message.help_status and reading.on_ask_person is not None:
+        st.button(
+            _("Ask HR"),
+            key=f"chat_person_{message.id}",
+            icon=":material/support_agent:",
+            help=_(ASK_HELP),
+            on_click=reading.on_ask_person,
+            args=(message.id, False),
         )
-        if rating is not None:
-            with (
-                st.popover(_("Comment"), type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}"),
-                st.form(f"chat_form_{message.id}", border=False),
-            ):
-                st.text_area(
-                    _("What was good?") if rating else _("What was wrong or missing?"),
-                    key=f"chat_comment_{message.id}",
-                    max_chars=2000,
-                    placeholder=_("Your administrator reads this."),
+    if message.help_status:
+        _draw_help(message)
+
+
+def with_sources(message: Message) -> str:
+    """Return an answer with a line for each of its sources, as it is copied and exported."""
+    citations = [citation_from_json(stored) for stored in message.citations]
+    lines_of_sources = [source_line(citation) for citation in citations]
+    return "\n\n".join(filter(None, [message.content.strip(), "\n".join(lines_of_sources)]))
+
+
+def _draw_rating(message: Message, reading: Reading) -> None:
+    rating = st.feedback(
+        "thumbs", key=f"chat_rating_{message.id}", default=message.rating, on_change=reading.on_rate, args=(message.id,)
+    )
+    if rating is None:
+        return
+    label = _("Comment") if rating else _("What was wrong?")
+    with (
+        st.popover(label, type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}"),
+        st.form(f"chat_form_{message.id}", border=False),
+    ):
+        if not rating:
+            labels = name_labels({reason: _(words) for reason, words in REASONS.items()})
+            st.pills(
+                _("What was wrong?"),
+                list(labels),
+                format_func=drawn(labels),
+                key=f"chat_reason_{message.id}",
+            )
+        st.text_area(
+            _("What was good?") if rating else _("What was wrong or missing?"),
+            key=f"chat_comment_{message.id}",
+            max_chars=2000,
+            placeholder=_("Your administrator reads this."),
+        )
+        with st.container(horizontal=True):
+            st.form_submit_button(_("Send comment"), on_click=reading.on_rate, args=(message.id,))
+            if not rating and reading.on_ask_person is not None and not message.help_status:
+                st.form_submit_button(
+                    _("Ask HR"),
+                    type="primary",
+                    icon=":material/support_agent:",
+                    help=_(ASK_HELP),
+                    on_click=reading.on_ask_person,
+                    args=(message.id, True),
                 )
-                st.form_submit_button(_("Send comment"), on_click=on_rate, args=(message.id,))
-        st.markdown(f":small[:gray[{' · '.join(parts)}]]", width="content")
-        if searched_as is not None and message.chat_log_id is not None and _was_searched(message):
-            _draw_searched_as(message, searched_as)
+
+
+def _draw_question_actions(message: Message, reading: Reading, question: str) -> None:
+    if reading.on_again is not None:
+        st.button(
+            _("Ask again"),
+            key=f"chat_again_{message.id}",
+            icon=":material/refresh:",
+            type="tertiary",
+            help=_("Asks the same question again, for another answer."),
+            on_click=reading.on_again,
+            args=(question,),
+        )
+    if reading.on_edit is not None:
+        st.button(
+            _("Edit question"),
+            key=f"chat_edit_{message.id}",
+            icon=":material/edit:",
+            type="tertiary",
+            help=_("Puts the question into the field below, to be changed."),
+            on_click=reading.on_edit,
+            args=(question,),
+        )
+
+
+def _draw_help(message: Message) -> None:
+    """Draw a question that was passed on: that it waits, or what a person answered."""
+    if message.help_status == "open":
+        st.caption(f":material/support_agent: {_('Passed on to the people in charge. Their answer will stand here.')}")
+        return
+    who = plain(message.help_by) or _("the people in charge")
+    day = language.day(message.help_at.date()) if message.help_at else ""
+    if message.help_status == "dismissed":
+        closed = _("{who} closed your question on {day}.", who=who, day=day)
+        st.caption(f":material/support_agent: {closed} {plain(message.help_answer)}")
+        return
+    with st.chat_message("assistant", avatar=":material/support_agent:"):
+        st.markdown(f":green-badge[:material/person: {_('A person answered: {who}, {day}', who=who, day=day)}]")
+        st.markdown(lines(message.help_answer))
+
+
+def _figures(message: Message) -> list[str]:
+    """Return what an answer took and cost."""
+    parts = [duration(message.total_ms)] if message.total_ms is not None else []
+    if message.citations and not _is_nearest_only(message):
+        parts.append(count(len(message.citations), "source"))
+    return [*parts, _("no charge") if message.cost == 0 else plain(money(message.cost))]
 
 
 def _was_searched(message: Message) -> bool:
@@ -189,10 +319,10 @@ def _was_searched(message: Message) -> bool:
     return not message.citations or any(citation.get("score") for citation in message.citations)
 
 
-def _draw_searched_as(message: Message, searched_as: SearchedAs) -> None:
-    """Return how the question was understood, on demand."""
+def _draw_how_found(message: Message, reading: Reading, searched_as: Callable[[Message], str]) -> None:
+    """Draw how the question was understood and what was read, on demand."""
     view = st.popover(
-        _("Searched for"),
+        _("How this was found"),
         type="tertiary",
         icon=":material/search:",
         key=f"chat_searched_{message.id}",
@@ -201,4 +331,12 @@ def _draw_searched_as(message: Message, searched_as: SearchedAs) -> None:
     if view.open:
         with view:
             text = searched_as(message)
+            st.markdown(f"**{_('Searched for')}**")
             st.markdown(plain(text) if text else _("The question as it was asked."))
+            for stored in message.citations:
+                citation = citation_from_json(stored)
+                line = plain(source_line(citation))
+                if reading.with_figures and citation.score:
+                    match = _("{score} match", score=language.percentage(citation.score, 0))
+                    line = f"{line} · {match}"
+                st.markdown(f":small[{line}]")

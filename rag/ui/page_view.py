@@ -1,4 +1,4 @@
-"""Draw a page of a document in a drawer beside the answer, with the cited passage marked; text of files without pages.
+"""Draw a page of a document beside the answer, with the cited passage marked; text of files without pages.
 
 The image and the file come from our own routes, which check the reader's session each time; nothing passes through
 Streamlit's media files, whose addresses are not tied to a person.
@@ -13,6 +13,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from rag import language
 from rag.answering.citations import terms_held
 from rag.errors import NotFound
 from rag.ingestion.chunking import join_pages
@@ -24,10 +25,8 @@ from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
 from rag.ui.board import draw_post, is_post
 from rag.ui.text import marked, plain
 
-#: Wide enough to read an A4 page, narrow enough to keep the answer in sight on a laptop.
-DRAWER_PIXELS = 860
-
-
+#: How large pages are drawn, in percent of the view's width.
+ZOOMS = (100, 150, 200)
 #: Kinds of originals that a browser shows; all others are saved.
 SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
@@ -53,30 +52,35 @@ def open_page_view(
     terms: tuple[str, ...] = (),
     on_close: Callable[[], None] | None = None,
 ) -> None:
-    """Open the drawer at a page. Call it in each run while it stays open; `on_close` runs when it is closed.
+    """Draw the page view beside the answer, over it on a narrow screen. Call it in each run while it stays open.
 
-    Only one dialog can be open in a run. The page turned to is kept in `st.session_state.page_view_page`.
+    `on_close` runs when it is closed. The page turned to is kept in `st.session_state.page_view_page`.
     """
-
-    @st.dialog(
-        _("Source"),
-        width=DRAWER_PIXELS,
-        position="right",
-        icon=":material/find_in_page:",
-        on_dismiss=on_close or "ignore",
-    )
-    def drawer() -> None:
+    with st.container(key="page_view", gap="small"):
+        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", wrap=False):
+            heading = st.container(gap=None)
+            st.button(
+                "",
+                key="page_view_close",
+                icon=":material/close:",
+                type="tertiary",
+                help=_("Close (Esc)"),
+                shortcut="Esc",
+                on_click=on_close,
+            )
         try:
             document = documents.get(who, document_id)
         except NotFound:
             st.info(_("This document has been deleted."), icon=":material/info:")
             return
+        heading.markdown(f"**{plain(document.title)}**")
         if is_post(document):
-            st.markdown(f"**{plain(document.title)}**")
             text = "\n".join(page.text for page in documents.pages(who, document_id))
             draw_post(document, text, passage=passage, terms=terms)
             return
-        st.markdown(f"**{plain(document.title)}**" + (f"  \n:gray[{plain(section)}]" if section else ""))
+        # Equal titles are told apart by their files.
+        place = " · ".join(plain(part) for part in (document.file_name, section) if part)
+        heading.markdown(f":small[:gray[{place}]]")
         if has_pictures(document):
             _draw_picture(document, page, chunk_id, has_passage=bool(passage))
         else:
@@ -85,15 +89,16 @@ def open_page_view(
             with st.expander(_("Cited passage as text")):
                 st.markdown(marked(passage, terms))
 
-    drawer()
 
+def picture_html(address: str, alt: str, *, zoom_percent: int = 100) -> str:
+    """Return a page of a PDF as a picture from our own route, which checks the reader.
 
-def picture_html(address: str, alt: str) -> str:
-    """Return a page of a PDF as a picture from our own route, which checks the reader."""
+    Its place is as high as a page before it is there, and of no colour: nothing jumps or flashes.
+    """
     return (
+        '<div tabindex="0" style="overflow:auto;border:1px solid rgba(128,138,165,.35);border-radius:8px">'
         f'<img src="{escape(address, quote=True)}" alt="{escape(alt, quote=True)}" '
-        'style="display:block;width:100%;min-height:320px;background:#fff;color:#555;'
-        'border:1px solid rgba(128,138,165,.35);border-radius:8px">'
+        f'style="display:block;width:{zoom_percent}%;max-width:none;aspect-ratio:auto 210/297;min-height:320px"></div>'
     )
 
 
@@ -124,10 +129,30 @@ def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_p
         picture_html(
             page_image_url(document.id, shown, chunk_id),
             _("Page {shown} of {title}", shown=shown, title=document.title),
+            zoom_percent=_draw_zoom(),
         )
     )
     if has_passage and shown != page:
         _draw_way_back(_("Back to page {page}", page=page), turn_to, page)
+
+
+def _draw_zoom() -> int:
+    """Return how large pages are drawn, in percent of the view's width; kept for the pages that are opened next."""
+    state = st.session_state
+    state.setdefault("page_view_zoom", ZOOMS[0])
+
+    def choose() -> None:
+        state.page_view_zoom = ZOOMS[(ZOOMS.index(state.page_view_zoom) + 1) % len(ZOOMS)]
+
+    st.button(
+        language.percentage(state.page_view_zoom / 100, 0),
+        key="page_view_zoom_button",
+        icon=":material/zoom_in:",
+        type="tertiary",
+        help=_("Shows the pages larger, then as wide as the view again."),
+        on_click=choose,
+    )
+    return int(state.page_view_zoom)
 
 
 def _draw_text(document: Document, documents: DocumentLibrary, chunk_id: UUID | None) -> None:
@@ -157,10 +182,11 @@ def _draw_text(document: Document, documents: DocumentLibrary, chunk_id: UUID | 
 
 def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None], draw_link: Callable[[], None]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        # Never disabled: a button disabled while it has the focus loses it, and Esc would no longer close.
+        # Never disabled: a button disabled while it has the focus loses it.
         st.button(
             _("Previous"),
             key="page_view_previous",
+            shortcut="Left",
             icon=":material/chevron_left:",
             on_click=turn,
             args=(max(shown - 1, 1),),
@@ -168,6 +194,7 @@ def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None],
         st.button(
             _("Next"),
             key="page_view_next",
+            shortcut="Right",
             icon=":material/chevron_right:",
             icon_position="right",
             on_click=turn,
@@ -193,7 +220,7 @@ def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
 
 
 def turn_to(page: int) -> None:
-    """Set the page the drawer shows; call it in the callback that opens one."""
+    """Set the page that is shown; call it in the callback that opens one."""
     st.session_state.page_view_page = page
 
 

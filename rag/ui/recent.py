@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 import streamlit as st
@@ -10,12 +13,19 @@ import streamlit as st
 from rag.errors import RagError
 from rag.language import N_, _
 from rag.records.conversations import Conversations
+from rag.records.transcript import to_docx, to_markdown
 from rag.types import Conversation, Identity
+from rag.ui.formats import time_zone
 from rag.ui.text import plain
 
 SHOWN = 10
+#: Height of the list when all conversations are in it.
+LIST_PIXELS = 420
 #: The one line of CSS there is: Streamlit centres the label of a button as wide as its container.
 LEFT_ALIGNED = "<style>.st-key-chat_recent button>div{justify-content:flex-start}</style>"
+
+#: How many days ago a conversation was used at most, and the heading it is under then.
+GROUPS = ((0, N_("Today")), (1, N_("Yesterday")), (7, N_("Previous 7 days")), (30, N_("Previous 30 days")))
 
 Open = Callable[[UUID | None], None]
 
@@ -53,10 +63,16 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
         shown = [c for c in found if wanted.casefold() in c.title.casefold()]
     elif len(found) > SHOWN:
         shown = found[:SHOWN]
-    with st.container(key="chat_recent", gap=None):
-        st.caption(_("Recent"))
+    # With its own scrolling, a long list never pushes the account off the screen.
+    height: int | Literal["content"] = LIST_PIXELS if state.chat_all_recent and len(found) > SHOWN else "content"
+    with st.container(key="chat_recent", gap=None, height=height, border=False):
+        zone = time_zone(st.context.timezone)
+        group = ""
         for conversation in shown:
-            _draw_row(conversation, on_open, is_open=opened is not None and conversation.id == opened.id)
+            if (its_group := group_of(conversation, datetime.now(zone))) != group:
+                group = its_group
+                st.caption(_(group))
+            _draw_row(conversations, identity, conversation, opened, on_open)
         if not shown:
             st.caption(_("No conversation has this in its name."))
     if len(found) > SHOWN:
@@ -69,22 +85,41 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
         )
 
 
-def _draw_row(conversation: Conversation, on_open: Open, *, is_open: bool) -> None:
-    if not is_open:
-        _draw_title(conversation, plain(conversation.title), on_open)
-        return
+def group_of(conversation: Conversation, now: datetime) -> str:
+    """Return the heading under which a conversation is listed, in English."""
+    if conversation.pinned_at:
+        return N_("Pinned")
+    days = (now.date() - conversation.updated_at.astimezone(now.tzinfo).date()).days
+    return next((heading for most, heading in GROUPS if days <= most), N_("Older"))
+
+
+def _draw_row(
+    conversations: Conversations,
+    identity: Identity,
+    conversation: Conversation,
+    opened: Conversation | None,
+    on_open: Open,
+) -> None:
+    is_open = opened is not None and conversation.id == opened.id
+    label = f"**{plain(conversation.title)}**" if is_open else plain(conversation.title)
+    news = " :green-badge[:material/support_agent:]" if conversation.has_news and not is_open else ""
     with st.container(horizontal=True, vertical_alignment="center", gap=None, wrap=False):
-        _draw_title(conversation, f"**{plain(conversation.title)}**", on_open)
+        _draw_title(conversation, label + news, on_open)
+        pin = N_("Unpin") if conversation.pinned_at else N_("Pin")
         action = st.menu_button(
             ":material/more_horiz:",
-            [N_("Rename"), N_("Delete")],
+            [pin, N_("Rename"), N_("Share"), N_("Export"), N_("Delete")],
             format_func=_,
-            key="chat_actions",
+            key=f"chat_actions_{conversation.id}",
             type="tertiary",
-            help=_("Rename or delete this conversation"),
+            help=_("Pin, rename, share, export or delete this conversation"),
         )
-        if action:
-            st.session_state.chat_dialog = action
+    if action in ("Pin", "Unpin"):
+        conversations.pin(identity, conversation.id, is_pinned=action == "Pin")
+        st.rerun()
+    elif action:
+        st.session_state.chat_dialog = action
+        st.session_state.chat_dialog_of = conversation
 
 
 def _draw_title(conversation: Conversation, label: str, on_open: Open) -> None:
@@ -99,44 +134,147 @@ def _draw_title(conversation: Conversation, label: str, on_open: Open) -> None:
     )
 
 
-def draw_dialog(conversations: Conversations, identity: Identity, opened: Conversation, on_open: Open) -> bool:
-    """Draw the dialog chosen for the open conversation; whether there is one. Only one can be open in a run."""
+def draw_dialog(
+    conversations: Conversations, identity: Identity, opened: Conversation | None, on_open: Open, *, address: str
+) -> bool:
+    """Draw the dialog chosen for a conversation, else for the open one; whether there is one. Only one can be open.
 
+    `address` is where people reach the product, for links.
+    """
+    target: Conversation | None = st.session_state.get("chat_dialog_of") or opened
+    chosen = st.session_state.get("chat_dialog")
+    if not chosen or target is None:
+        return False
+    draw = {"Rename": _rename, "Share": _share, "Export": _export, "Delete": _delete}[chosen]
+    draw(
+        conversations, identity, target, on_open, is_open=opened is not None and opened.id == target.id, address=address
+    )
+    return True
+
+
+def _rename(
+    conversations: Conversations, identity: Identity, target: Conversation, on_open: Open, **where: object
+) -> None:
     @st.dialog(_("Rename conversation"), on_dismiss=_close)
     def rename() -> None:
         with st.form("chat_rename", border=False):
-            title = st.text_input(_("Name"), value=opened.title, max_chars=200)
+            title = st.text_input(_("Name"), value=target.title, max_chars=200)
             if st.form_submit_button(_("Save"), type="primary"):
                 try:
-                    conversations.rename(identity, opened.id, title)
+                    conversations.rename(identity, target.id, title)
                 except RagError as exc:
                     st.error(plain(exc.message))
                 else:
                     _close()
                     st.rerun()
 
+    rename()
+
+
+def _delete(
+    conversations: Conversations,
+    identity: Identity,
+    target: Conversation,
+    on_open: Open,
+    *,
+    is_open: bool,
+    address: str,
+) -> None:
     @st.dialog(_("Delete conversation"), on_dismiss=_close)
     def delete() -> None:
         st.markdown(
-            _("**{title}** will be deleted for good, with its questions and answers.", title=plain(opened.title))
+            _("**{title}** will be deleted for good, with its questions and answers.", title=plain(target.title))
         )
         with st.container(horizontal=True):
             if st.button(_("Delete"), key="chat_delete_yes", type="primary"):
-                conversations.delete(identity, opened.id)
+                conversations.delete(identity, target.id)
                 _close()
-                on_open(None)
+                if is_open:
+                    on_open(None)
                 st.rerun()
             if st.button(_("Keep"), key="chat_delete_no"):
                 _close()
                 st.rerun()
 
-    chosen = st.session_state.get("chat_dialog")
-    if chosen == "Rename":
-        rename()
-    elif chosen == "Delete":
-        delete()
-    return bool(chosen)
+    delete()
+
+
+def _share(
+    conversations: Conversations,
+    identity: Identity,
+    target: Conversation,
+    on_open: Open,
+    *,
+    is_open: bool,
+    address: str,
+) -> None:
+    def let(is_shared: bool) -> None:
+        conversations.share(identity, target.id, is_shared=is_shared)
+
+    @st.dialog(_("Share conversation"), on_dismiss=_close)
+    def share() -> None:
+        found = conversations.get(identity, target.id)
+        st.markdown(
+            _("Colleagues who have the link and may read the same documents see its questions and answers up to now.")
+        )
+        if found.shared_at:
+            st.code(f"{address}/?c={found.id}", language=None)
+            st.caption(_("Sources in documents that a colleague may not open are left out for them."))
+        with st.container(horizontal=True):
+            st.button(
+                _("Share what came since, too") if found.shared_at else _("Share by link"),
+                key="chat_share_yes",
+                type="primary",
+                icon=":material/share:",
+                on_click=let,
+                args=(True,),
+            )
+            if found.shared_at:
+                st.button(
+                    _("Stop sharing"),
+                    key="chat_share_no",
+                    on_click=let,
+                    args=(False,),
+                )
+
+    share()
+
+
+def _export(
+    conversations: Conversations,
+    identity: Identity,
+    target: Conversation,
+    on_open: Open,
+    *,
+    is_open: bool,
+    address: str,
+) -> None:
+    @st.dialog(_("Export conversation"), on_dismiss=_close)
+    def export() -> None:
+        st.markdown(_("Questions, answers and sources, with links to the pages."))
+        messages = conversations.messages(identity, target.id)
+        name = re.sub(r"[^\w -]", "", target.title).strip()[:60] or "conversation"
+        with st.container(horizontal=True):
+            st.download_button(
+                "Word",
+                lambda: to_docx(target, messages, address=address),
+                f"{name}.docx",
+                "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                icon=":material/description:",
+                key="chat_export_docx",
+            )
+            st.download_button(
+                "Markdown",
+                lambda: to_markdown(target, messages, address=address),
+                f"{name}.md",
+                "text/markdown",
+                icon=":material/markdown:",
+                key="chat_export_markdown",
+            )
+
+    export()
 
 
 def _close() -> None:
     st.session_state.chat_dialog = None
+    st.session_state.chat_dialog_of = None

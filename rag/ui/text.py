@@ -8,7 +8,7 @@ drawn, and only verified citations are links. `tests/ui/test_every_text.py` find
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from markdown_it import MarkdownIt
@@ -45,7 +45,7 @@ PARSER.disable(["link", "image", "autolink", "html_inline", "html_block", "refer
 # fmt: off
 ANSWER_TAGS = frozenset({
     "p", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td",
-    "h5", "h6", "br",
+    "h5", "h6", "br", "sup",
 })
 # fmt: on
 
@@ -141,12 +141,27 @@ def _top_blocks(tokens: Sequence[Token]) -> list[list[Token]]:
 
 def _html(tokens: list[Token]) -> str:
     for token in tokens:
+        token.children = token.children and [part for child in token.children for part in _with_chips(child)]
         token.attrs = {name: value for name, value in token.attrs.items() if name == "start"}
         token.info = ""  # the language of code
         if token.tag in ("h1", "h2", "h3", "h4"):
             token.tag = f"h{LARGEST_HEADING}"
     written: str = PARSER.renderer.render(tokens, PARSER.options, {})
     return written
+
+
+def _with_chips(token: Token) -> Iterator[Token]:
+    """Numbers of passages in a text as chips, which the stored answer has as links."""
+    if token.type != "text":
+        yield token
+        return
+    position = 0
+    for match in NUMBERS.finditer(token.content):
+        yield Token("text", "", 0, content=token.content[position : match.start()])
+        for number in match.group(1).split(","):
+            yield Token("html_inline", "", 0, content=f"<sup>{int(number)}</sup>")
+        position = match.end()
+    yield Token("text", "", 0, content=token.content[position:])
 
 
 class _Answer:
@@ -224,7 +239,7 @@ class _Answer:
             pieces += _around_addresses(text[position : match.start()], _escaped)
             for number in (int(n) for n in match.group(1).split(",")):
                 is_linked = self._anchor and number in self._known
-                pieces.append(f"[\\[{number}\\]](#{self._anchor}-{number})" if is_linked else f"\\[{number}\\]")
+                pieces.append(f"[{number}](#{self._anchor}-{number})" if is_linked else f"\\[{number}\\]")
             position = match.end()
         return [*pieces, *_around_addresses(text[position:], _escaped)]
 

@@ -123,7 +123,7 @@ def test_an_answer_is_followed_by_who_asked_and_nobody_else(api: Api, provider_s
     assert said[-2:] == ["event: end", "data: {}"]
     news = news_of(said[:-2])
     assert len(news) > 1
-    assert "<strong>25 days</strong> [1]" in news[0]["growing"] + news[-1]["growing"]
+    assert "<strong>25 days</strong> <sup>1</sup>" in news[0]["growing"] + news[-1]["growing"]
     assert api.client(cookie=f"{SESSION_COOKIE}={another}").get(path).status_code == 404
     assert api.client().get(path, headers={"accept": "text/event-stream"}).status_code in (302, 303, 307, 401)
     assert api.client(api.key("chat")).get(path).status_code in (302, 303, 307, 401)

@@ -89,12 +89,12 @@ def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(p
     for number, question in enumerate(("How many days of annual leave are there?", "And carried over?"), 1):
         page.fill("[data-testid=stChatInputTextArea]", question)
         page.keyboard.press("Enter")
-        expect(page.get_by_role("button", name=re.compile("Searched for"))).to_have_count(number)
+        expect(page.get_by_role("button", name=re.compile("How this was found"))).to_have_count(number)
     expect(page.get_by_text(ALONE)).to_have_count(0)
-    page.get_by_role("button", name=re.compile("Searched for")).last.click()
+    page.get_by_role("button", name=re.compile("How this was found")).last.click()
     expect(page.get_by_text(ALONE)).to_be_visible()
     page.keyboard.press("Escape")
     for question in NEXT:
         expect(page.get_by_role("button", name=question)).to_be_visible()
     page.get_by_role("button", name=NEXT[0]).click()
-    expect(page.get_by_role("button", name=re.compile("Searched for"))).to_have_count(3)
+    expect(page.get_by_role("button", name=re.compile("How this was found"))).to_have_count(3)

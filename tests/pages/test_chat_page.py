@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from streamlit.testing.v1 import AppTest
 
 from rag.answering.citations import citation_to_json
+from rag.errors import NotFound
 from rag.services import Services
 from rag.types import Citation, Collection, Identity, Role
 from rag.ui.text import plain
@@ -56,10 +57,15 @@ def test_an_answer_has_its_sources_cost_and_time_and_is_there_after_a_refresh(
     assert not tab.exception
     assert "25 days" in markdown(tab)
     assert "](#s" in markdown(tab), "its numbers link to the cards"
-    assert "% match" in markdown(tab)
     assert any("p. 1" in m.value for m in tab.main.markdown)
     assert any("yellow-background[" in c.value for c in tab.main.caption)
-    assert any("no charge" in m.value for m in tab.main.markdown)
+    # What it took and cost is for those who look after the answers.
+    assert "% match" not in markdown(tab)
+    assert "no charge" not in markdown(tab)
+    manager, _ = signed_in(Role.MANAGER)
+    ask(manager.run(), "How many days of annual leave do I have?")
+    assert "% match" in markdown(manager)
+    assert "no charge" in markdown(manager)
 
     again = new_tab(identity.session_id)
     again.query_params["c"] = tab.query_params["c"]
@@ -80,7 +86,7 @@ def test_money_in_an_answer_is_text_and_not_a_formula(signed_in: SignIn) -> None
 
 @pytest.mark.usefixtures("handbook")
 def test_what_the_documents_do_not_hold_is_said_so_with_the_nearest_passages(signed_in: SignIn) -> None:
-    tab, _ = signed_in(Role.EMPLOYEE)
+    tab, _ = signed_in(Role.MANAGER)
     ask(tab.run(), "Who commands the submarine on Neptune?")
     assert not tab.exception
     assert "**Sources**" not in markdown(tab)
@@ -198,6 +204,78 @@ def test_a_conversation_is_renamed_and_deleted_after_asking(running: Services, s
     assert "c" not in tab.query_params
     assert "How can I help, Robin?" in [t.value for t in tab.title]
     assert not tab.exception
+
+
+def test_a_question_is_passed_on_and_a_persons_answer_comes_back_into_the_conversation(
+    running: Services, handbook: Collection, signed_in: SignIn, new_tab: NewTab
+) -> None:
+    tab, asker = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave do I have?")
+    tab.feedback[0].set_value(0).run()
+    tab.pills[0].set_value("outdated")
+    tab.text_area[0].set_value("There are new rules.")
+    button(tab, "Ask HR").click().run()
+    assert not tab.exception
+    assert any("Passed on to the people in charge" in c.value for c in tab.caption)
+    assert "Ask HR" not in [b.label for b in tab.button]
+    _, manager = signed_in(Role.MANAGER)
+    (waiting,) = running.help_requests.list(manager, status="open")
+    assert (waiting.reason, waiting.comment) == ("outdated", "There are new rules.")
+    running.help_requests.answer(manager, waiting.id, "It is *27 days* since May.")
+
+    elsewhere = new_tab(asker.session_id).run()
+    (row,) = [b.label for b in elsewhere.sidebar.button if str(b.key).startswith("chat_open_")]
+    assert ":green-badge[" in row, "an answer waits there"
+    tab.run()
+    assert "A person answered: " in markdown(tab)
+    assert r"It is \*27 days\* since May\." in markdown(tab)
+    assert running.help_requests.unseen(asker) == set()
+
+    # Nothing found: the way to a person is there at once.
+    ask(tab, "Who commands the submarine on Neptune?")
+    button(tab, "Ask HR").click().run()
+    assert running.help_requests.list(manager, status="open")[0].reason == "unanswered"
+    assert not tab.exception
+
+
+@pytest.mark.usefixtures("handbook")
+def test_a_conversation_is_shared_as_it_was_pinned_and_asked_again(running: Services, signed_in: SignIn) -> None:
+    tab, owner = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave do I have?")
+    shared = UUID(tab.query_params["c"])
+    tab.session_state["chat_dialog"] = "Share"
+    button(tab.run(), "Share by link").click().run()
+    assert any(f"/?c={shared}" in c.value for c in tab.code)
+    tab.session_state["chat_dialog"] = None
+    button(tab.run(), "Ask again").click().run()
+    assert len(running.conversations.messages(owner, shared)) == 4
+    button(tab, "Edit question").click().run()
+    assert tab.chat_input[0].proto.value == "How many days of annual leave do I have?"
+
+    colleague, reader = signed_in(Role.EMPLOYEE)
+    colleague.query_params["c"] = str(shared)
+    colleague.run()
+    assert "Shared by Robin" in "".join(c.value for c in colleague.caption)
+    assert len(colleague.chat_message) == 2, "what came after sharing is not shared"
+    assert not colleague.get("feedback")
+    assert not colleague.exception
+    ask(colleague, "Up to how much are meals reimbursed?")
+    assert colleague.query_params["c"] != str(shared)
+    assert len(running.conversations.messages(owner, shared)) == 4
+    with running.database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET groups = '{Legal}'")
+    with pytest.raises(NotFound):
+        running.conversations.shared(reader, shared)
+    with running.database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET groups = '{}'")
+    running.conversations.share(owner, shared, is_shared=False)
+    with pytest.raises(NotFound):
+        running.conversations.shared(reader, shared)
+
+    newer = running.conversations.create(owner, running.conversations.get(owner, shared).collection_id, "Newer")
+    assert [c.id for c in running.conversations.list(owner)] == [newer.id, shared]
+    running.conversations.pin(owner, shared, is_pinned=True)
+    assert [c.id for c in running.conversations.list(owner)] == [shared, newer.id]
 
 
 def test_a_suggested_question_is_asked_at_a_click(running: Services, signed_in: SignIn, handbook: Collection) -> None:

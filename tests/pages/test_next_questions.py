@@ -29,7 +29,7 @@ def test_sources_footer_and_next_questions_are_each_there_once(
 ) -> None:
     provider_standin.reply(ANSWER)
     provider_standin.delays["chat"] = THINKING_SECONDS
-    tab, _ = signed_in(Role.EMPLOYEE)
+    tab, _ = signed_in(Role.MANAGER)
     tab.run()
     tab.chat_input[0].set_value("How many days of annual leave do I have?").run()
     assert not tab.exception

@@ -105,7 +105,7 @@ def test_what_cannot_be_kept_is_refused_in_a_sentence(database: Database, collec
     _, message = answered(database, collection, asker, "How many days?")
     requests = HelpRequests(database)
     with pytest.raises(InvalidInput, match="A reason is one of"):
-        requests.open(asker, message, reason="boring")  # type: ignore[arg-type]
+        requests.open(asker, message, reason="boring")
     opened = requests.open(asker, message)
     with pytest.raises(InvalidInput, match="write an answer"):
         requests.answer(manager, opened.id, " \n ")

@@ -83,7 +83,9 @@ HTML_BUILDERS = {
     "chunk_html",
     "account_actions",
     "confirm_link",
+    "copy_html",
     "place_of",
+    "sources_html",
 }
 
 

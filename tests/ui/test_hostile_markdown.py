@@ -109,7 +109,7 @@ def test_an_answer_that_grows_has_the_blocks_of_the_stored_one() -> None:
         "## Leave\n\n**25 days** [1]\n\n3. one\n4. two\n\n| a | b |\n|---|:--|\n| c | d |\n\n```python\nx < y\n```\nEnd"
     )
     assert html_of(answer).replace("\n", "") == (
-        "<h5>Leave</h5><p><strong>25 days</strong> [1]</p>"
+        "<h5>Leave</h5><p><strong>25 days</strong> <sup>1</sup></p>"
         '<ol start="3"><li>one</li><li>two</li></ol>'
         "<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c</td><td>d</td></tr></tbody></table>"
         "<pre><code>x &lt; y</code></pre><p>End</p>"

@@ -1,14 +1,18 @@
 -- list_conversations --
--- List a person's conversations, the last used first.
-SELECT id, title, collection_id, created_at, updated_at
+-- List a person's conversations: pinned ones first, then the one last used.
+SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at,
+       EXISTS (
+           SELECT FROM help_requests h
+           WHERE h.conversation_id = conversations.id AND h.answered_at IS NOT NULL AND h.seen_at IS NULL
+       ) AS has_news
 FROM conversations
 WHERE owner_id = %(account_id)s
-ORDER BY updated_at DESC, id
+ORDER BY pinned_at DESC NULLS LAST, updated_at DESC, id
 LIMIT %(limit)s
 
 -- get_conversation --
 -- Read one conversation, if it is this person's.
-SELECT id, title, collection_id, created_at, updated_at
+SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at
 FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 
@@ -19,13 +23,47 @@ SELECT tenant_id, (SELECT id FROM accounts WHERE id = %(account_id)s),
        (SELECT id FROM api_keys WHERE id = %(account_id)s), id, %(title)s
 FROM collections
 WHERE id = %(collection_id)s
-RETURNING id, title, collection_id, created_at, updated_at
+RETURNING id, title, collection_id, created_at, updated_at, pinned_at, shared_at
 
 -- rename_conversation --
 -- Rename a conversation without moving it in the list.
 UPDATE conversations SET title = %(title)s
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
-RETURNING id, title, collection_id, created_at, updated_at
+RETURNING id, title, collection_id, created_at, updated_at, pinned_at, shared_at
+
+-- pin_conversation --
+-- Pin a conversation to the top of the list, or no longer.
+UPDATE conversations SET pinned_at = CASE WHEN %(is_pinned)s THEN coalesce(pinned_at, now()) END
+WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
+RETURNING id, title, collection_id, created_at, updated_at, pinned_at, shared_at
+
+-- share_conversation --
+-- Let everybody of the tenant who may read its collection read what it holds by now; sharing again adds the rest.
+UPDATE conversations SET shared_at = CASE WHEN %(is_shared)s THEN clock_timestamp() END
+WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
+RETURNING id, title, collection_id, created_at, updated_at, pinned_at, shared_at
+
+-- get_shared_conversation --
+-- Read a conversation that somebody shared, with their name; row-level security asks for its collection.
+SELECT c.id, c.title, c.collection_id, c.created_at, c.updated_at, c.shared_at,
+       coalesce(nullif(a.name, ''), a.email, '') AS shared_by
+FROM conversations c
+LEFT JOIN accounts a ON a.id = c.account_id
+WHERE c.tenant_id = rag_tenant() AND c.id = %(conversation_id)s AND c.shared_at IS NOT NULL
+
+-- list_shared_messages --
+-- List what a conversation held when it was shared, without passages of documents that its reader may not open.
+SELECT m.id, m.conversation_id, m.role, m.content, m.state, m.notice, NULL::uuid AS chat_log_id, m.created_at,
+       NULL AS outcome, NULL AS cost, NULL AS total_ms, NULL AS rating,
+       coalesce((
+           SELECT jsonb_agg(shown ORDER BY position)
+           FROM jsonb_array_elements(m.citations) WITH ORDINALITY AS stored (shown, position)
+           WHERE EXISTS (SELECT FROM documents d WHERE d.id = (shown ->> 'document_id')::uuid)
+       ), '[]') AS citations
+FROM messages m
+JOIN conversations c ON c.id = m.conversation_id AND c.shared_at IS NOT NULL AND m.created_at <= c.shared_at
+WHERE c.tenant_id = rag_tenant() AND c.id = %(conversation_id)s AND m.state <> 'streaming'
+ORDER BY m.created_at, m.id
 
 -- delete_conversation --
 -- Delete a conversation with its messages; the log of its questions stays, for the costs.
@@ -49,11 +87,16 @@ FROM (
                FROM jsonb_array_elements(m.citations) AS shown
                WHERE NOT EXISTS (SELECT FROM documents d WHERE d.id = (shown ->> 'document_id')::uuid)
                ORDER BY 1
-           ) AS removed_sources
+           ) AS removed_sources,
+           coalesce(h.status, '') AS help_status, coalesce(h.answer, '') AS help_answer,
+           coalesce(nullif(helper.name, ''), helper.email, '') AS help_by,
+           coalesce(h.answered_at, h.created_at) AS help_at
     FROM messages m
     JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
     LEFT JOIN chat_logs l ON l.id = m.chat_log_id AND l.outcome IS NOT NULL
     LEFT JOIN feedback f ON f.chat_log_id = m.chat_log_id AND f.account_id = %(account_id)s
+    LEFT JOIN help_requests h ON h.chat_log_id = m.chat_log_id AND h.account_id = %(account_id)s
+    LEFT JOIN accounts helper ON helper.id = h.answered_by
     WHERE m.conversation_id = %(conversation_id)s
     ORDER BY m.created_at DESC, m.id DESC
     LIMIT %(last)s
@@ -61,14 +104,14 @@ FROM (
 ORDER BY created_at, id
 
 -- rate_answer --
--- Store one person's rating of an answer; a later one replaces it.
-INSERT INTO feedback (tenant_id, chat_log_id, account_id, rating, comment)
-SELECT m.tenant_id, m.chat_log_id, c.account_id, %(rating)s, %(comment)s
+-- One rating per person and answer; rating again replaces it.
+INSERT INTO feedback (tenant_id, chat_log_id, account_id, rating, comment, reason)
+SELECT m.tenant_id, m.chat_log_id, c.account_id, %(rating)s, %(comment)s, %(reason)s
 FROM messages m
 JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
 WHERE m.id = %(message_id)s AND m.chat_log_id IS NOT NULL
 ON CONFLICT (chat_log_id, account_id) DO UPDATE
-    SET rating = excluded.rating, comment = excluded.comment, created_at = now()
+    SET rating = excluded.rating, comment = excluded.comment, reason = excluded.reason, created_at = now()
 
 -- lock_conversation --
 -- Make two questions asked at once in one conversation take turns.

@@ -1,4 +1,5 @@
 -- Vectors of meaning of passages whose own embedder compares words.
+-- The searches take the tenant as those in search.sql do.
 
 -- enqueue_meaning --
 -- One waiting job at most for a collection on the built-in embedder

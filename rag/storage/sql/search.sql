@@ -1,4 +1,7 @@
--- What the search reads and the keyword index writes. Row-level security stands above every tenant_id here.
+-- What the search reads and the keyword index writes. Row-level security holds beside every tenant_id here.
+-- The tenant is a parameter in place of rag_tenant(), which other files use: that checks the seal of the transaction once
+-- more for each scan, and a hybrid search took 1.06 times as long with 200 tenants and 1.11 times with one of 100,000
+-- chunks ((SELECT rag_tenant()): 1.02 and 1.06).
 
 -- lock_keywords --
 -- One at a time changes the keyword index of a collection

@@ -1,0 +1,224 @@
+"""The numbers in an answer as chips: what they come from in a card over them, and its page by a click.
+
+An answer's numbers are links to `#{anchor}-{number}` (`answer_markdown`). What the card says is beside the answer in
+attributes. The script shows it as text and nothing else, and opens the page by the button of the source's card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from uuid import UUID
+
+from rag.answering.citations import terms_held
+from rag.answering.sentences import sentences
+from rag.language import _
+from rag.types import Citation
+from rag.ui.formats import has_pages, pages
+from rag.ui.text import excerpt
+
+#: Of a sentence that a card shows.
+SENTENCE_CHARACTERS = 260
+
+
+def sentence_of(citation: Citation) -> str:
+    """Return the sentence of a passage that has most of the marked words, of equal ones the first."""
+    found = sentences(citation.passage)
+    best = max(found, key=lambda sentence: terms_held(citation.matched_terms, sentence), default=citation.passage)
+    return excerpt(best, citation.matched_terms, SENTENCE_CHARACTERS)
+
+
+def place_of_source(citation: Citation) -> str:
+    """Return the page or the heading of a passage, whichever its kind of document has."""
+    if has_pages(citation.file_name) and not citation.category:
+        return pages(citation.first_page, citation.last_page)
+    return citation.section
+
+
+def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID) -> str:
+    """Return what the cards over the numbers of an answer say, for the script."""
+    titles = [citation.title or citation.file_name for citation in citations]
+    items = []
+    for citation, title in zip(citations, titles, strict=True):
+        of_that_title = {c.document_id for c, other in zip(citations, titles, strict=True) if other == title}
+        file_name = citation.file_name if len(of_that_title) > 1 else ""
+        values = {
+            "source": f"{anchor}-{citation.number}",
+            "message": str(message_id),
+            "title": title,
+            "place": " · ".join(part for part in (file_name, place_of_source(citation)) if part),
+            "sentence": sentence_of(citation),
+            "label": _("Source {number}: {title}", number=citation.number, title=title),
+        }
+        attributes = " ".join(f'data-{name}="{escape(value, quote=True)}"' for name, value in values.items())
+        items.append(f"<span {attributes}></span>")
+    return f"<div hidden>{''.join(items)}</div>"
+
+
+def source_line(citation: Citation) -> str:
+    """Return where a number of an answer comes from, on one line: `[1] Handbook (handbook.pdf), p. 3`."""
+    title = citation.title or citation.file_name
+    file_name = f" ({citation.file_name})" if citation.file_name and citation.file_name != title else ""
+    place = place_of_source(citation)
+    return f"[{citation.number}] {title}{file_name}" + (f", {place}" if place else "")
+
+
+def copy_html(text: str, key: str) -> str:
+    """Return a button that copies a text to the clipboard."""
+    label, done = escape(_("Copy"), quote=True), escape(_("Copied"), quote=True)
+    return (
+        f'<button type="button" class="hr-copy" id="copy-{escape(key, quote=True)}" data-done="{done}" '
+        f'data-copy="{escape(text, quote=True)}" title="{escape(_("Copies the answer with its sources"), quote=True)}">'
+        f"{label}</button>"
+    )
+
+
+#: Runs in the browser once per page load. What a document says is only ever set as text.
+CHIPS = """
+<script>
+if (!window.hrAssistantChips) {
+  window.hrAssistantChips = true;
+  const HREF = /^#(s[0-9a-f]{8})-([0-9]+)$/;
+  const card = document.createElement("div");
+  card.id = "hr-source-card";
+  card.setAttribute("role", "tooltip");
+  card.hidden = true;
+  document.body.append(card);
+  const chipOf = (target) => target instanceof Element && target.closest('a[href^="#s"]');
+  const sourceOf = (chip) => {
+    const found = chip && HREF.exec(chip.getAttribute("href"));
+    return found && document.querySelector('[data-source="' + found[1] + "-" + found[2] + '"]');
+  };
+  const hide = () => { card.hidden = true; };
+  const show = (chip) => {
+    const source = sourceOf(chip);
+    if (!source) return;
+    card.replaceChildren();
+    for (const part of ["title", "place", "sentence"]) {
+      if (!source.dataset[part]) continue;
+      const line = document.createElement("div");
+      line.className = part;
+      line.textContent = source.dataset[part];
+      card.append(line);
+    }
+    chip.setAttribute("aria-describedby", card.id);
+    card.hidden = false;
+    const at = chip.getBoundingClientRect(), size = card.getBoundingClientRect();
+    card.style.left = Math.max(8, Math.min(at.left - 12, innerWidth - size.width - 8)) + "px";
+    card.style.top = (at.top > size.height + 12 ? at.top - size.height - 6 : at.bottom + 6) + "px";
+  };
+  for (const [come, go] of [["mouseover", "mouseout"], ["focusin", "focusout"]]) {
+    document.addEventListener(come, (event) => { const chip = chipOf(event.target); if (chip) show(chip); });
+    document.addEventListener(go, (event) => { if (chipOf(event.target)) hide(); });
+  }
+  addEventListener("scroll", hide, true);
+  addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); }, true);
+  const open = (source) => {
+    const [anchor, number] = source.dataset.source.split("-");
+    const button = () => document.querySelector(".st-key-" + anchor + "_open_" + number + " button");
+    if (button()) return button().click();
+    const closed = document.querySelector(".st-key-chat_sources_" + source.dataset.message + " summary");
+    if (!closed) return;
+    const watcher = new MutationObserver(() => {
+      if (!button()) return;
+      watcher.disconnect();
+      button().click();
+    });
+    watcher.observe(document.body, { childList: true, subtree: true });
+    setTimeout(() => watcher.disconnect(), 10000);
+    closed.click();
+  };
+  document.addEventListener("click", (event) => {
+    const source = sourceOf(chipOf(event.target));
+    if (source) {
+      event.preventDefault();
+      event.stopPropagation();
+      hide();
+      return open(source);
+    }
+    const copy = event.target instanceof Element && event.target.closest("[data-copy]");
+    if (copy) {
+      const said = copy.textContent;
+      const done = () => {
+        copy.textContent = copy.dataset.done;
+        setTimeout(() => { copy.textContent = said; }, 1500);
+      };
+      const byHand = () => {
+        const field = document.createElement("textarea");
+        field.value = copy.dataset.copy;
+        document.body.append(field);
+        field.select();
+        document.execCommand("copy");
+        field.remove();
+        copy.focus();
+        done();
+      };
+      if (navigator.clipboard) navigator.clipboard.writeText(copy.dataset.copy).then(done, byHand);
+      else byHand();
+    }
+  }, true);
+  let view = null, opener = null;
+  const look = () => {
+    for (const chip of document.querySelectorAll('a[href^="#s"]:not([aria-label])')) {
+      const source = sourceOf(chip);
+      if (source) chip.setAttribute("aria-label", source.dataset.label);
+    }
+    const now = document.querySelector(".st-key-page_view");
+    if (now && now !== view) {
+      now.setAttribute("role", "dialog");
+      now.setAttribute("aria-label", (now.querySelector("strong") || now).textContent);
+      const close = now.querySelector("button");
+      if (!view && close) {
+        opener = document.activeElement;
+        close.focus({ preventScroll: true });
+      }
+    }
+    if (!now && view && opener && opener.isConnected) opener.focus({ preventScroll: true });
+    view = now;
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  look();
+}
+</script>
+"""
+
+#: The look of chips, their card, the page view and what a phone has less room for.
+LOOK = """
+<style>
+[data-testid=stChatMessage] a[href^="#s"], [data-answer] sup {
+  display: inline-block; min-width: 1.25rem; padding: 0 .35rem; margin: 0 .1rem; border-radius: .65rem;
+  text-align: center; font-size: .75rem; line-height: 1.25rem; font-weight: 600; text-decoration: none;
+  vertical-align: .1em; color: light-dark(#2740ab, #c0cdfb); background: light-dark(#e6ebfd, #26315a);
+}
+[data-testid=stChatMessage] a[href^="#s"]:hover, [data-testid=stChatMessage] a[href^="#s"]:focus-visible {
+  color: #fff; background: #3353d4;
+}
+#hr-source-card {
+  position: fixed; z-index: 1000010; max-width: min(360px, calc(100vw - 16px)); padding: .6rem .75rem;
+  font-size: .85rem; line-height: 1.45; border-radius: 10px; pointer-events: none;
+  box-shadow: 0 6px 24px rgba(0, 0, 0, .25); color: #e7ebf6; background: #1c2440; border: 1px solid #3a4570;
+}
+#hr-source-card[hidden] { display: none; }
+#hr-source-card .title { font-weight: 600; }
+#hr-source-card .place { color: #b6c0dc; }
+#hr-source-card .sentence { margin-top: .3rem; }
+.hr-copy { font: inherit; font-size: .875rem; color: inherit; background: none; border: 0; padding: .25rem .4rem;
+  cursor: pointer; border-radius: 8px; min-height: 2rem; }
+.hr-copy:hover, .hr-copy:focus-visible { color: light-dark(#2740ab, #c0cdfb); }
+.st-key-page_view {
+  position: fixed; inset: 0; z-index: 1000000; overflow: auto; padding: 1rem; box-sizing: border-box;
+  width: auto !important; max-width: none !important; background: light-dark(#ffffff, #0e1322);
+}
+@media (min-width: 1100px) {
+  .st-key-page_view { left: auto; width: min(46vw, 860px) !important; padding: 1rem 1.25rem;
+    border-left: 1px solid light-dark(#e0e4ef, #2a3350); }
+  .stApp:has(.st-key-page_view) :is([data-testid=stMainBlockContainer], [data-testid=stBottomBlockContainer]) {
+    align-self: flex-start; margin: 0; width: calc(100% - min(46vw, 860px));
+    padding-left: 1.5rem; padding-right: 1.5rem;
+  }
+}
+@media (max-width: 640px) {
+  [class*="_card_"] [data-testid=stCaptionContainer] { display: none; }
+}
+</style>
+"""
