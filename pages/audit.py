@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import streamlit as st
 
 from rag.language import N_, _
+from rag.records.audit import AuditEntry
 from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.people import action_name, change_words
+from rag.ui.text import plain
 from rag.ui.theme import PRODUCT
 
 PERIODS = {N_("Last 7 days"): 7, N_("Last 30 days"): 30, N_("Last year"): 365, N_("All"): None}
 KINDS = {
-    N_("Everything"): None,
-    N_("People"): "account",
-    N_("Password links"): "password",
-    N_("Second factors"): "second",
-    N_("Sessions"): "session",
-    N_("API keys"): "API",
-    N_("Collections"): "collection",
-    N_("Documents"): "document",
-    N_("Embedding models"): "embedding",
-    N_("Sources"): "source",
-    N_("Syncs"): "sync",
-    N_("Prices"): "price",
-    N_("Company"): "company",
-    N_("Exports"): "export",
-    N_("Sign-ins"): "sign-in",
-    N_("Conversations read"): "conversation",
+    "Everything": None,
+    "People": "account",
+    "Password links": "password",
+    "Second factors": "second",
+    "Sessions": "session",
+    "API keys": "API",
+    "Collections": "collection",
+    "Documents": "document",
+    "Embedding models": "embedding",
+    "Sources": "source",
+    "Syncs": "sync",
+    "Prices": "price",
+    "Keys of providers": "provider",
+    "Company": "company",
+    "Exports": "export",
+    "Sign-ins": "sign-in",
+    "Conversations read": "conversation",
 }
 SHOWN = 500
 
@@ -40,7 +44,37 @@ identity = require(Role.ADMIN)
 audit = services().audit
 zone = time_zone(st.context.timezone)
 
-st.title(_("Audit log"), anchor=False)
+
+def draw_entry(entry: AuditEntry) -> None:
+    """Draw one entry in full: each field before and after."""
+    with st.container(border=True, key=f"audit_entry_{entry.id}", gap="small"):
+        who = plain(entry.actor or PRODUCT)
+        st.markdown(f"**{plain(entry.action.capitalize())}** {plain(entry.target)}")
+        st.caption(f"{who} · {plain(date_time(entry.created_at, zone))} · entry {entry.id:,}")
+        pairs = {
+            field: values if isinstance(values, list) and len(values) == 2 else [None, values]
+            for field, values in sorted(entry.changes.items())
+        }
+        if not pairs:
+            st.caption("Nothing more is known of it.")
+            return
+        st.dataframe(
+            pd.DataFrame(
+                [(field.replace("_", " "), *(in_full(value) for value in pair)) for field, pair in pairs.items()],
+                columns=["Field", "Before", "After"],
+            ),
+            hide_index=True,
+            row_height=60 if any(len(in_full(value)) > 60 for pair in pairs.values() for value in pair) else None,
+            key=f"audit_fields_{entry.id}",
+            alt="What the entry changed: each field before and after",
+        )
+
+
+def in_full(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+st.title("Audit log", anchor=False)
 st.caption(
     _(
         "What people changed here, who signed in, exported data or read the questions of others. No entry can be "
@@ -79,10 +113,14 @@ table = pd.DataFrame(
         _("Change"): [change_words(entry, names) for entry in entries],
     }
 )
-st.dataframe(
+chosen = st.dataframe(
     table,
     hide_index=True,
     width="stretch",
+    on_select="rerun",
+    selection_mode="single-row",
+    # A row is a number: with other entries it would open another one.
+    key=f"audit_table_{hash(tuple(entry.id for entry in entries)) & 0xFFFFFFFF}",
     column_config={
         _("When"): st.column_config.TextColumn(width=135),
         _("Who"): st.column_config.TextColumn(width=165),
@@ -92,12 +130,24 @@ st.dataframe(
     },
     alt=_("Changes with their time, person, kind and what was changed"),
 )
+if chosen.selection.rows and chosen.selection.rows[0] < len(entries):
+    draw_entry(entries[chosen.selection.rows[0]])
+else:
+    st.caption(_("Select a row (Shift + Space on the keyboard) to open an entry."))
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     more = _(", the latest {shown}", shown=thousands(SHOWN)) if len(entries) == SHOWN else ""
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
     actions.draw_export(
         identity,
-        _("Download as CSV"),
+        "Download as JSON lines",
+        lambda: audit.export_json(identity, entries),
+        "audit-log.jsonl",
+        key="audit_export_json",
+        media_type="application/jsonl",
+    )
+    actions.draw_export(
+        identity,
+        "Download as CSV",
         lambda: audit.export_csv(identity, [str(name) for name in table], table.itertuples(index=False)),
         "audit-log.csv",
         key="audit_export",

@@ -5,13 +5,14 @@ Everybody reads what can be asked about; state, costs and the source are adminis
 
 from __future__ import annotations
 
-import json
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
 from rag.errors import RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
+from rag.ingestion.sources.board.posts import PostsMapping
 from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import PostsTable
 from rag.language import N_, _
@@ -19,8 +20,8 @@ from rag.profiles import holds_posts
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
 from rag.ui.actions import attempt
-from rag.ui.board import draw_post, draw_posts, draw_run, is_post
-from rag.ui.formats import count, status_badge, thousands
+from rag.ui.board import draw_cards, draw_post, draw_posts, draw_run, is_post
+from rag.ui.formats import count, field_label, status_badge, thousands
 from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list, words_of
 
@@ -34,6 +35,7 @@ MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important"), "attachmentCo
 #: The figure that says whether a board has posts with a mark.
 MARKED_BY = {"isPinned": "pinned", "isImportant": "important", "attachmentCount": "with_attachments"}
 MOST_RUNS = 10
+GROUP_WORDS = {"": N_("Posts"), "categories": N_("Categories"), "attachments": N_("Attachments")}
 
 
 # What the buttons do
@@ -53,15 +55,34 @@ def sync(collection: Collection) -> None:
 
 def save_source(collection: Collection) -> None:
     state.board_problem = ""
+    settings: dict[str, Any] = {}
+    for group, names in column_groups().items():
+        given = {name: state[f"board_column_{group}_{name}"].strip() for name in names}
+        changed = {name: value for name, value in given.items() if value and value != names[name]}
+        settings |= changed if not group else {group: changed} if changed else {}
+    hidden = [status.strip().lower() for status in state.board_hidden.split(",") if status.strip()]
+    settings["hidden_statuses"] = hidden
     try:
-        columns = json.loads(state.board_columns or "{}")
-        settings = {**columns, "table": state.board_source_table.strip()}
         running.syncs.set_source(identity, collection, PostsTable.kind, settings)
         st.toast(_("The source is saved."), icon=":material/check:")
-    except ValueError:
-        state.board_problem = _("The columns are not written as JSON. Correct them, or leave the field empty.")
     except RagError as error:
         state.board_problem = error.message
+
+
+def column_groups() -> dict[str, dict[str, str]]:
+    """Return the names a source has where nobody says otherwise: of the posts, categories and attachments."""
+    usual = PostsMapping()
+    return {
+        "": {name: value for name, value in usual.model_dump().items() if isinstance(value, str)},
+        "categories": usual.categories.model_dump(),
+        "attachments": usual.attachments.model_dump(),
+    }
+
+
+def ask_board(collection: Collection) -> None:
+    """Begin a new conversation with this board on the page Chat."""
+    state.chat_collection = collection.id
+    state.board_asks = True
 
 
 # Drawing
@@ -104,19 +125,26 @@ def draw_source(collection: Collection) -> None:
             )
         )
         return
-    settings = dict(next((source.settings for source in kept if source.kind == PostsTable.kind), {}))
+    settings = next((source.settings for source in kept if source.kind == PostsTable.kind), {})
     with st.expander(_("Where the posts come from"), icon=":material/database:"), st.form("board_source", border=False):
-        st.text_input(_("Table"), value=settings.pop("table", "hof_posts"), key="board_source_table", max_chars=127)
-        st.text_area(
-            _("Columns that are called otherwise, as JSON"),
-            value=json.dumps(settings, ensure_ascii=False, indent=2) if settings else "",
-            placeholder='{"content": "body", "attachments": {"table": "post_files"}}',
-            key="board_columns",
-            help=_(
-                "Empty: id, title, content, category_id, created_at, updated_at, published_at, is_pinned, "
-                "is_important, status, view_count; categories in hof_categories, attachments in hof_attachments."
-            ),
+        st.caption(
+            _("Write what the table and its columns are called in your database. An empty field has its usual name.")
         )
+        for group, names in column_groups().items():
+            st.markdown(f"**{_(GROUP_WORDS[group])}**")
+            kept_names = settings.get(group, {}) if group else settings
+            with st.container(horizontal=True):
+                for name, usual in names.items():
+                    st.text_input(
+                        plain(field_label(name)),
+                        str(kept_names.get(name, usual)),
+                        key=f"board_column_{group}_{name}",
+                        max_chars=127,
+                        placeholder=usual,
+                        width=200,
+                    )
+        hidden = settings.get("hidden_statuses", PostsMapping().hidden_statuses)
+        st.text_input(_("Posts with these statuses are left out"), ", ".join(hidden), key="board_hidden", max_chars=500)
         st.form_submit_button(_("Save"), key="board_save_source", on_click=save_source, args=(collection,))
 
 
@@ -164,8 +192,19 @@ with st.container(horizontal=True, vertical_alignment="center"):
         width="content",
     )
     st.space("stretch")
+    if number:
+        st.button(
+            _("Ask this board"),
+            key="board_ask",
+            icon=":material/forum:",
+            type="primary",
+            on_click=ask_board,
+            args=(board,),
+        )
     if is_admin:
         st.button(_("Sync now"), key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
+if state.pop("board_asks", False):
+    st.switch_page("chat.py")
 if state.board_problem:
     st.error(plain(state.board_problem), icon=":material/error:")
 if is_admin:
@@ -215,8 +254,28 @@ if figures:
     pages = max(-(-found // DOCUMENTS_PER_PAGE), 1)
     page, pager = page_of_list("board_page", filters, pages)
     shown = library.posts(identity, filters, offset=(page - 1) * DOCUMENTS_PER_PAGE)
-    if shown:
+    opened = opened_post(board)
+    if opened is not None:
+        st.button(
+            _("Close"), key="board_close", icon=":material/close:", type="tertiary", on_click=open_post, args=(None,)
+        )
+        draw_opened(opened)
+    as_table = is_admin and (
+        st.segmented_control(
+            _("View"),
+            [N_("Cards"), N_("Table")],
+            default="Cards",
+            key="board_view",
+            format_func=_,
+            label_visibility="collapsed",
+            required=True,
+        )
+        == "Table"
+    )
+    if shown and as_table:
         draw_posts(shown, st.query_params.get("post"), with_costs=is_admin, on_open=open_post)
+    elif shown:
+        draw_cards(shown, on_open=open_post)
     else:
         st.caption(_("No post matches."))
     if pages > 1:
@@ -232,11 +291,6 @@ if figures:
                 width="content",
             )
             st.pagination(pages, key=pager)
-    opened = opened_post(board)
-    if opened is not None:
-        draw_opened(opened)
-    elif shown:
-        st.caption(_("Select a row (Shift + Space on the keyboard) to read the post."))
 else:
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")

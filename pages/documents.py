@@ -1,4 +1,4 @@
-"""Manage documents: upload with an estimate before anything is spent, live progress, costs, the library.
+"""Manage documents: the library with what is done to many at once, adding and replacing, live progress, the bin.
 
 Files go straight into the database and the file store; everything shown is read from there, so that progress survives a
 refresh and is the same in every administrator's browser.
@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
-from rag.access.sessions import require_recent
-from rag.errors import PasswordNeeded, RagError
-from rag.ingestion.documents import DOCUMENTS_PER_PAGE
+from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
+from rag.ingestion.bin import BIN_DAYS
 from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.particulars import SavedView
 from rag.language import _
+from rag.profiles import profile_of
 from rag.services import require, services
 from rag.types import (
     ChunkingMethod,
@@ -26,16 +29,30 @@ from rag.types import (
     Document,
     DocumentFigures,
     DocumentFilters,
+    DocumentName,
+    DocumentRow,
     DocumentStatus,
     PdfType,
     Role,
     Step,
 )
 from rag.ui import actions
-from rag.ui.document_details import draw_document, draw_repository
-from rag.ui.document_library import draw_bulk, draw_empty_library, draw_filters, draw_opener, draw_table, draw_totals
+from rag.ui.document_details import DetailTabs, draw_document, draw_repository
+from rag.ui.document_form import date_remark, draw_ask, draw_form, draw_questions, draw_replacing
+from rag.ui.document_library import (
+    MOST_ROWS,
+    BulkActions,
+    Looking,
+    draw_bin,
+    draw_bulk,
+    draw_empty_library,
+    draw_opener,
+    draw_table,
+    draw_toolbar,
+    status_words,
+    totals,
+)
 from rag.ui.document_steps import (
-    ask_to_delete,
     draw_meaning,
     draw_queue_state,
     draw_reembedding,
@@ -44,28 +61,35 @@ from rag.ui.document_steps import (
     draw_trouble,
 )
 from rag.ui.document_upload import (
+    EstimateActions,
+    Locked,
     Refused,
     UploadOptions,
     draw_estimates,
     draw_finished,
+    draw_locked,
     draw_many_finished,
     draw_progress,
-    draw_refused,
+    draw_refused_files,
     draw_remarks,
     draw_rest,
     draw_upload,
 )
-from rag.ui.formats import count, status_badge, thousands
+from rag.ui.formats import STATUSES, count, time_zone
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
-from rag.ui.widgets import page_of_list
+from rag.ui.widgets import red
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents than these are shown as one table.
 SINGLE_CARDS = 3
-#: Most cards of a kind, and most rows of the table of finished documents; a table with pages has the others.
+#: Most cards of a kind.
 MOST_CARDS = 20
+#: Most documents in the box that opens one by its name.
+MOST_OFFERED = 50
 TROUBLED = (DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR)
+#: Wide enough for a page's picture beside its text.
+DRAWER_PIXELS = 980
 
 
 identity = require(Role.ADMIN)
@@ -73,9 +97,13 @@ library = services().documents
 state = st.session_state
 state.setdefault("documents_upload_number", 0)
 state.setdefault("documents_handled", set())
-state.setdefault("documents_refused", [])
+state.setdefault("documents_locked", [])
+state.setdefault("documents_selected", [])
 state.setdefault("documents_finished", [])
 state.setdefault("documents_notice", "")
+state.setdefault("documents_binned", [])
+state.setdefault("documents_copies", [])
+today = datetime.now(time_zone(st.context.timezone)).date()
 
 
 # What the buttons do
@@ -98,7 +126,11 @@ def confirm_all(until: datetime) -> None:
 
 
 def discard_one(document: Document) -> None:
-    attempt(library.discard, identity, document.id)
+    put_in_bin([document.id], is_unconfirmed=True)
+
+
+def keep_both(document: Document) -> None:
+    attempt(library.keep_both, identity, document.id)
 
 
 def run_step(document: Document, step: Step, only_missing: bool, method: ChunkingMethod | None) -> None:
@@ -123,26 +155,12 @@ def restore(version: Document) -> None:
     attempt(run)
 
 
-def retry_all(filters: DocumentFilters, until: datetime | None) -> None:
-    wanted = tuple(status for status in TROUBLED if status in (filters.statuses or TROUBLED))
-    if wanted:
-        each(lambda i: library.retry(identity, i), replace(filters, statuses=wanted), until)
-
-
-def tag_all(filters: DocumentFilters, until: datetime | None) -> None:
-    each(lambda i: library.versions.run_again(identity, i, Step.TAG), filters, until, is_untagged=True)
-
-
-def each(
-    action: Callable[[UUID], object], filters: DocumentFilters, until: datetime | None, *, is_untagged: bool = False
-) -> None:
-    """Do the same to every document that passes the filters and existed when they were shown.
-
-    What goes wrong with one is said and does not keep the others from it.
-    """
+def each(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None:
+    """Do the same to every document. What goes wrong with one is said and does not keep the others from it."""
     state.documents_notice = ""
     sentences = []
-    for name in library.names(identity, filters, limit=None, until=until, is_untagged=is_untagged):
+    names = library.names(identity, DocumentFilters(document_ids=tuple(document_ids)), limit=None)
+    for name in names:
         try:
             action(name.id)
         except RagError as error:
@@ -151,25 +169,54 @@ def each(
     state.documents_notice = "  \n".join([*sentences[:MOST_CARDS], *([f"And {more:,} more."] if more > 0 else [])])
 
 
-def delete(document_id: UUID) -> None:
-    if st.query_params.get("document") == str(document_id):
-        open_document(None)
-    library.delete(identity, document_id)
+def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
+    """Return the selected documents that are in one of these states now."""
+    wanted = DocumentFilters(document_ids=tuple(state.documents_selected), statuses=tuple(statuses))
+    return [name.id for name in library.names(identity, wanted, limit=None)]
 
 
-def delete_one(document: Document) -> None:
-    attempt(delete, document.id)
+def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> None:
+    """Delete documents, with the way back on the page; with `is_unconfirmed` only those that still wait."""
+    put = partial(library.bin.put, identity, list(document_ids), is_unconfirmed=is_unconfirmed)
+    if actions.attempt("documents_notice", put):
+        state.documents_binned = list(document_ids)
+        gone = set(document_ids)
+        state.documents_selected = [i for i in state.documents_selected if i not in gone]
+        if st.query_params.get("document") in set(map(str, gone)):
+            open_document(None)
+    elif state.get("frame_sign_in_again"):
+        # One dialog at a time: the panel gives way to the question who it is.
+        state.documents_gives_way = True
 
 
-def ask_first(document: Document) -> None:
-    if not actions.is_needed(identity):
-        ask_to_delete(document, delete_one)
+def take_back(document_ids: Sequence[UUID]) -> None:
+    state.documents_notice, state.documents_binned = "", []
+    sentences = []
+    for document_id in document_ids:
+        try:
+            library.bin.take_back(identity, document_id)
+        except RagError as error:
+            sentences.append(error.message)
+    state.documents_notice = "  \n".join(dict.fromkeys(sentences))
 
 
-def delete_all(filters: DocumentFilters, until: datetime | None) -> None:
-    # Once for all of them, else each would be refused with a line of its own.
-    if actions.attempt("documents_notice", require_recent, services().database, identity):
-        each(delete, filters, until)
+def delete_for_good(document_ids: Sequence[UUID]) -> None:
+    attempt(library.bin.delete_for_good, identity, document_ids)
+
+
+def discard_all(until: datetime) -> None:
+    waiting = DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))
+    found = library.find(identity, waiting, sort="oldest", limit=MOST_ROWS)
+    put_in_bin([document.id for document in found if document.updated_at <= until], is_unconfirmed=True)
+
+
+def select(document_ids: list[UUID]) -> None:
+    state.documents_selected = document_ids
+
+
+def clear_selection() -> None:
+    state.documents_selected = []
+    state.documents_table_turn = state.get("documents_table_turn", 0) + 1
 
 
 def open_document(document_id: str | None) -> None:
@@ -181,8 +228,8 @@ def open_document(document_id: str | None) -> None:
 
 
 def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None = None) -> None:
-    """Hand one file to the library; keep a file that cannot be used with the reason."""
-    state.documents_refused = [refused for refused in state.documents_refused if refused.key != key]
+    """Hand one file to the library; list a file that cannot be used with the reason."""
+    forget(key)
     try:
         library.upload(
             identity,
@@ -194,22 +241,49 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
             generate_metadata=options.generate_metadata,
             pdf_type=options.pdf_type,
             metadata=options.metadata,
+            confirmed_up_to=library.spending_limit(identity),
         )
     except PasswordNeeded as error:
-        state.documents_refused.append(Refused(key, name, len(content), error.message, content, options))
+        state.documents_locked.append(Locked(key, name, error.message, content, options))
+    except DocumentAlreadyStored as error:
+        state.documents_copies.append((name, error.details.get("document_id"), error.details.get("title") or name))
     except RagError as error:
-        state.documents_refused.append(Refused(key, name, len(content), error.message, None, options))
+        refuse(Refused(name, len(content), error.message))
 
 
-def unlock(refused: Refused) -> None:
-    password = state.get(f"documents_password_{refused.key}", "")
-    if refused.content is not None and password:
-        take(refused.name, refused.content, refused.options, refused.key, password)
+def refuse(refused: Refused) -> None:
+    attempt(library.note_refused, identity, refused.name, refused.size_bytes, refused.sentence)
+
+
+def replace_file(document: Document, name: str, content: bytes) -> None:
+    """Hand over the next version of a document."""
+
+    def upload() -> None:
+        collection = library.collection(identity, document.collection_id)
+        library.upload(identity, collection, name, content, replaces=document.id)
+
+    attempt(upload)
+    open_document(None)
+
+
+def unlock(locked: Locked) -> None:
+    password = state.get(f"documents_password_{locked.key}", "")
+    if password:
+        take(locked.name, locked.content, locked.options, locked.key, password)
 
 
 def forget(key: str) -> None:
-    state.documents_refused = [refused for refused in state.documents_refused if refused.key != key]
+    state.documents_locked = [locked for locked in state.documents_locked if locked.key != key]
     state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
+
+
+def save_view(name: str, filters: DocumentFilters) -> None:
+    attempt(library.particulars.save_view, identity, name, filters)
+
+
+def drop_view(view: SavedView) -> None:
+    state.documents_view = "all"
+    attempt(library.particulars.drop_view, identity, view.id)
 
 
 # Cards
@@ -227,11 +301,15 @@ def draw_queue() -> None:
     if before != seen and drawn_whole is None:
         st.rerun()  # figures and table above and below change too, and polling starts or ends
 
-    if state.documents_notice:
-        st.error(plain(state.documents_notice), icon=":material/error:")
     waiting = DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))
     if estimated := shown_of(figures, waiting, newest_first=False):
-        draw_estimates(estimated, figures, on_confirm=confirm, on_confirm_all=confirm_all, on_discard=discard_one)
+        replaced = {
+            document.id: (other, library.differing_pages(identity, document, other))
+            for document in estimated
+            if document.version > 1 and (other := library.replaced_by(identity, document)) is not None
+        }
+        decided = EstimateActions(confirm, confirm_all, discard_one, discard_all, keep_both)
+        draw_estimates(estimated, figures, replaced, library, decided)
     draw_queue_state(library.queue_state(identity.tenant_id))
     totals = library.meaning_totals(identity.tenant_id)
     draw_meaning(totals.done, totals.passages)
@@ -247,7 +325,9 @@ def draw_queue() -> None:
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
     """Return the totals of the library, and the documents being worked on."""
-    return library.figures(identity), library.at_work(identity, limit=2 * MOST_CARDS)
+    # In this order: a document whose reading ends in between is among the totals then, and is drawn.
+    at_work = library.at_work(identity, limit=2 * MOST_CARDS)
+    return library.figures(identity), at_work
 
 
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
@@ -289,7 +369,8 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
     for document in troubled:
         retry = (library.retry, identity, document.id)
         if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
-            ask_first(document)
+            put_in_bin([document.id])
+            st.rerun()
     if troubled:
         number = sum(f.documents for f in figures if f.status in TROUBLED)
         draw_rest(number - len(troubled), "failed", "failed", DocumentStatus.FAILED)
@@ -299,54 +380,104 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
 
 
 def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Collection]) -> None:
-    st.subheader(_("Library"), anchor=False)
-    if not figures:
+    binned = library.bin.count(identity)
+    if not figures and not binned:
         draw_empty_library()
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
-    filters, sort = draw_filters(figures, names)
-    if filters.text:
-        number, until = library.count_found(identity, filters)
-    else:
-        fitting = [f for f in figures if f.fits(filters)]
-        number, until = sum(f.documents for f in fitting), max((f.created_at for f in fitting), default=None)
-    if not number:
-        st.caption(_("No document matches."))
+    shelves = library.particulars.shelves(identity)
+    looking = draw_toolbar(
+        figures,
+        names,
+        shelves,
+        library.particulars.views(identity),
+        owners(),
+        me=identity.account_id,
+        binned=binned,
+        on_save=save_view,
+        on_drop=drop_view,
+    )
+    if looking.is_bin:
+        draw_bin(
+            library.bin.list(identity),
+            binned,
+            on_restore=take_back,
+            on_delete=delete_for_good,
+            is_confirmed_needed=lambda: actions.is_needed(identity),
+        )
         return
-    pages = -(-number // DOCUMENTS_PER_PAGE)
-    page, pager = page_of_list("documents_page", (filters, sort), pages)
-    shown = library.find(identity, filters, sort=sort, offset=(page - 1) * DOCUMENTS_PER_PAGE)
-    chosen = st.query_params.get("document")
-    draw_table(shown, chosen, collections=names, on_open=open_document)
-    if pages > 1:
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            first = (page - 1) * DOCUMENTS_PER_PAGE + 1
+    shown = rows_of(looking, figures)
+    present = {row.id for row in shown}
+    state.documents_selected = [i for i in state.documents_selected if i in present]
+    if not shown:
+        st.caption("No document matches.")
+        return
+    # The row above the table is as high with actions as without: ticking a box must not move the boxes.
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        if state.documents_selected:
+            draw_selected()
+        else:
+            more = " (the first of them; narrow the search to see others)" if len(shown) == MOST_ROWS else ""
             st.caption(
-                _(
-                    "{first} to {first_2} of {number}",
-                    first=thousands(first),
-                    first_2=thousands(first + len(shown) - 1),
-                    number=count(number, "document"),
-                ),
+                f"{count(len(shown), 'document')}{more}. Click a title to open it, tick boxes to select.",
                 width="content",
             )
-            st.pagination(pages, key=pager)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        draw_opener(shown, chosen, is_whole=pages == 1, on_open=open_document)
-        draw_bulk(
-            number,
-            count_shares=lambda: library.shares(identity, filters),
-            on_retry=lambda: retry_all(filters, until),
-            on_tag=lambda: tag_all(filters, until),
-            on_delete=lambda: delete_all(filters, until),
-        )
-    opened = opened_document()
-    if opened is not None:
-        draw_opened(opened)
-    else:
-        st.caption(
-            _("Select a row (Shift + Space on the keyboard), or choose a name, to open its pages, chunks and costs.")
-        )
+            offered = [row_name(row) for row in shown[:MOST_OFFERED]]
+            draw_opener(offered, on_open=lambda i: open_document(str(i)))
+    draw_table(shown, collections=names, today=today, on_open=lambda i: open_document(str(i)), on_select=select)
+
+
+def rows_of(looking: Looking, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
+    """Return the documents that are looked for: read again only when the library or what is looked for has changed.
+
+    Each click draws the page again, and the totals, which are read each time, change with every document.
+    """
+    wanted = (looking, tuple(figures))
+    if state.get("documents_rows", (None,))[0] != wanted:
+        filters = looking.filters
+        if filters.text:
+            filters = replace(filters, found_ids=library.with_words(identity, filters.text))
+        state.documents_rows = (wanted, library.rows(identity, filters, sort=looking.sort, limit=MOST_ROWS))
+    rows: list[DocumentRow] = state.documents_rows[1]
+    return rows
+
+
+def row_name(row: DocumentRow) -> DocumentName:
+    return DocumentName(id=row.id, title=row.title, file_name=row.file_name, created_at=row.updated_at)
+
+
+def owners() -> dict[UUID, str]:
+    """Return who may own a document: everybody with an account that is in use."""
+    return {a.id: a.name or a.email for a in services().accounts.list(identity) if a.is_active}
+
+
+def draw_selected() -> None:
+    """Draw what can be done with the selected documents."""
+    chosen: list[UUID] = state.documents_selected
+    particulars = library.particulars
+
+    def read_selected() -> None:
+        each(lambda i: library.versions.read_again(identity, i), chosen)
+
+    def retry_selected() -> None:
+        each(lambda i: library.retry(identity, i), selected_in(TROUBLED))
+
+    def write_selected() -> None:
+        each(lambda i: library.versions.run_again(identity, i, Step.TAG), selected_in((DocumentStatus.COMPLETED,)))
+
+    draw_bulk(
+        len(chosen),
+        particulars.shelves(identity),
+        BulkActions(
+            on_tag=lambda add, remove: attempt(lambda: particulars.tag(identity, chosen, add=add, remove=remove)),
+            on_move=lambda folder: attempt(particulars.move, identity, chosen, folder),
+            on_retry=retry_selected,
+            on_write_tags=write_selected,
+            on_read=read_selected,
+            on_delete=lambda: put_in_bin(chosen),
+            on_clear=clear_selection,
+        ),
+    )
 
 
 def opened_document() -> Document | None:
@@ -357,23 +488,64 @@ def opened_document() -> Document | None:
         return None
 
 
+def close_drawer() -> None:
+    open_document(None)
+
+
 def draw_opened(document: Document) -> None:
-    words, color = status_badge(document.status)
-    with st.container(border=True):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.subheader(f"{plain(document.title)} :{color}-badge[{words}]", anchor=False, width="content")
-            with st.container(horizontal=True, width="content"):
-                if document.status is DocumentStatus.COMPLETED:
-                    draw_steps(document, engine=library.recognition_engine, on_run=run_step, on_read=read_again)
-                if document.file_path:
-                    draw_original_link(document, key="documents_open_file")
-                if st.button(_("Delete"), key="documents_delete", icon=":material/delete:", type="tertiary"):
-                    ask_first(document)
-        draw_remarks(document)
-        draw_repository(document)
-        draw_reference(document)
-        versions = library.versions.of(identity, document)
-        draw_document(document, library, versions, on_restore=restore, on_open=open_document)
+    """Open the panel of a document beside the library."""
+    title = plain(document.title)
+    icon = ":material/description:"
+    st.dialog(title, width=DRAWER_PIXELS, position="right", icon=icon, on_dismiss=close_drawer)(draw_panel)(document.id)
+
+
+def draw_panel(document_id: UUID) -> None:
+    """Draw a document: what is done with it, and its tabs. A click within it draws only the panel again."""
+    try:
+        document = library.get(identity, document_id)
+    except RagError as error:
+        st.info(plain(error.message), icon=":material/info:")
+        return
+    color = STATUSES[document.status][1]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":{color}-badge[{status_words(document)}] :gray[{plain(document.file_name)}]", width="content")
+        if document.file_path:
+            draw_original_link(document, key="documents_open_file")
+        if document.status is DocumentStatus.COMPLETED:
+            draw_steps(document, engine=library.recognition_engine, on_run=run_step, on_read=read_again)
+        is_deleted = st.button(
+            red("Delete this document"),
+            key="documents_delete",
+            icon=":material/delete:",
+            type="tertiary",
+            help=f"It is in the bin for {BIN_DAYS} days, from where you can have it back.",
+        )
+        if is_deleted:
+            put_in_bin([document.id])
+            st.rerun()
+    if remark := date_remark(document, today):
+        st.caption(f":orange[:material/event_busy: {remark}]")
+    draw_remarks(document)
+    draw_repository(document)
+    draw_reference(document)
+    collection = library.collection(identity, document.collection_id)
+
+    def draw_particulars() -> None:
+        particulars = library.particulars
+        draw_form(identity, document, particulars, owners(), particulars.shelves(identity), today=today)
+
+    def draw_new_file() -> None:
+        largest = ExtractionLimits.of(services().settings).maximum_bytes // 2**20
+        draw_replacing(document, largest_mb=largest, on_file=replace_file)
+
+    tabs = DetailTabs(
+        details=draw_particulars,
+        ask=lambda: draw_ask(identity, document, collection, services().answerer),
+        questions=lambda: draw_questions(library.questions_of(identity, document)),
+        replace=draw_new_file,
+    )
+    versions = library.versions.of(identity, document)
+    draw_document(document, library, versions, tabs, on_restore=restore, on_open=open_document)
 
 
 def draw_reference(document: Document) -> None:
@@ -400,6 +572,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
             draw_reembedding(
                 collection,
                 [move for move in moves if move.collection_id == collection.id],
+                services().providers.embedder_options(profile_of(collection)),
                 on_estimate=lambda c, model: attempt(library.reembeddings.estimate, identity, c.id, model),
                 on_confirm=lambda move: attempt(library.reembeddings.confirm, identity, move.id),
                 on_cancel=lambda move: attempt(library.reembeddings.cancel, identity, move.id),
@@ -408,17 +581,78 @@ def draw_models(collections: Sequence[Collection]) -> None:
             )
 
 
+def draw_notes() -> None:
+    """Draw what went wrong, what was deleted with the way back, and what is in the library already."""
+    if state.documents_notice:
+        st.error(plain(state.documents_notice), icon=":material/error:")
+    if binned := state.documents_binned:
+        with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_undo_note"):
+            verb = "is" if len(binned) == 1 else "are"
+            st.markdown(
+                f":material/delete: {count(len(binned), 'document')} {verb} in the bin for {BIN_DAYS} days.",
+                width="stretch",
+            )
+            st.button("Undo", key="documents_undo", icon=":material/undo:", on_click=take_back, args=(binned,))
+            st.button("Dismiss", key="documents_undo_dismiss", type="tertiary", on_click=binned.clear)
+    copies = state.documents_copies
+    if copies:
+        with st.container(border=True, key="documents_copies_note", gap="xsmall"):
+            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                words = f"{count(len(copies), 'file')} {'is' if len(copies) == 1 else 'are'} in the library already"
+                st.markdown(f":blue[:material/info:] **{words}**", width="stretch")
+                st.button("Dismiss", key="documents_copies_dismiss", type="tertiary", on_click=copies.clear)
+            for name, document_id, title in copies[:MOST_CARDS]:
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    st.caption(f"{plain(name)} has the same content as “{plain(title)}”.", width="content")
+                    if document_id is not None:
+                        st.button(
+                            "Open it",
+                            key=f"documents_copy_{document_id}_{name}",
+                            type="tertiary",
+                            on_click=open_document,
+                            args=(str(document_id),),
+                        )
+
+
+def draw_reminders() -> None:
+    """Remind a person of the documents they own that are no longer valid or to be reviewed."""
+    due = library.particulars.reminders(identity, owner_id=identity.account_id)
+    words = []
+    if due.expired:
+        words.append(f"{count(due.expired, 'document')} no longer valid")
+    if due.to_review:
+        words.append(f"{count(due.to_review, 'document')} to review")
+    if words:
+        st.warning(f"You own {' and '.join(words)}. Choose the view “Owned by me”.", icon=":material/event_busy:")
+
+
+def set_limit(dollars: Decimal) -> None:
+    attempt(library.set_spending_limit, identity, dollars)
+
+
 # The page
 
 figures, at_work = read_state()
-st.title(_("Documents"), anchor=False)
-draw_totals(figures)
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.title("Documents", anchor=False, width="content")
+    st.caption(totals(figures), width="content")
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
 default = library.choose(identity)  # the same that a question is asked in
-draw_upload(collections, limits, default=default, on_take=take, on_refuse=state.documents_refused.append)
-for refused in list(state.documents_refused):
-    draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
+draw_upload(
+    collections,
+    limits,
+    default=default,
+    spending_limit=library.spending_limit(identity),
+    on_limit=set_limit,
+    on_take=take,
+    on_refuse=refuse,
+)
+draw_notes()
+draw_reminders()
+for locked in list(state.documents_locked):
+    draw_locked(locked, on_dismiss=forget, on_unlock=unlock)
+draw_refused_files(library.refused(identity), on_dismiss=lambda i: library.dismiss_refused(identity, i))
 state.documents_drawn_whole = (figures, at_work)
 # Also while a document that answers is tagged: its message changes when that is done.
 state.documents_interval = "1s" if at_work[1] else None
@@ -426,3 +660,6 @@ st.fragment(draw_queue, run_every=state.documents_interval)()
 draw_troubled(figures)
 draw_library(figures, collections)
 draw_models(collections)
+opened = opened_document()
+if opened is not None and not state.pop("documents_gives_way", False):
+    draw_opened(opened)

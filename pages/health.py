@@ -11,6 +11,7 @@ from typing import Literal
 import streamlit as st
 
 from rag.api.health import Check, check_rag_health, model_checks, probe_checks
+from rag.language import N_, _
 from rag.services import require, services
 from rag.types import Role
 from rag.ui.text import plain
@@ -19,10 +20,10 @@ identity = require(Role.ADMIN)
 running = services()
 Color = Literal["green", "gray", "orange", "red"]
 BADGES: dict[str, tuple[str, Color, str]] = {
-    "ok": ("OK", "green", ":material/check_circle:"),
-    "missing": ("Not set", "gray", ":material/remove_circle_outline:"),
-    "warning": ("Look here", "orange", ":material/warning:"),
-    "failed": ("Failed", "red", ":material/error:"),
+    "ok": (N_("OK"), "green", ":material/check_circle:"),
+    "missing": (N_("Not set"), "gray", ":material/remove_circle_outline:"),
+    "warning": (N_("Look here"), "orange", ":material/warning:"),
+    "failed": (N_("Failed"), "red", ":material/error:"),
 }
 
 
@@ -33,25 +34,27 @@ def draw(checks: Sequence[Check]) -> None:
         with st.container(border=True, gap="small"):
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
                 st.markdown(f"**{plain(check.name)}**", width="content")
-                st.badge(words, icon=icon, color=color)
-            st.markdown(plain(check.sentence))
+                st.badge(_(words), icon=icon, color=color)
+            st.markdown(plain(check.sentence[:1].upper() + check.sentence[1:]))
 
 
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title("Health", anchor=False, width="content")
-    is_asked = st.button("Check the providers", key="health_check", type="primary", icon=":material/network_check:")
+    st.title(_("Health"), anchor=False, width="content")
+    is_asked = st.button(_("Check the providers"), key="health_check", type="primary", icon=":material/network_check:")
 st.caption(
-    "What answers, searches and reads documents here. Checking asks each provider by a call that costs nothing: a "
-    "wrong key or an address where nobody answers shows at once."
+    _(
+        "What answers, searches and reads documents here. Checking asks each provider by a call that costs nothing: a "
+        "wrong key or an address where nobody answers shows at once."
+    )
 )
 if is_asked:
-    with st.spinner("Asking the providers"):
+    with st.spinner(_("Asking the providers")):
         answers = probe_checks(running)
-    st.subheader("Providers", anchor=False)
+    st.subheader(_("Providers"), anchor=False)
     if answers:
         draw(answers)
     else:
-        st.caption("No provider is configured, so there is nothing to ask. Everything is built in.")
-    st.subheader("Configuration", anchor=False)
+        st.caption(_("No provider is configured, so there is nothing to ask. Everything is built in."))
+    st.subheader(_("Configuration"), anchor=False)
 is_own = identity.tenant_id == running.settings.tenant
 draw(check_rag_health(running).checks if is_own else model_checks(running))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from rag.errors import AccessError
 from rag.language import _
-from rag.profiles import holds_posts
+from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions, language
@@ -41,6 +41,15 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
                 title=_("Notice board"),
                 icon=":material/campaign:",
                 help=_("The posts that questions about notices are answered from."),
+            )
+        )
+    if has_references(identity):
+        asking.append(
+            st.Page(
+                "opinions.py",
+                title=_("Opinions"),
+                icon=":material/gavel:",
+                help=_("Draft opinions on legal references, and look after the references."),
             )
         )
     asking.append(
@@ -79,6 +88,13 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
     ]
     administer = [
         st.Page(
+            "setup.py",
+            title="Set-up",
+            url_path="set-up",
+            icon=":material/rocket_launch:",
+            help="What a new company does first, the keys of providers, and better models for its documents.",
+        ),
+        st.Page(
             "people.py",
             title=_("People"),
             icon=":material/group:",
@@ -92,9 +108,9 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
         ),
         st.Page(
             "health.py",
-            title="Health",
+            title=_("Health"),
             icon=":material/monitor_heart:",
-            help="What is configured, what a missing key would add, and whether the providers answer.",
+            help=_("What is configured, what a missing key would add, and whether the providers answer."),
         ),
         st.Page(
             "audit.py",
@@ -109,6 +125,19 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
 def has_board(identity: Identity) -> bool:
     """Return whether there is a notice board to read."""
     return any(holds_posts(c) for c in services().documents.collections(identity))
+
+
+def draw_setup_link(identity: Identity) -> None:
+    """Lead a new company's administrators to the checklist until they end it."""
+    if identity.may(Role.ADMIN) and not st.session_state.get("frame_is_set_up"):
+        st.session_state.frame_is_set_up = services().tenants.progress(identity).is_finished
+        if not st.session_state.frame_is_set_up:
+            st.page_link("setup.py", label="Set up your assistant", icon=":material/rocket_launch:")
+
+
+def has_references(identity: Identity) -> bool:
+    """Return whether there are legal references to draft on."""
+    return any(c.profile in REFERENCE_PROFILES for c in services().documents.collections(identity))
 
 
 def draw_account(identity: Identity) -> None:
@@ -148,6 +177,7 @@ st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if
 with st.sidebar:
     page_slot = st.container(key="frame_page", gap="small")
     st.space("stretch")
+    draw_setup_link(identity)
     draw_account(identity)
     st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
 

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import pandas as pd
 import streamlit as st
 
+from rag.access.invitations import can_send, people_from, send_invitations
 from rag.access.sessions import OpenSession
-from rag.errors import RagError
+from rag.errors import RagError, SignInAgain
 from rag.language import _
 from rag.services import require, services
 from rag.types import Account, Role
@@ -21,13 +22,12 @@ from rag.ui import actions
 from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
-from rag.ui.widgets import words_of
+from rag.ui.widgets import ask_to_confirm, draw_copy_button, words_of
 
-ROLE_HELP = _(
-    "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
-)
-GROUP_HELP = _("A department or site, for example. The analytics can be filtered by it.")
-NOT_ONESELF = _("Nobody can do this to their own account. Ask another administrator.")
+ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
+GROUP_HELP = "A department or site, for example. The analytics can be filtered by it."
+STATUS_COLORS = {"Disabled": "gray", "Invited": "blue", "Needs a password": "orange"}
+NOT_ONESELF = "Nobody can do this to their own account. Ask another administrator."
 
 identity = require(Role.ADMIN)
 accounts = services().accounts
@@ -79,7 +79,93 @@ def address_of(path: str) -> str:
 # Dialogs
 
 
-@st.dialog(_("Add a person"), icon=":material/person_add:")
+def invite_many() -> None:
+    """Invite everybody on the list; what goes wrong with one is said and does not keep the others from it."""
+    state.people_invited, state.people_add_error = [], None
+    try:
+        listed = people_from(
+            state.people_list_file.getvalue().decode("utf-8-sig", "replace")
+            if state.get("people_list_file")
+            else state.people_list
+        )
+    except RagError as error:
+        state.people_add_error = error
+        return
+    links: dict[str, str] = {}
+    for person in listed:
+        role, group = person.role or state.people_list_role, person.group or state.people_list_group
+        try:
+            account, path = accounts.invite(identity, person.email, person.name, role, group)
+        except SignInAgain as error:
+            state.people_add_error = error
+            break
+        except RagError as error:
+            state.people_invited.append((person.email, "", error.message))
+        else:
+            links[account.email] = address_of(path)
+            state.people_invited.append((account.email, links[account.email], ""))
+    settings = services().settings
+    if links and can_send(settings):
+        failed = send_invitations(settings, links, sender_name=identity.name or identity.email)
+        state.people_invited = [
+            (email, "" if link and email not in failed else link, failed.get(email, problem or "sent"))
+            for email, link, problem in state.people_invited
+        ]
+
+
+@st.dialog("Invite many people", icon=":material/group_add:", width="medium")
+def ask_to_invite() -> None:
+    by_mail = can_send(services().settings)
+    with st.form("people_invite", border=False):
+        st.text_area(
+            "E-mail addresses",
+            key="people_list",
+            height=150,
+            placeholder="ada@example.com\nGrace Hopper <grace@example.com>",
+            help="One a line, or with commas between. A list with the columns email, name, role, group works as well.",
+        )
+        st.file_uploader(
+            "Or a CSV file with the columns email, name, role, group", type=["csv"], key="people_list_file"
+        )
+        with st.container(horizontal=True):
+            st.selectbox("Role", list(ROLES), format_func=ROLES.__getitem__, key="people_list_role", help=ROLE_HELP)
+            st.text_input("Group (optional)", key="people_list_group", max_chars=120, help=GROUP_HELP)
+        words = "Invite them by e-mail" if by_mail else "Invite and get the links"
+        st.form_submit_button(words, type="primary", icon=":material/send:", on_click=invite_many)
+    if state.people_add_error:
+        actions.draw_error(state.people_add_error)
+    elif state.get("people_invited"):
+        st.rerun()
+
+
+@st.dialog("Invited", icon=":material/group_add:", width="large")
+def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
+    """Show what became of each person on the list, once."""
+    links = [(email, link) for email, link, _ in invited if link]
+    sent = [email for email, _, problem in invited if problem == "sent"]
+    if sent:
+        st.success(f"{count(len(sent), 'invitation')} sent by e-mail.", icon=":material/mark_email_read:")
+    for email, _link, problem in invited:
+        if problem and problem != "sent":
+            st.error(f"{plain(email)}: {plain(problem)}", icon=":material/error:")
+    if links:
+        st.markdown(
+            "Send everybody their own link, by a way only they can read. Each works once, within three days, and is "
+            "not shown again."
+        )
+        with st.container(height=320 if len(links) > 4 else "content", border=False, gap="small"):
+            for email, link in links:
+                with st.container(horizontal=True, vertical_alignment="center", wrap=False):
+                    st.markdown(f"**{plain(email)}**", width="stretch")
+                    draw_copy_button(link, "Copy the link")
+        table = "".join(f"{email}\t{link}\n" for email, link in links)
+        with st.container(horizontal=True):
+            draw_copy_button(table, "Copy all with their addresses")
+    if st.button("Done", key="people_invited_done", type="primary"):
+        st.rerun()
+
+
+@st.dialog("Add a person", icon=":material/person_add:")
 def ask_to_add() -> None:
     with st.form("people_add", border=False):
         st.text_input("E-mail", key="people_new_email", max_chars=254, autocomplete="off")
@@ -113,28 +199,19 @@ def show_link(person: Account, path: str) -> None:
         st.rerun()
 
 
-@st.dialog(_("Disable this account?"), icon=":material/person_off:")
 def ask_to_disable(person: Account) -> None:
-    st.markdown(f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]")
-    st.markdown(
-        _(
-            "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
-            "can enable the account again."
-        )
+    ask_to_confirm(
+        "Disable this account?",
+        [
+            f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
+            "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you can "
+            "enable the account again.",
+        ],
+        does="Disable",
+        on_confirm=lambda: attempt("Account disabled.", accounts.change, identity, person.id, is_active=False),
+        key="people_disable",
+        icon=":material/person_off:",
     )
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Keep it"), key="people_keep"):
-            st.rerun()
-        if st.button(
-            _("Disable"),
-            key="people_disable_confirmed",
-            type="primary",
-            icon=":material/person_off:",
-            on_click=attempt,
-            args=(_("Account disabled."), accounts.change, identity, person.id),
-            kwargs={"is_active": False},
-        ):
-            st.rerun()
 
 
 # The list and one person of it
@@ -142,8 +219,10 @@ def ask_to_disable(person: Account) -> None:
 
 def status_of(person: Account) -> str:
     if not person.is_active:
-        return _("Disabled")
-    return _("Needs a password") if person.password_asked_at else _("Active")
+        return "Disabled"
+    if person.password_asked_at:
+        return "Needs a password"
+    return "Invited" if person.last_signed_in_at is None and person.id != identity.account_id else "Active"
 
 
 def draw_list(people: Sequence[Account]) -> Account | None:
@@ -196,7 +275,7 @@ def draw_list(people: Sequence[Account]) -> Account | None:
 def draw_person(person: Account) -> None:
     is_oneself = person.id == identity.account_id
     with st.container(border=True, key=f"people_person_{person.id}"):
-        badge = _(":green-badge[Active]") if person.is_active else _(":gray-badge[Disabled]")
+        badge = f":{STATUS_COLORS.get(status_of(person), 'green')}-badge[{status_of(person)}]"
         st.markdown(f"**{plain(person.name)}** {badge}  \n:gray[{plain(person.email)}]")
         last = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else "never"
         if person.is_active and person.password_asked_at:
@@ -269,7 +348,41 @@ def draw_person(person: Account) -> None:
                     args=(_("Account enabled."), accounts.change, identity, person.id),
                     kwargs={"is_active": True},
                 )
+        draw_readable(person)
         draw_open_sessions(person)
+
+
+def draw_readable(person: Account) -> None:
+    """Draw which collections somebody may read, with why, and what their role adds."""
+    key = f"people_readable_{person.id}"
+    with st.expander("What they can read", icon=":material/visibility:", key=key, on_change="rerun") as opened:
+        if not opened.open:
+            return
+        library = services().documents
+        collections, contents = library.collections(identity), library.contents(identity)
+        rows = []
+        for collection in collections:
+            if not collection.groups:
+                why = "Everybody may read it"
+            elif person.role is Role.ADMIN:
+                why = "Administrators read everything"
+            elif person.user_group in collection.groups:
+                why = f"Group {person.user_group}"
+            else:
+                why = f"Not: it is for {', '.join(collection.groups)}"
+            held = contents.get(collection.id)
+            rows.append((collection.name, not why.startswith("Not"), why, held.ready if held else 0))
+        st.dataframe(
+            pd.DataFrame(rows, columns=["Collection", "May read", "Why", "Ready documents"]),
+            hide_index=True,
+            alt=f"What {person.name} can read",
+        )
+        also = {
+            Role.EMPLOYEE: "They see their own conversations only.",
+            Role.MANAGER: "They also see the analytics, with the questions of others.",
+            Role.ADMIN: "They also see the analytics and the audit log, and manage documents and people.",
+        }
+        st.caption(also[person.role])
 
 
 def draw_open_sessions(person: Account) -> None:
@@ -309,12 +422,16 @@ def draw_second_factor_rule() -> None:
 people = accounts.list(identity)
 enrolled = accounts.second_factors.enrolled(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title(_("People"), anchor=False, width="content")
-    if st.button(_("Add a person"), key="people_add_button", type="primary", icon=":material/person_add:") and (
-        not actions.is_needed(identity)
-    ):
+    st.title("People", anchor=False, width="content")
+    with st.container(horizontal=True, width="content"):
+        is_inviting = st.button("Invite many", key="people_invite_button", icon=":material/group_add:")
+        is_adding = st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:")
+    if (is_adding or is_inviting) and not actions.is_needed(identity):
         state.people_add_error = None
-        ask_to_add()
+        if is_adding:
+            ask_to_add()
+        else:
+            ask_to_invite()
 active = [person for person in people if person.is_active]
 admins = sum(person.role is Role.ADMIN for person in active)
 waiting = sum(person.password_asked_at is not None for person in active)
@@ -341,5 +458,7 @@ elif len(people) > 1:
     )
 if link := state.pop("people_link", None):
     show_link(*link)
+if invited := state.pop("people_invited", None):
+    show_invited(invited)
 st.divider()
 draw_api_keys(services().api_keys, identity, zone)

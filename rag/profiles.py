@@ -204,6 +204,7 @@ LEGAL = Profile(
     reading=Reading(
         pdf_type="scanned",
         chunk_tags=("topic", "crime_type", "summary", "keywords"),
+        tag_values=(("topic", "양형기준, 판례, 증거법"), ("crime_type", "절도, 사기")),
     ),
     embedding=Embedding(
         # 5: vector(768), the model already paid for
@@ -302,6 +303,40 @@ DEFAULT_CHUNKING_OPTIONS: Mapping[str, Any] = {
     "minimum_chunk_size": HR.chunking.minimum_chunk_size,
 }
 DEFAULT_EMBEDDING_MODEL = DEFAULT_MODEL = HR.embedding.embedding_model.partition("/")[2].partition("@")[0]
+#: What a collection sets to do exactly as its profile's document says, where the profile does otherwise. Each of these
+#: was measured to find less, or to answer where nothing is known.
+AS_THE_SOURCE: Mapping[str, Mapping[str, Any]] = {
+    "hr": {
+        "search_type": "vector",
+        "threshold_mode": "absolute",
+        "similarity_threshold": SIMILARITY_THRESHOLD,
+        "strict_threshold": True,
+        "index_titles": False,
+        "split_questions": False,
+        "correct_spelling": False,
+        "collapse_near_repeats": False,
+        "only_evidence": False,
+        "stitch_neighbours": False,
+    },
+    "notices": {"pinned_floor": 0.0, "only_evidence": False, "split_questions": False, "index_titles": False},
+    "portfolio": {"only_evidence": False, "correct_spelling": False, "index_titles": False},
+    "legal": {
+        "only_evidence": False,
+        "correct_spelling": False,
+        "split_questions": False,
+        "index_titles": False,
+    },
+    "civil": {
+        "fusion": "raw",
+        "tokenizer": "plain",
+        "index_titles": False,
+        "split_questions": False,
+        "correct_spelling": False,
+        "collapse_near_repeats": False,
+        "only_evidence": False,
+        "stitch_neighbours": False,
+    },
+}
 #: Names of the profiles whose collections hold posts, and reference documents. The first is that of a new one.
 BOARD_PROFILES = tuple(name for name, profile in PROFILES.items() if profile.content == "posts")
 REFERENCE_PROFILES = tuple(name for name, profile in PROFILES.items() if profile.holds_references)

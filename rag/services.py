@@ -26,6 +26,7 @@ from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
+from rag.answering.opinion_drafts import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.evaluation.runs import Evaluations
@@ -55,6 +56,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
+from rag.storage.pasted_keys import PastedKeys
 from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
@@ -77,6 +79,8 @@ class Services:
     database: Database
     files: Originals
     providers: Providers
+    #: Keys of providers that an administrator gave in a page.
+    pasted_keys: PastedKeys
     ledger: Ledger
     retriever: Retriever
     pipeline: Pipeline
@@ -86,6 +90,7 @@ class Services:
     references: ReferenceDocuments
     answerer: Answerer
     searches: Searches
+    opinions: Opinions
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
@@ -153,6 +158,8 @@ def assemble(
     if settings.supabase_service_role_key:
         files, accounts, closer = _at_supabase(settings, database, sessions)
         closers.append(closer)
+    pasted_keys = PastedKeys(settings)
+    pasted_keys.adopt()
     limits = Limits(settings)
     providers = Providers(settings)
     ledger = Ledger(database)
@@ -170,11 +177,14 @@ def assemble(
 
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
     answers = LiveAnswers(answerer, conversations, database)
+    searches = Searches(retriever, ledger, chat_logs)
     evaluations = Evaluations(database, answerer)
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
+    documents = DocumentLibrary(database, files, providers, settings, queue)
+    queue.on_empty_bin = documents.bin.empty
     closers[:0] = [
         evaluations.stop,
         answers.stop_all,
@@ -190,15 +200,17 @@ def assemble(
         database=database,
         files=files,
         providers=providers,
+        pasted_keys=pasted_keys,
         ledger=ledger,
         retriever=retriever,
         pipeline=pipeline,
         queue=queue,
         syncs=syncs,
-        documents=DocumentLibrary(database, files, providers, settings, queue),
+        documents=documents,
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
-        searches=Searches(retriever, ledger, chat_logs),
+        searches=searches,
+        opinions=Opinions(database, providers, searches, ledger, chat_logs),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),

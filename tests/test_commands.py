@@ -170,14 +170,17 @@ def test_help_loads_nothing_that_takes_long() -> None:
 
 
 def test_a_collection_is_made_configured_listed_and_deleted(command: Command) -> None:
-    made = command("collection", "create", "Bindery", "--profile", "civil", "--language", "nl", "--tenant", "demo")
+    made = command(
+        "collection", "create", "Bindery", "--profile", "civil", "--language", "nl", "--as-source", "--tenant", "demo"
+    )
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.startswith("Bindery: civil, nl, ")
+    assert ' fusion="raw"' in made.stdout
     wrong = command("collection", "set", "Bindery", "top_q=1", "--tenant", "demo")
     assert (wrong.returncode, "top_q" in wrong.stderr, "Traceback" in wrong.stderr) == (1, True, False)
     assert command("collection", "set", "Bindery", "top_k=20", "--name", "Rules", "--tenant", "demo").returncode == 0
     assert "Rules: civil, nl, " in (listed := command("collection", "list", "--tenant", "demo").stdout)
-    assert " top_k=20\n" in listed
+    assert " top_k=20" in listed
     refused = command("collection", "delete", "Rules", "--tenant", "demo")
     assert (refused.returncode, refused.stderr) == (1, "Type the collection's name, Rules, to delete it.\n")
     assert command("collection", "delete", "Rules", "--confirm", "Rules", "--tenant", "demo").returncode == 0

@@ -324,3 +324,34 @@ def test_a_role_that_may_not_become_the_applications_is_told_what_to_grant(super
     database = Database(make_conninfo(superuser_conninfo, user="stranger", password="x"))
     with pytest.raises(DatabaseUnavailable, match="GRANT rag_app TO"):
         database.open()
+
+
+def test_the_statements_of_the_hr_document_work_as_written(database: Database, collection: Collection) -> None:
+    """Source 004, "Tables" and "Debug queries": rows that name only what its tables have."""
+    vector = "[1" + ",0" * 1535 + "]"
+    with database.transaction("demo") as connection:
+        document = connection.execute(
+            "INSERT INTO documents (tenant_id, file_name, status) "
+            "VALUES ('demo', 'leave.pdf', 'completed') RETURNING id"
+        ).fetchone()
+        assert document is not None
+        connection.execute("INSERT INTO documents (tenant_id, file_name) VALUES ('demo', 'leave.pdf')")
+        connection.execute(
+            "INSERT INTO document_chunks (document_id, tenant_id, content, embedding, chunk_index) "
+            "VALUES (%s, 'demo', 'Annual leave', %s, 0)",
+            (document[0], vector),
+        )
+        rows = connection.execute(
+            "SELECT id, file_name, status, chunk_count FROM documents WHERE tenant_id = 'demo' ORDER BY status"
+        ).fetchall()
+        assert [row[1:] for row in rows] == [("leave.pdf", "completed", 0), ("leave.pdf", "processing", 0)]
+        row = connection.execute(
+            "SELECT LENGTH(content), embedding IS NOT NULL FROM document_chunks WHERE tenant_id = 'demo' LIMIT 10"
+        ).fetchone()
+        assert row == (12, True)
+        found = connection.execute(
+            f"SELECT * FROM match_document_chunks('{vector}'::vector, 'demo', 0.5, 10)"
+        ).fetchall()
+        assert [(row[1], row[2], row[4]) for row in found] == [(document[0], "Annual leave", 1.0)]
+    with pytest.raises(psycopg.errors.RaiseException, match="has no collection"), database.transaction("other") as none:
+        none.execute("INSERT INTO documents (tenant_id, file_name) VALUES ('other', 'leave.pdf')")

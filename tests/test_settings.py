@@ -74,3 +74,10 @@ def test_no_secret_is_shown() -> None:
 def test_a_part_of_supabase_that_cannot_work_alone_is_refused(environment: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingsError, match=sentence):
         load_settings(environment, None)
+
+
+def test_supabase_is_also_found_by_the_names_that_next_js_gives_it() -> None:
+    given = {"NEXT_PUBLIC_SUPABASE_URL": "https://x.supabase.co", "DATABASE_URL": "postgresql://x"}
+    assert load_settings(given, None).supabase_url == "https://x.supabase.co"
+    both = {**given, "SUPABASE_URL": "https://own.supabase.co"}
+    assert load_settings(both, None).supabase_url == "https://own.supabase.co"

@@ -1,7 +1,7 @@
 """Create, suspend, export and delete tenants.
 
-These are operators' commands; nobody inside a tenant can call them. Everything except the list runs in the tenant's own
-transaction, so row-level security limits an export and a deletion as it limits a search.
+These are operators' commands, but for what the administrators of a tenant do themselves. Everything except the list
+runs in the tenant's own transaction, so row-level security limits an export and a deletion as it limits a search.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag.access.account_rows import normal_domain
+from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, SettingsError
 from rag.storage.data_folder import whole_file
 from rag.storage.database import Database, queries
 from rag.storage.files import TENANT, Originals
+from rag.types import Identity
+
+LONGEST_NAME = 120
 
 #: Columns that stay here: secrets, and what is computed from the rest.
 NOT_EXPORTED = frozenset(
@@ -45,6 +49,19 @@ class Tenant:
     suspended_at: datetime | None
     #: Of its people's e-mail addresses; empty where any will do.
     domains: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetupProgress:
+    """How far a company's administrators have come with what a new one has to do."""
+
+    name: str
+    is_named: bool
+    #: The checklist was ended.
+    is_finished: bool
+    people: int
+    has_documents: bool
+    has_questions: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +87,31 @@ class Tenants:
         self._database = database
         self._files = files
         self._owner_conninfo = owner_conninfo
+
+    # For administrators of a tenant
+
+    def progress(self, identity: Identity) -> SetupProgress:
+        """Return how far the identity's company has come."""
+        require_admin(identity)
+        found = self._database.fetch_one(identity, "setup_progress", SetupProgress)
+        if found is None:
+            raise NotFound
+        return found
+
+    def rename(self, identity: Identity, name: str) -> None:
+        """Give the identity's company its name. Raises `InvalidInput`."""
+        require_admin(identity)
+        name = " ".join(name.split())
+        if not 1 <= len(name) <= LONGEST_NAME:
+            raise InvalidInput(f"Give the company a name of at most {LONGEST_NAME} characters.")
+        self._database.execute(identity, "rename_tenant", name=name)
+
+    def finish_setup(self, identity: Identity) -> None:
+        """End the checklist of the identity's company."""
+        require_admin(identity)
+        self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"is_set_up": True}))
+
+    # For operators
 
     def create(self, tenant_id: str, name: str = "", domains: Sequence[str] = ()) -> None:
         """Add a tenant, optionally bound to the domains of its people's e-mail addresses.

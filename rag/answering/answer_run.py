@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from threading import Event
@@ -17,8 +17,10 @@ from rag.answering.canned_answers import (
     BUDGET_SPENT,
     CLOSEST,
     MODEL_FAILED,
+    NO_LONGER_VALID,
     NO_MODEL,
     NOT_THE_MODELS,
+    NOT_YET_VALID,
     NOTHING_FOUND,
     NOTHING_NEAR,
     UNCITED,
@@ -29,7 +31,7 @@ from rag.answering.canned_answers import (
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
-from rag.answering.follow_ups import suggest_follow_ups
+from rag.answering.follow_ups import filled_up, is_question, suggest_follow_ups
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
@@ -52,6 +54,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.retrieval.language import detect_language, question_language
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
+from rag.storage.sql import queries
 from rag.types import (
     Citation,
     ContextResponse,
@@ -259,6 +262,7 @@ class AnswerRun:
                 language=self._written_language(self.text),
                 likely=(language,),
             )
+            self.asides += self._warnings(checked)
         places = self.books.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
         # A reply that names no source, or none that holds, is not an answer.
@@ -267,10 +271,20 @@ class AnswerRun:
         ):
             self.outcome = Outcome.PERHAPS
 
+    def _warnings(self, cited: Sequence[Citation]) -> list[str]:
+        """Say of each document the answer was built on that it is not valid today, and since when or from when."""
+        titles = {citation.document_id: citation.title for citation in cited}
+        found = self.books.days_of_invalid(titles) if titles else {}
+        sentences = []
+        for document_id, (is_over, day) in found.items():
+            words = NO_LONGER_VALID if is_over else NOT_YET_VALID
+            sentences.append(phrase(words, self.answer_language).format(title=titles[document_id], day=day))
+        return sentences
+
     def suggest_follow_ups(self) -> None:
         """Add follow-up questions, where a model is there and the answer is whole."""
         self.text_ms = self._elapsed_ms()
-        model = self._small_model()
+        model = self._follow_up_model()
         is_reply = self.outcome in (Outcome.ANSWERED, Outcome.PERHAPS)
         if not is_reply or self.cancel.is_set() or not self.profile.answer.follow_ups:
             return
@@ -288,9 +302,34 @@ class AnswerRun:
             on_send=lambda expected: begun.append(self.books.begin("chat", "follow-ups", expected)),
         )
         self.follow_ups = found.questions
+        if 0 < len(found.questions) < self.profile.answer.follow_ups:
+            self.follow_ups = filled_up(
+                found.questions,
+                self._questions_of_documents(),
+                asked=self.question.text,
+                count=self.profile.answer.follow_ups,
+            )
         for usage in found.lost:
             self.books.charge("chat", usage, line="follow_ups")
         self.books.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
+
+    def _follow_up_model(self) -> ChatModel | None:
+        """Return the small model; for a profile that answers by another provider than that one, its own."""
+        providers = self.parts.providers
+        answering = providers.chat_choice(self.profile)
+        is_own = (
+            answering.provider != providers.translation_choice(self.profile).provider and not answering.is_elsewhere
+        )
+        return providers.chat_model_for(self.profile) if is_own else self._small_model()
+
+    def _questions_of_documents(self) -> list[str]:
+        """Return questions that documents in the answer's language answer, as they were read from them."""
+        parameters = {"collection_id": self.question.collection.id}
+        with self.parts.chat_logs.database.transaction(self.question.identity) as connection:
+            rows = connection.execute(queries["suggestions"], parameters).fetchall()
+        return [
+            q for asked, language in rows if language == self.answer_language for q in asked or () if is_question(q)
+        ]
 
     def step(self, name: str, detail: str = "") -> None:
         self._on_step(StepEvent(name, detail))
@@ -352,6 +391,8 @@ class AnswerRun:
                 language=self.answer_language,
                 persona_name=self.profile.answer.persona_name,
                 persona_facts=self.profile.answer.persona_facts,
+                own_name=self.profile.answer.own_name,
+                own_rules=self.profile.answer.own_rules,
             )
         )
         messages = answer_messages(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from typing import Any
@@ -192,6 +193,13 @@ class CallRecords:
         """Return the places of passages in which a section begins; none where they cannot be read."""
         try:
             return self._chat_logs.passage_places(self._tenant_id, [citation.chunk_id for citation in citations])
+        except DatabaseUnavailable:
+            return {}
+
+    def days_of_invalid(self, document_ids: Iterable[UUID]) -> Mapping[UUID, tuple[bool, date]]:
+        """Return which of these documents are over and which have not begun; none where they cannot be read."""
+        try:
+            return self._chat_logs.days_of_invalid(self._tenant_id, list(document_ids))
         except DatabaseUnavailable:
             return {}
 

@@ -23,6 +23,37 @@ NOTHING_FOUND = {
     "ar": "لا تجيب المستندات عن هذا السؤال. المقاطع أدناه هي الأقرب إليه.",
     "tr": "Belgeler bu soruyu yanıtlamıyor. Aşağıdaki bölümler soruya en yakın olanlardır.",
 }
+#: Of a document that an answer was built on, though its last day is over.
+NO_LONGER_VALID = {
+    "en": "“{title}” was valid until {day}. Check whether it still holds.",
+    "nl": "“{title}” was geldig tot en met {day}. Controleer of het nog klopt.",
+    "de": "„{title}“ galt bis {day}. Prüfen Sie, ob es noch zutrifft.",
+    "fr": "« {title} » était valable jusqu'au {day}. Vérifiez s'il l'est encore.",
+    "es": "«{title}» fue válido hasta el {day}. Compruebe si sigue vigente.",
+    "it": "«{title}» era valido fino al {day}. Verifichi se lo è ancora.",
+    "pt": "“{title}” foi válido até {day}. Confirme se ainda se aplica.",
+    "pl": "„{title}” obowiązywał do {day}. Sprawdź, czy nadal obowiązuje.",
+    "ko": "“{title}” 문서의 유효 기간은 {day}까지였습니다. 아직 유효한지 확인하세요.",
+    "ja": "「{title}」の有効期限は{day}でした。まだ有効か確認してください。",
+    "zh": "《{title}》的有效期至{day}。请确认是否仍然有效。",
+    "ar": "كان «{title}» صالحًا حتى {day}. تحقق مما إذا كان لا يزال ساريًا.",
+    "tr": "“{title}” {day} tarihine kadar geçerliydi. Hâlâ geçerli olup olmadığını kontrol edin.",
+}
+NOT_YET_VALID = {
+    "en": "“{title}” is valid from {day} on.",
+    "nl": "“{title}” is geldig vanaf {day}.",
+    "de": "„{title}“ gilt erst ab {day}.",
+    "fr": "« {title} » est valable à partir du {day}.",
+    "es": "«{title}» es válido a partir del {day}.",
+    "it": "«{title}» è valido a partire dal {day}.",
+    "pt": "“{title}” é válido a partir de {day}.",
+    "pl": "„{title}” obowiązuje od {day}.",
+    "ko": "“{title}” 문서는 {day}부터 유효합니다.",
+    "ja": "「{title}」は{day}から有効です。",
+    "zh": "《{title}》自{day}起生效。",
+    "ar": "يسري «{title}» اعتبارًا من {day}.",
+    "tr": "“{title}” {day} tarihinden itibaren geçerlidir.",
+}
 NOTHING_NEAR = {
     "en": "The documents do not answer this question, and no passage comes near it.",
     "nl": "De documenten beantwoorden deze vraag niet, en geen enkele passage komt in de buurt.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event, Timer
 
@@ -97,6 +97,22 @@ def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
     """Return the questions in a reply: one per line, bullets and numbers taken off, the one asked left out."""
     lines = (re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s*", "", line).strip(" \"'“”*") for line in text.splitlines())
     wanted = dict.fromkeys(
-        line for line in lines if 5 < len(line) <= MAXIMUM_CHARACTERS and line.lower() != asked.strip().lower()
+        line
+        for line in lines
+        if 5 < len(line) <= MAXIMUM_CHARACTERS and line.lower() != asked.strip().lower() and is_question(line)
     )
     return tuple(wanted)[:count]
+
+
+def is_question(line: str) -> bool:
+    """Whether a line asks something: by its mark, or by its ending where a language needs none."""
+    return line.rstrip().endswith(("?", "？", "؟")) or line.rstrip(". ").endswith(
+        ("까", "나요", "가요", "ですか", "ますか", "吗")
+    )
+
+
+def filled_up(questions: Sequence[str], others: Sequence[str], *, asked: str, count: int) -> tuple[str, ...]:
+    """Return `count` questions where there are so many: the model's, then others that its documents answer."""
+    known = {asked.strip().casefold(), *(question.casefold() for question in questions)}
+    rest = [other for other in dict.fromkeys(others) if other.strip().casefold() not in known]
+    return (*questions, *rest)[:count]

@@ -71,6 +71,11 @@ class NewCollection(ApiBody):
         description="provider/model@dimensions. Default: the profile's where its provider is configured, else the "
         "built-in one. No setting changes it later.",
     )
+    as_source: bool = Field(
+        default=False,
+        description="With the settings by which it does exactly as the profile's document says, where the profile was "
+        "found to do better.",
+    )
 
 
 class CollectionChanges(ApiBody):
@@ -201,7 +206,12 @@ def create_collection(caller: Caller, body: NewCollection) -> CollectionShape:
     library = services().documents
     try:
         made = library.create_collection(
-            caller, body.name, body.profile, embedding_model=body.embedding_model, language=body.language
+            caller,
+            body.name,
+            body.profile,
+            embedding_model=body.embedding_model,
+            language=body.language,
+            is_as_source=body.as_source,
         )
     except SettingsError as exc:  # the embedding model is not there
         raise InvalidInput(exc.message) from exc

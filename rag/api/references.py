@@ -9,20 +9,20 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Form, Path, Query
 from pydantic import Field
 
 from rag.access.problems import problems
-from rag.answering.opinions import reference_block, reference_query
+from rag.answering.opinion_drafts import FoundReferences, Opinion
+from rag.answering.opinions import reference_block
 from rag.api.bodies import FileField
 from rag.api.questions import MOST_PASSAGES, SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, PartMissing
-from rag.ingestion.references import LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
-from rag.profile import Options
+from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.services import services
-from rag.types import Collection, Identity, Question, SearchFilters
+from rag.types import Collection, Identity, SearchResult
 
 router = APIRouter(route_class=ApiRoute, tags=["Reference documents"])
 opinions = APIRouter(route_class=ProviderRoute, tags=["Reference documents"])
@@ -44,6 +44,7 @@ LONGEST_NUMBER = 9
 
 Title = Annotated[str, Field(max_length=LONGEST_TITLE, description="What it is called in lists and references.")]
 Description = Annotated[str | None, Field(alias="source_description", max_length=LONGEST_DESCRIPTION)]
+Category = Annotated[str | None, Field(max_length=LONGEST_CATEGORY, description="Such as guidelines or cases.")]
 CollectionId = Annotated[UUID | None, Field(description="A collection with the profile legal; the first if not given.")]
 
 
@@ -59,6 +60,7 @@ class Registration(ApiBody):
 
     title: Title
     source_description: Description = None
+    category: Category = None
     file_url: Annotated[str | None, Field(alias="file_url", max_length=LONGEST_URL)] = None
     file_name: Annotated[str | None, Field(alias="file_name", max_length=LONGEST_FILE_NAME)] = None
     collection_id: CollectionId = Field(None, strict=False)
@@ -70,6 +72,7 @@ class Ingestion(ApiBody):
     document: FileField | None = Field(None, description="The PDF.")
     title: Title | None = None
     source_description: Description = None
+    category: Category = None
     pdf_type: Literal["scanned", "digital"] | None = Field(
         None, description="Scanned pages go through text recognition, digital ones are read as they are."
     )
@@ -130,6 +133,7 @@ class Described(ApiModel):
     collection_id: UUID
     title: str
     source_description: str | None = Field(alias="source_description")
+    category: str | None
     file_url: str | None = Field(alias="file_url")
     file_name: str = Field(alias="file_name")
     created_at: datetime = Field(alias="created_at")
@@ -148,6 +152,7 @@ class Described(ApiModel):
             "collection_id": document.collection_id,
             "title": document.title,
             "source_description": document.source_description or None,
+            "category": document.category or None,
             "file_url": document.file_url or None,
             "file_name": document.file_name,
             "created_at": document.created_at,
@@ -211,6 +216,20 @@ class Reference(ApiModel):
     metadata: dict[str, Any]
     similarity: float | None
 
+    @classmethod
+    def of(cls, found: SearchResult) -> Reference:
+        """Return a passage as the block's chunks show it."""
+        values: dict[str, Any] = {
+            "id": found.chunk_id,
+            "document_id": found.document_id,
+            "title": found.title,
+            "page_number": found.first_page,
+            "content": found.content,
+            "metadata": dict(found.metadata),
+            "similarity": found.similarity,
+        }
+        return cls(**values)
+
 
 class Block(ApiModel):
     """The block with its query and its chunks."""
@@ -220,6 +239,84 @@ class Block(ApiModel):
     chunks: list[Reference]
     reference_rag_block: str
     notices: list[str] = Field(description=SEARCH_NOTICES)
+
+
+class Case(Wanted):
+    """The kind of opinion, the case, and what is asked for."""
+
+    data_block: str = Field("", max_length=200_000, description="The facts of the case; the analysis if not given.")
+    user_prompt: str = Field("", max_length=LONGEST_SUMMARY, description="What is wanted of the draft.")
+    learning_examples: list[Annotated[str, Field(max_length=200_000)]] = Field(
+        default_factory=list, max_length=10, description="Opinions to learn the style from."
+    )
+    reference_ids: list[Annotated[UUID, Field(strict=False)]] | None = Field(
+        None, max_length=MOST_PASSAGES, description="Of the passages found, those to write on. Default: all."
+    )
+
+    @property
+    def facts(self) -> str:
+        """What the draft is written on."""
+        return self.data_block.strip() or "\n".join([self.analysis.summary, *self.analysis.issues]).strip()
+
+
+class OpinionShape(ApiModel):
+    """A draft."""
+
+    id: UUID
+    opinion_type: str
+    content: str
+    citations: list[dict[str, Any]] = Field(description="The passages the text cites, by their number in it.")
+    state: Literal["writing", "complete", "cut", "failed"]
+    message: str
+    model: str
+    cost: str | None = Field(description="US dollars; null where no price is known.")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, opinion: Opinion) -> OpinionShape:
+        """Return a draft as the API shows it."""
+        return cls(
+            id=opinion.id,
+            opinion_type=opinion.opinion_type,
+            content=opinion.content,
+            citations=opinion.cited,
+            state=opinion.state,
+            message=opinion.message,
+            model=opinion.model,
+            cost=None if opinion.cost is None else f"{opinion.cost:f}",
+            created_at=opinion.created_at,
+        )
+
+
+class Drafted(Block):
+    """A draft with the block it was written on."""
+
+    opinion: OpinionShape
+
+
+class OpinionList(ApiModel):
+    opinions: list[OpinionShape]
+    total: int
+
+
+class Revision(ApiBody):
+    """Other particulars of a reference document. Fields that are left out stay as they are."""
+
+    title: Title | None = None
+    source_description: Description = None
+    category: Category = None
+
+
+TagText = Annotated[str, Field(max_length=500)]
+ChunkIndex = Annotated[int, Path(ge=0, le=10_000_000, description="Its place in the document, from 0.")]
+
+
+class Tags(ApiBody):
+    """Tags by their names."""
+
+    tags: dict[Annotated[str, Field(max_length=100)], TagText | list[TagText] | None] = Field(
+        max_length=20, examples=[{"topic": "판례", "crime_type": "사기"}]
+    )
 
 
 READ, WRITE = needs("documents:read"), needs("documents:write")
@@ -252,6 +349,7 @@ def ingest_reference_document(
         title=body.title or "",
         source_description=body.source_description or "",
         pdf_type=body.pdf_type,
+        category=body.category or "",
     )
     return Made.of(made)
 
@@ -274,6 +372,7 @@ def register_reference_document(caller: Caller, body: Registration) -> One:
         source_description=body.source_description or "",
         file_url=body.file_url or "",
         file_name=body.file_name or "",
+        category=body.category or "",
     )
     return One(document=Described.of(made))
 
@@ -291,6 +390,17 @@ def get_reference_document(caller: Caller, id: UUID) -> One:
     return One(document=Described.of(services().references.get(caller, id)))
 
 
+@router.patch(
+    f"{PATH}/{{id}}", summary="Change a document's particulars", dependencies=[WRITE], responses=problems(404)
+)
+def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
+    """Change title, source or category."""
+    changed = services().references.change(
+        caller, id, title=body.title, source_description=body.source_description, category=body.category
+    )
+    return One(document=Described.of(changed))
+
+
 @router.post(
     f"{PATH}/{{id}}/chunk",
     summary="Cut a document's text into chunks",
@@ -301,6 +411,19 @@ def get_reference_document(caller: Caller, id: UUID) -> One:
 def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
     """Chunk a text in place of the earlier chunks; the document is searched again once it is embedded."""
     return Made.of(services().references.chunk(caller, id, page_texts=body.by_page()))
+
+
+@router.patch(
+    f"{PATH}/{{id}}/chunks/{{chunk_index}}",
+    summary="Set a chunk's tags by hand",
+    dependencies=[WRITE],
+    responses=problems(404),
+)
+def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, body: Tags) -> One:
+    """Set tags of one chunk; those left out stay as they are, null takes one away."""
+    parts = services()
+    parts.references.set_tags(caller, id, chunk_index, body.tags)
+    return One(document=Described.of(parts.references.get(caller, id)))
 
 
 @router.post(
@@ -339,40 +462,84 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     """Make a query of the kind of opinion and the case, find the chunks nearest to it, and write the block."""
+    collection, found = _found(caller, body)
+    return Block(
+        query=found.query,
+        chunks=[Reference.of(item) for item in found.results],
+        reference_rag_block=reference_block(profile_of(collection), found.results),
+        notices=list(found.notices),
+    )
+
+
+@opinions.post(
+    "/api/opinion/generate",
+    summary="Draft an opinion",
+    dependencies=[needs("chat")],
+    responses=problems(404, 502),
+    max_body_size=TEXT_BYTES,
+)
+def generate_opinion(caller: Caller, body: Case) -> Drafted:
+    """Search the references a case needs, have a model write on them, and keep the draft; answers when it is whole."""
+    parts = services()
+    collection, found = _found(caller, body)
+    wanted = body.reference_ids
+    chosen = [item for item in found.results if wanted is None or item.chunk_id in wanted]
+    draft = parts.opinions.write(
+        caller,
+        collection,
+        body.opinion_type,
+        facts=body.facts,
+        instructions=body.user_prompt,
+        examples=body.learning_examples,
+        references=chosen,
+        query=found.query,
+    )
+    for _ in draft.pieces:
+        pass
+    return Drafted(
+        query=found.query,
+        chunks=[Reference.of(item) for item in chosen],
+        reference_rag_block=reference_block(profile_of(collection), chosen),
+        notices=list(found.notices),
+        opinion=OpinionShape.of(parts.opinions.get(caller, draft.id)),
+    )
+
+
+@opinions.get("/api/opinion", summary="List your drafts", dependencies=[needs("chat")])
+def list_opinions(caller: Caller, part: Annotated[Listing, Query()]) -> OpinionList:
+    """List the drafts of this account or key, newest first."""
+    found, total = services().opinions.list(caller, limit=part.limit, offset=part.offset)
+    return OpinionList(opinions=[OpinionShape.of(item) for item in found], total=total)
+
+
+@opinions.get("/api/opinion/{id}", summary="One of your drafts", dependencies=[needs("chat")], responses=problems(404))
+def get_opinion(caller: Caller, id: UUID) -> OpinionShape:
+    """Return a draft with the passages it cites."""
+    return OpinionShape.of(services().opinions.get(caller, id))
+
+
+@opinions.delete("/api/opinion/{id}", summary="Delete a draft", dependencies=[needs("chat")], responses=problems(404))
+def delete_opinion(caller: Caller, id: UUID) -> Deleted:
+    """Delete a draft of one's own."""
+    services().opinions.delete(caller, id)
+    return Deleted(id=id)
+
+
+def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]:
     parts = services()
     parts.limits.count_question(caller)
     collection = _collection_of_block(caller, body.collection_id)
-    profile = profile_of(collection)
-    if unknown := [name for name in body.filters if name not in profile.search.metadata_filters]:
-        known = ", ".join(profile.search.metadata_filters) or "none"
-        raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
-    query = reference_query(profile, body.opinion_type, summary=body.analysis.summary, issues=body.analysis.issues)
-    retrieval = parts.searches.search(
-        Question(text=query, identity=caller, collection=collection),
-        profile=profile,
+    found = parts.opinions.find_references(
+        caller,
+        collection,
+        body.opinion_type,
+        summary=body.analysis.summary,
+        issues=body.analysis.issues,
         top_k=body.top_k,
-        options=Options(filters=SearchFilters(metadata=dict(body.filters))),
+        filters=body.filters,
     )
     parts.documents.note_last(caller, collection)
-    # As in the source, the nearest whatever their distance: the drafter judges them.
-    found = retrieval.hits[: body.top_k or profile.search.top_k]
-    return Block(
-        query=query,
-        chunks=[
-            Reference(
-                id=item.chunk_id,
-                document_id=item.document_id,
-                title=item.title,
-                page_number=item.first_page,
-                content=item.content,
-                metadata=dict(item.metadata),
-                similarity=item.similarity,
-            )
-            for item in found
-        ],
-        reference_rag_block=reference_block(profile, found),
-        notices=list(retrieval.response.notices),
-    )
+    return collection, found
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:

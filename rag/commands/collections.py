@@ -39,6 +39,11 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         if act == "create":
             command.add_argument("--profile", default="hr", help="hr when not given")
             command.add_argument("--model", default="", help="provider/model@dimensions; the profile's when not given")
+            command.add_argument(
+                "--as-source",
+                action="store_true",
+                help="with the settings by which it does exactly as the profile's document says",
+            )
         if act in ("create", "set"):
             command.add_argument("--language", default=None, help="of its documents, such as en")
         if act == "set":
@@ -89,7 +94,12 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.act == "create":
             language = arguments.language or "en"
             made = library.create_collection(
-                identity, arguments.collection, arguments.profile, embedding_model=arguments.model, language=language
+                identity,
+                arguments.collection,
+                arguments.profile,
+                embedding_model=arguments.model,
+                language=language,
+                is_as_source=arguments.as_source,
             )
             print(_described(made))
         elif arguments.act == "list":

@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -30,6 +31,15 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     command = add_command(commands, "doctor", text)
     command.add_argument("--probe", action="store_true", help="ask each provider by a free call, with time and error")
     command.set_defaults(run=doctor)
+    command = add_command(
+        commands,
+        "psql",
+        "open a shell on the built-in database that reads one tenant",
+        more="It cannot change anything.",
+    )
+    command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    command.add_argument("--command", "-c", default="", metavar="SQL", help="run this and leave")
+    command.set_defaults(run=psql)
 
 
 def serve(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -141,6 +151,35 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
     works = report.ok and not unread
     print("\nThe product works." if works else "\nThe product does not work until what FAILED is mended.")
     return 0 if works else 1
+
+
+def psql(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Start the built-in server where it does not run, and psql as a role that may only read one tenant."""
+    from rag.services import connect_services
+    from rag.storage.database import reading_as
+    from rag.storage.embedded_postgres import BINARIES, reader_environment, start_server
+
+    if settings.database_url:
+        raise SettingsError(
+            "DATABASE_URL is set, and this shell is for the built-in database. Use psql with it, as the owner of the "
+            "tables: SELECT rag_enter('tenant') in a transaction lets it see a tenant (docs/operations.md)."
+        )
+    parts = connect_services(settings)
+    try:
+        tenant = parts.tenants.get(arguments.tenant or settings.tenant)
+        server = start_server(settings.data_dir)
+        try:
+            environment = reader_environment(server, reading_as(parts.database.key, tenant.id))
+            print(f"Reading tenant {tenant.id}. \\q leaves.", file=sys.stderr)
+            one = ["--command", arguments.command] if arguments.command else []
+            done = subprocess.run(  # noqa: S603 - our own binary
+                [str(BINARIES / "psql"), "--no-psqlrc", *one], env={**os.environ, **environment}, check=False
+            )
+        finally:
+            server.stop()
+    finally:
+        parts.close()
+    return done.returncode
 
 
 def _require_free_port(settings: Settings) -> None:

@@ -15,7 +15,7 @@ from rag.access.account_rows import normal_group
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
 from rag.profile import Profile
-from rag.profiles import DEFAULT, profile_by_name
+from rag.profiles import AS_THE_SOURCE, DEFAULT, profile_by_name
 from rag.providers.registry import Providers
 from rag.retrieval.query_patterns import require_linear_patterns
 from rag.settings.providers import variable_of
@@ -123,9 +123,18 @@ class CollectionLibrary:
         return self.ensure_collection(tenant_id, FIRST_COLLECTION, DEFAULT.name, embedder, language="en")
 
     def create_collection(
-        self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"
+        self,
+        identity: Identity,
+        name: str,
+        profile: str,
+        *,
+        embedding_model: str = "",
+        language: str = "en",
+        is_as_source: bool = False,
     ) -> Collection:
         """Make a collection; the embedder defaults to the one that its profile gets here.
+
+        `is_as_source` sets all by which it does exactly as the profile's document says.
 
         Raises `InvalidInput` for a name that is taken, an unknown profile or language, and an embedder that is not
         there.
@@ -147,7 +156,9 @@ class CollectionLibrary:
         )
         if not made:
             raise _taken(shown)
-        return find_collections(self._database, identity, name=shown)[0]
+        found = find_collections(self._database, identity, name=shown)[0]
+        own = AS_THE_SOURCE[found.profile] if is_as_source else {}
+        return self.override_collection(identity, found.id, dict(own)) if own else found
 
     def change_collection(
         self,

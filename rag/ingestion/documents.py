@@ -5,10 +5,10 @@ Nothing here does long work: what takes time is queued in the same transaction t
 
 from __future__ import annotations
 
-from collections.abc import Collection as Several
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from uuid import UUID
 
 from psycopg import Connection
@@ -16,13 +16,16 @@ from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
+from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
 from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document
+from rag.ingestion.particulars import DocumentParticulars
 from rag.ingestion.reembedding import Reembeddings
+from rag.ingestion.text_search import documents_with_words
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
 from rag.profiles import BOARD_PROFILES, profile_of
@@ -31,6 +34,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import (
+    AnsweredQuestion,
     BoardFigures,
     ChunkingMethod,
     Collection,
@@ -40,6 +44,7 @@ from rag.types import (
     DocumentFilters,
     DocumentName,
     DocumentPage,
+    DocumentRow,
     DocumentSort,
     DocumentStatus,
     Identity,
@@ -55,10 +60,15 @@ Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
 Questions = list[str]
 Names = list[DocumentName]
+Rows = list[DocumentRow]
+Answered = list[AnsweredQuestion]
+PageNumbers = list[int]
 Figures = list[DocumentFigures]
 Board = list[BoardFigures]
 #: Rows of a table of documents: what people look through, and what a run of a page reads.
 DOCUMENTS_PER_PAGE = 50
+#: The highest limit, in US dollars, up to which nobody is asked about a file.
+MOST_UNASKED = 100
 
 
 @dataclass(frozen=True)
@@ -72,11 +82,25 @@ class QueueState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RefusedFile:
+    """A file that was not accepted."""
+
+    id: UUID
+    file_name: str
+    file_size: int
+    reason: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class MeaningTotals:
     """Counts passages, and those that have their vector of meaning."""
 
     passages: int
     done: int
+
+
+Refusals = list[RefusedFile]
 
 
 class DocumentLibrary(CollectionLibrary):
@@ -104,6 +128,8 @@ class DocumentLibrary(CollectionLibrary):
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
         self.reembeddings = Reembeddings(database, providers)
+        self.particulars = DocumentParticulars(database)
+        self.bin = Bin(database, queue, estimate=self.versions.estimate, forget=self._forget)
 
     # Adding
 
@@ -119,12 +145,16 @@ class DocumentLibrary(CollectionLibrary):
         generate_metadata: bool = True,
         pdf_type: PdfType | None = None,
         metadata: Mapping[str, str] | None = None,
+        confirmed_up_to: Decimal | None = None,
+        replaces: UUID | None = None,
     ) -> Document:
         """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
 
         Without a way to cut, or a kind of PDF, those of the collection hold. Other bytes under a name that is known
         become its next version; the bytes of an earlier version restore it. `metadata` says what searches may be
-        narrowed by, in the fields that the collection has for that; `InvalidInput` for others.
+        narrowed by, in the fields that the collection has for that; `InvalidInput` for others. With `confirmed_up_to`,
+        in US dollars, nobody is asked about an estimate within it, unless the file replaces another. `replaces` is the
+        document that it becomes the next version of, whatever its name.
 
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
@@ -148,6 +178,8 @@ class DocumentLibrary(CollectionLibrary):
                 pdf_type=pdf_type,
                 added_by=identity,
                 queue=self._queue,
+                confirmed_up_to=confirmed_up_to,
+                replaces=replaces,
             )
         except DocumentAlreadyStored as exc:
             if not exc.details.get("is_earlier_version"):
@@ -219,8 +251,9 @@ class DocumentLibrary(CollectionLibrary):
         self._forget(tenant_id, removed)
         return bool(removed)
 
-    def _forget(self, tenant_id: str, removed: Several[UUID]) -> None:
+    def _forget(self, tenant_id: str, removed: Iterable[UUID]) -> None:
         """Remove the pictures of deleted documents, and the files that wait to be removed."""
+        removed = list(removed)
         for document_id in removed:
             self._images.forget(document_id)
         if removed:
@@ -310,6 +343,74 @@ class DocumentLibrary(CollectionLibrary):
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
         rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+    def rows(self, who: Who, filters: DocumentFilters, *, limit: int, sort: DocumentSort = "newest") -> Rows:
+        """List the documents that meet the filters as rows of a table; those of notice boards come last."""
+        parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort, "limit": limit}
+        rows = self._database.fetch_all(who, "library_rows", DocumentRow, **parameters)
+        return [replace(row, status=DocumentStatus(row.status)) for row in rows]
+
+    def questions_of(self, who: Who, document: Document, *, limit: int = 50) -> Answered:
+        """List the questions that were answered from a document or a version of it, the latest first."""
+        where = {"original_id": document.original_id, "limit": limit}
+        return self._database.fetch_all(who, "questions_of_document", AnsweredQuestion, **where)
+
+    def replaced_by(self, who: Who, document: Document) -> Document | None:
+        """Return the document that this waiting version would take the place of."""
+        where = {"original_id": document.original_id, "document_id": document.id}
+        found = self._database.fetch_value(who, "replaced_document", **where)
+        return self.get(who, found) if found is not None else None
+
+    def differing_pages(self, who: Who, document: Document, other: Document) -> PageNumbers:
+        """Return the numbers of the pages whose text is not the same in both, spaces aside."""
+        ours = {page.number: page.text.split() for page in self.pages(who, document.id)}
+        theirs = {page.number: page.text.split() for page in self.pages(who, other.id)}
+        return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))
+
+    def keep_both(self, identity: Identity, document_id: UUID) -> Document:
+        """Process a waiting version as a document of its own, so that it replaces nothing.
+
+        Raises `InvalidInput` when it does not wait any more, or replaces nothing.
+        """
+        require_admin(identity)
+        title = f"{self.get(identity, document_id).title} (2)"
+        if not self._database.execute(identity, "keep_both", document_id=document_id, title=title):
+            raise InvalidInput("This file does not wait for a decision any more.")
+        return self.confirm(identity, document_id)
+
+    # What the tenant's administrators chose
+
+    def spending_limit(self, who: Who) -> Decimal:
+        """Return the US dollars up to which an added file is processed without being asked about."""
+        chosen = (self._database.fetch_value(who, "tenant_settings") or {}).get("confirmed_up_to")
+        return Decimal(str(chosen)) if chosen is not None else Decimal(0)
+
+    def set_spending_limit(self, identity: Identity, dollars: Decimal) -> None:
+        """Set it. Raises `InvalidInput`."""
+        require_admin(identity)
+        if not 0 <= dollars <= MOST_UNASKED:
+            raise InvalidInput(f"The limit has to be between 0 and {MOST_UNASKED} US dollars.")
+        settings = Jsonb({"confirmed_up_to": str(dollars)})
+        self._database.execute(identity, "change_tenant_settings", settings=settings)
+
+    # Files that were not accepted
+
+    def note_refused(self, identity: Identity, file_name: str, file_size: int, reason: str) -> None:
+        """Keep a file's name and the reason it was refused for, until the person has seen it."""
+        values = {"file_name": file_name[:300], "file_size": file_size, "reason": reason}
+        self._database.execute(identity, "note_refused_file", account_id=identity.account_id, **values)
+
+    def refused(self, identity: Identity) -> Refusals:
+        """List a person's refused files, the latest first."""
+        return self._database.fetch_all(identity, "find_refused_files", RefusedFile, account_id=identity.account_id)
+
+    def dismiss_refused(self, identity: Identity, file_id: UUID | None = None) -> None:
+        """Remove one of them from the list, or all."""
+        self._database.execute(identity, "drop_refused_files", account_id=identity.account_id, file_id=file_id)
+
+    def with_words(self, who: Who, text: str) -> tuple[UUID, ...]:
+        """Return the searchable documents whose text holds all these words."""
+        return tuple(documents_with_words(self._database, who, [c.id for c in self.collections(who)], text))
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
         """Count the documents that meet the filters, and tell when the newest of them came."""

@@ -135,8 +135,13 @@ class EmbedStep:
         are_stored: bool = False,
     ) -> None:
         document = job.document
+        has_titles = job.profile.embedding.index_titles
         wanted = [
-            Batch(batch, [contextual_text(document.title, c.section, c.content) for c in batch], document.id)
+            Batch(
+                batch,
+                [contextual_text(document.title, c.section, c.content) if has_titles else c.content for c in batch],
+                document.id,
+            )
             for batch in batches
         ]
         started = time.monotonic()

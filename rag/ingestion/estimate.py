@@ -88,6 +88,7 @@ def estimate_costs(
     tagger: ChatModel | None,
     prices: Mapping[str, Any],
     chunk_tags: Sequence[str] = (),
+    tag_values: Sequence[tuple[str, str]] = (),
     recognition: Usage | None = None,
     correction: EstimateCorrection = NO_CORRECTION,
 ) -> CostEstimate:
@@ -111,7 +112,7 @@ def estimate_costs(
     metadata: Decimal | None = Decimal(0)
     tagging_tokens = 0
     if tagger is not None:
-        tagging_tokens = tokens_sent(title, text, chunks, chunk_tags, tagger.model)
+        tagging_tokens = tokens_sent(title, text, chunks, chunk_tags, tagger.model, tag_values)
         usage = Usage(
             provider=tagger.provider,
             model=tagger.model,
@@ -138,12 +139,19 @@ def estimate_costs(
     )
 
 
-def tokens_sent(title: str, text: str, chunks: Sequence[Chunk], chunk_tags: Sequence[str], model: str) -> int:
+def tokens_sent(
+    title: str,
+    text: str,
+    chunks: Sequence[Chunk],
+    chunk_tags: Sequence[str],
+    model: str,
+    tag_values: Sequence[tuple[str, str]] = (),
+) -> int:
     """Estimate the input tokens of a document's tagging calls: its own, and one for each chunk that has tags."""
     calls = [(tagging.messages_for_document(title, text), tagging.DOCUMENT_SCHEMA)]
     if chunk_tags:
-        schema = tagging.tag_schema(chunk_tags)
-        calls += [(tagging.messages_for_chunk(chunk.content), schema) for chunk in chunks]
+        schema, vocabulary = tagging.tag_schema(chunk_tags), tagging.vocabulary_of(tag_values)
+        calls += [(tagging.messages_for_chunk(chunk.content, vocabulary), schema) for chunk in chunks]
     tokens = sum(estimate_tokens(message.content, model=model) for messages, _ in calls for message in messages)
     return tokens + sum(tokens_of_schema(schema, model) for _, schema in calls)
 

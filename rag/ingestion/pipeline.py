@@ -110,13 +110,16 @@ class Pipeline:
     def _read(self, tenant_id: str, document_id: UUID) -> None:
         """Read the file and estimate the cost; the document then waits for an administrator's confirmation.
 
-        Documents of a source need none. Raises the `DocumentError` that says what is wrong with the file.
+        Documents of a source need none, nor those whose estimate is within the limit they were added with. Raises the
+        `DocumentError` that says what is wrong with the file.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
             self._read_step.read(job)
         if job.document.is_synced:
             self._database.execute(tenant_id, "confirm_document", document_id=document_id)
+        elif job.document.confirmed_up_to is not None:
+            self._database.execute(tenant_id, "confirm_within_limit", document_id=document_id)
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
         """Take a confirmed document to the search index; do nothing in any other state.

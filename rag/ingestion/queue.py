@@ -119,6 +119,8 @@ class Queue:
         self._wake: asyncio.Event | None = None
         #: Syncs a collection with its source; set by the module of sources.
         self.on_sync: Callable[[str, UUID], object] | None = None
+        #: Deletes what has been in a tenant's bin long enough; set with the library.
+        self.on_empty_bin: Callable[[str], object] | None = None
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
         """Queue a document; with `connection`, once the caller's transaction is committed."""
@@ -254,6 +256,7 @@ class Queue:
             ("reembed", QUEUE, self._reembed),
             ("remove_files", QUEUE, self._remove_files),
             ("sync", QUEUE, self._sync),
+            ("empty_bin", QUEUE, self._empty_bin),
             ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
         ):
             app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
@@ -326,6 +329,11 @@ class Queue:
         on_sync = self.on_sync
         if on_sync is not None:
             await in_daemon_thread(lambda: on_sync(tenant_id, UUID(collection_id)))
+
+    async def _empty_bin(self, tenant_id: str) -> None:
+        on_empty_bin = self.on_empty_bin
+        if on_empty_bin is not None:
+            await in_daemon_thread(lambda: on_empty_bin(tenant_id))
 
     async def _embed_meaning(self, tenant_id: str, collection_id: str) -> None:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))

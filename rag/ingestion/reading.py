@@ -113,7 +113,9 @@ class ReadStep:
     def _store(self, job: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
         """Store pages, sections, language and estimate in one transaction."""
         pages, document = extracted.pages, job.document
-        language = language_of(join_pages(pages), extracted.language or job.collection.language)
+        language = document.corrected_language or language_of(
+            join_pages(pages), extracted.language or job.collection.language
+        )
         is_named = bool(document.metadata.get("is_named"))
         title = "" if is_named else title_from_metadata(extracted.title)
         empty = [page.number for page in pages if not page.text.strip()]
@@ -228,6 +230,7 @@ def estimate_document(
             tagger=tagger,
             prices=job.prices,
             chunk_tags=job.profile.reading.chunk_tags,
+            tag_values=job.profile.reading.tag_values,
             recognition=recognition,
             correction=find_correction(control.database, job, embedder, tagger),
         )

@@ -30,7 +30,7 @@ from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.publish import publish
-from rag.ingestion.tagging import TagStep
+from rag.ingestion.tagging import MAXIMUM_FIELD_CHARACTERS, TagStep, tag_names
 from rag.ingestion.uploads import add_document, display_name
 from rag.money.ledger import Ledger
 from rag.profiles import REFERENCE_PROFILES, profile_of
@@ -48,12 +48,14 @@ from rag.types import (
     Page,
     PdfType,
     Who,
+    storable,
 )
 
 #: Characters of all pages that may be sent as text at once.
 MAXIMUM_TEXT_CHARACTERS = 2_000_000
 LONGEST_TITLE = 300
 LONGEST_DESCRIPTION = 2000
+LONGEST_CATEGORY = 100
 PDF_MARK = b"%PDF-"
 
 
@@ -65,6 +67,7 @@ class ReferenceDocument:
     collection_id: UUID
     title: str
     source_description: str
+    category: str
     file_url: str
     file_name: str
     status: str
@@ -115,10 +118,11 @@ class ReferenceDocuments:
         source_description: str = "",
         file_url: str = "",
         file_name: str = "",
+        category: str = "",
     ) -> ReferenceDocument:
         """Keep a document's particulars; its text comes with `chunk`."""
         require_admin(identity)
-        details = _described(source_description) | ({"file_url": file_url} if file_url else {})
+        details = _described(source_description, category) | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(
             identity,
             "register_document",
@@ -141,6 +145,7 @@ class ReferenceDocuments:
         title: str,
         source_description: str = "",
         pdf_type: PdfType | None = None,
+        category: str = "",
     ) -> ReferenceDocument:
         """Take a PDF through reading, chunking, embedding and tagging.
 
@@ -150,7 +155,10 @@ class ReferenceDocuments:
         require_admin(identity)
         if PDF_MARK not in content[:1024]:
             raise NotAPdf
-        named = {"title": _title(title), "metadata": Jsonb({"is_named": True, **_described(source_description)})}
+        named = {
+            "title": _title(title),
+            "metadata": Jsonb({"is_named": True, **_described(source_description, category)}),
+        }
         document_id = add_document(
             self._database,
             self._files,
@@ -169,6 +177,53 @@ class ReferenceDocuments:
         self._database.execute(identity, "name_document", document_id=document_id, **named)
         self._process(identity.tenant_id, document_id)
         return self.get(identity, document_id)
+
+    def change(
+        self,
+        identity: Identity,
+        document_id: UUID,
+        *,
+        title: str | None = None,
+        source_description: str | None = None,
+        category: str | None = None,
+    ) -> ReferenceDocument:
+        """Change a document's particulars; None leaves one as it is. Raises `InvalidInput`, `NotFound`."""
+        require_admin(identity)
+        found = self.get(identity, document_id)
+        given = (
+            ("source_description", source_description, LONGEST_DESCRIPTION),
+            ("category", category, LONGEST_CATEGORY),
+        )
+        details = {name: text.strip()[:longest] for name, text, longest in given if text is not None}
+        self._database.execute(
+            identity,
+            "name_document",
+            document_id=document_id,
+            title=found.title if title is None else _title(title),
+            metadata=Jsonb({"is_named": True, **details}),
+        )
+        return self.get(identity, document_id)
+
+    def set_tags(
+        self, identity: Identity, document_id: UUID, chunk_index: int, tags: Mapping[str, str | Sequence[str] | None]
+    ) -> None:
+        """Set tags of a chunk by hand; others stay as they are, None and "" take one away.
+
+        Raises `InvalidInput` for a tag that the collection has not, `NotFound` for a chunk that is not there.
+        """
+        require_admin(identity)
+        self.get(identity, document_id)
+        known = tag_names(self._control.job(identity.tenant_id, document_id).profile.reading.chunk_tags)
+        made: dict[str, str | list[str] | None] = {}
+        for name, value in tags.items():
+            if name not in known:
+                raise InvalidInput(f"Passages here have no tag {name[:60]!r}; they have {', '.join(known)}.")
+            words = [value] if isinstance(value, str) else list(value or ())
+            clean = [storable(word).strip()[:MAXIMUM_FIELD_CHARACTERS] for word in words if word.strip()]
+            made[name] = clean if name == "keywords" else " ".join(clean)[:500] or None
+        values = {"document_id": document_id, "chunk_index": chunk_index, "tags": Jsonb(made)}
+        if not self._database.execute(identity, "set_chunk_tags", **values):
+            raise NotFound("This document has no such passage.")
 
     def chunk(
         self, identity: Identity, document_id: UUID, *, page_texts: Mapping[int, str] | None = None
@@ -327,6 +382,6 @@ def _title(title: str) -> str:
     return shown[:LONGEST_TITLE]
 
 
-def _described(source_description: str) -> dict[str, str]:
-    text = source_description.strip()
-    return {"source_description": text[:LONGEST_DESCRIPTION]} if text else {}
+def _described(source_description: str, category: str) -> dict[str, str]:
+    given = {"source_description": source_description.strip()[:LONGEST_DESCRIPTION], "category": category.strip()}
+    return {name: text for name, text in given.items() if text}

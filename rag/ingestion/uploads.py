@@ -6,6 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
+from decimal import Decimal
 from uuid import UUID
 
 from rag.errors import DocumentAlreadyStored, NoTextInPdf
@@ -47,11 +48,15 @@ def add_document(
     queue: JobQueue | None,
     is_version: bool = True,
     pdf_type: PdfType | None = None,
+    confirmed_up_to: Decimal | None = None,
+    replaces: UUID | None = None,
 ) -> UUID:
     """Check a file, store it, and make its document; queued for reading when there is a queue.
 
     Without a way to cut, or a kind of PDF, those of the collection hold. With `is_version` it is the next version of a
-    document with the same file name, if there is one.
+    document with the same file name, if there is one; with `replaces`, of that document. With `confirmed_up_to`, in US
+    dollars, it is processed without being asked about when its estimate is within that and it replaces no other
+    document.
     """
     tenant_id = collection.tenant_id
     profile = profile_of(collection)
@@ -79,6 +84,8 @@ def add_document(
             "generate_metadata": generate_metadata,
             "added_by": added_by.account_id if added_by else None,
             "is_version": is_version,
+            "confirmed_up_to": confirmed_up_to,
+            "replaces": replaces,
         }
         connection.execute(queries["lock_name"], parameters)
         added = connection.execute(queries["add_document"], parameters).fetchone()

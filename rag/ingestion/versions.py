@@ -54,7 +54,7 @@ class Versions:
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             if not restore(connection, document, job.collection.embedding_model):
-                estimate = self._estimate(connection, job)
+                estimate = self.estimate(connection, job)
                 parameters = {"document_id": document_id, "estimate": Jsonb(estimate)}
                 connection.execute(queries["await_confirmation"], parameters)
         return self._job(identity, document_id).document
@@ -98,7 +98,7 @@ class Versions:
                 connection.execute(queries["copy_pages"], {"document_id": document_id, "new_id": new_id})
         new = self._job(identity, new_id)
         with self._database.transaction(identity) as connection:
-            estimate = Jsonb(self._estimate(connection, new))
+            estimate = Jsonb(self.estimate(connection, new))
             connection.execute(queries["note_estimate"], {"document_id": new_id, "estimate": estimate})
         return self._job(identity, new_id).document
 
@@ -147,7 +147,8 @@ class Versions:
             self._queue.enqueue(identity.tenant_id, document.id, connection=connection)
         return self._job(identity, document.id).document
 
-    def _estimate(self, connection: Connection, job: DocumentJob) -> dict[str, Any]:
+    def estimate(self, connection: Connection, job: DocumentJob) -> dict[str, Any]:
+        """Estimate what processing a document's stored pages would cost."""
         key = {"document_id": job.document.id}
         found = connection.execute(queries["document_work"], key).fetchone()
         sections = sections_from_json(found[0]) if found else ()

@@ -160,7 +160,7 @@ class Profile(BaseModel):
             ),
             (
                 search.search_type == "hybrid"
-                and search.fusion == "weighted"
+                and search.fusion != "rrf"
                 and search.vector_weight + search.keyword_weight == 0,
                 "The weights of meaning and of keywords cannot both be 0.",
             ),

@@ -18,7 +18,6 @@ else:
     ProviderName = Literal[CHAT_PROVIDERS]
 LONGEST_LIST = 100
 EMBEDDER_LOCKED = "the vectors of all its documents were made with it. Create another collection"
-INDEX_LOCKED = "the keyword index is written with it"
 
 
 # Types of values: what JSON keeps as a list becomes a tuple, and everything else is taken as it is or refused
@@ -233,6 +232,9 @@ class Reading(Part):
         le=100 * 1024 * 1024, source="000 Attachment Processing")
     chunk_tags: Words = setting(
         (), "Tags of passages", "What a model writes about each passage.", source="002 4")
+    tag_values: Pairs = setting(
+        (), "Words of tags", "What each tag may be, with commas between; a model takes one of them where it fits.",
+        source="002 4")
 
 
 class Embedding(Part):
@@ -244,6 +246,10 @@ class Embedding(Part):
     embedding_model: Text = setting(
         "openai/text-embedding-3-small@1536", "Embedding model", "Turns passages into vectors.", locked=EMBEDDER_LOCKED,
         source="004 DEFAULT_EMBEDDING_MODEL")
+    index_titles: bool = setting(
+        True, "Titles with passages",
+        "Embeds and indexes each passage with the title and section it stands under.",
+        source="measured: near-twin documents differ in little else; 003 1.3 embeds the passage alone")
     embedding_batch_size: int = setting(
         100, "Passages per request", "Sent to the embedding model at once.", unit="passages", ge=1, le=2048,
         source="000 OpenAI Embedding")
@@ -253,7 +259,7 @@ class Embedding(Part):
 
 RECENCY = ("recency_boost", (True,))
 SIGNALS = ("multi_signal", (True,))
-WEIGHTED = ("fusion", ("weighted",))
+WEIGHTED = ("fusion", ("weighted", "raw"))
 
 
 class Search(Part):
@@ -290,17 +296,22 @@ class Search(Part):
         "Leaves out every passage that is not above the similarity threshold, however well its words fit.",
         per_call=True, source="004 match_document_chunks")
     bm25_k1: float = setting(
-        1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, locked=INDEX_LOCKED,
-        source="003 2.2")
+        1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, source="003 2.2")
     bm25_b: float = setting(
-        0.75, "BM25 b", "How much long passages are held back.", ge=0, le=1, locked=INDEX_LOCKED, source="003 2.2")
+        0.75, "BM25 b", "How much long passages are held back.", ge=0, le=1, source="003 2.2")
+    tokenizer: Literal["languages", "plain"] = setting(
+        "languages", "Words of the keyword search",
+        "Stems and parts of words, by language (languages), or every run of letters and digits of two characters and "
+        "more as it is (plain).",
+        new_documents_only=True, source="003 2.3 B: plain; measured: by language finds more on every set")
     korean_analyser: Literal["bigrams", "kiwi"] = setting(
         "bigrams", "Korean words",
         "Split by endings and pairs of syllables (bigrams), or by the package kiwipiepy (kiwi).",
         new_documents_only=True, source="measured")
-    fusion: Literal["weighted", "rrf"] = setting(
+    fusion: Literal["weighted", "raw", "rrf"] = setting(
         "weighted", "Combining both searches",
-        "By the weights below (weighted), or by ranks alone (rrf).", per_call=True,
+        "By the weights below with the keyword score as a share of the best (weighted) or as it is (raw), or by "
+        "ranks alone (rrf).", per_call=True,
         source="003 2.3")
     vector_weight: float = setting(0.6, "Weight of meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
     keyword_weight: float = setting(0.4, "Weight of keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
@@ -454,6 +465,12 @@ class Answer(Part):
 
     prompt: Text = setting(
         "hr", "Rules of answers", "The prompt of the profile.", locked="they belong to the profile", source="chosen")
+    own_name: Text = setting(
+        "", "Name in the rules", "What the model is told this collection is, such as the name of your notice board.",
+        max_length=200, source="000 Gemini Inference: its prompt names the board")
+    own_rules: Text = setting(
+        "", "Rules of your own", "Added to the rules of answers.", max_length=4000,
+        source="000 Gemini Inference: its prompt is the board's own")
     persona_name: Text = setting(
         "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
     persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")

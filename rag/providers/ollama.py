@@ -20,9 +20,9 @@ from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
 from rag.types import Embeddings, FloatMatrix, Usage
 
-#: A request of so many passages takes seconds on a computer without a graphics card, not minutes.
+#: A request of this many passages takes seconds, not minutes, on a computer without a graphics card.
 MAXIMUM_TEXTS = 32
-#: bge-m3 reads 8192 tokens; estimated here, hence the margin. Ollama would cut longer texts without a word.
+#: bge-m3 reads 8192 tokens; estimated here, hence the margin. Ollama would silently cut longer texts.
 MAXIMUM_TEXT_TOKENS = 7000
 
 
@@ -80,7 +80,7 @@ class OllamaEmbedder:
         return np.stack(rows)
 
     def _usage(self, texts: list[str], counted: Any = None) -> Usage:
-        """Ollama's count, or an estimate where the route gives none."""
+        """Return Ollama's count, or an estimate when the route gives none."""
         if isinstance(counted, int) and counted:
             return Usage(provider=self.provider, model=self.model, input_tokens=counted)
         tokens = sum(estimate_tokens(text, model=self.model) for text in texts)

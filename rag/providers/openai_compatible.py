@@ -61,7 +61,7 @@ class OpenAIChatModel:
     def __init__(self, client: openai.OpenAI, *, provider: str, model: str) -> None:
         self.provider = provider
         self.model = model
-        # A retry after what `Retry-After` says may take two minutes; nobody who asked a question waits so long.
+        # The SDK's retries obey `Retry-After`, which may be two minutes; nobody who asked a question waits that long.
         self._client = client.with_options(max_retries=0)
 
     def stream(
@@ -76,7 +76,7 @@ class OpenAIChatModel:
         """Yield the answer as it arrives, then `Completed`. Returns within 0.2 s once `cancel` is set.
 
         What arrives within `every_seconds` comes in one piece; the first words come at once.
-        A stream that fails before anything came is opened once more; what the first may have cost comes as `Lost`.
+        A stream that fails before its first event is opened once more; the possible cost of the first comes as `Lost`.
 
         Raises `ProviderStreamCut` when it ends early, `ProviderRefused` when the provider's filter ends it; the usage,
         where it was sent, is in the error's `details["usage"]`, and `details["is_perhaps_billed"]` says that it may
@@ -266,8 +266,8 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, http
 def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s.
 
-    After the first text, an answer that breaks off for whatever reason is a `ProviderStreamCut`. An error says in its
-    details whose it is, and whether the request may have been billed.
+    After the first text, an answer that breaks off for any reason is a `ProviderStreamCut`. An error's details name the
+    provider and say whether the request may have been billed.
     """
     try:
         yield
@@ -283,7 +283,7 @@ def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: 
 
 
 def is_perhaps_billed(exc: Exception) -> bool:
-    """Tell whether a request that failed so may be billed: refusals are free, answers that got lost are not."""
+    """Tell whether a request that failed like this may be billed: refusals are free, lost answers are not."""
     if isinstance(exc, openai.APIStatusError):
         return exc.status_code in UNSURE_STATUSES
     if isinstance(exc, openai.APIConnectionError):

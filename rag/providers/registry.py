@@ -1,4 +1,6 @@
-"""Choose the provider of each task: keys decide which there are, settings and profile which model."""
+"""Choose the provider and model of each task: keys decide which providers there are, settings and profile which
+model.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Connection, Embedder, Reranker, TextRecogniser
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
-from rag.providers.connections import connect, provider_of
+from rag.providers.connections import Connections, connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.settings import Settings
-from rag.settings.providers import FREE_PROVIDERS, PROVIDERS, variable_of
+from rag.settings.providers import FREE_PROVIDERS, KEY_VARIABLES, PROVIDERS, provider_spec, variable_of
 
 __all__ = ["EmbedderOption", "ModelChoice", "Providers", "provider_of"]
 
@@ -32,7 +34,7 @@ ASKABLE = tuple(spec.name for spec in PROVIDERS if variable_of(spec.name))
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChoice:
-    """The model that a profile wants, and the one that does it here; `model` is empty when there is none."""
+    """The model that a profile wants, and the one used here; `model` is empty when there is none."""
 
     wanted_provider: str
     wanted_model: str
@@ -52,7 +54,7 @@ class ModelChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderOption:
-    """An embedder for a new collection, and what it takes to have it."""
+    """An embedder offered for a new collection, and the variable it needs."""
 
     id: str
     provider: str
@@ -62,7 +64,7 @@ class EmbedderOption:
     missing: str
 
 
-#: Longest wait for a provider that is probed.
+#: Longest wait for the answer to a probe.
 PROBE_SECONDS = 5.0
 
 
@@ -79,10 +81,14 @@ class Probe:
 class Providers:
     """The models this installation may use. Thread-safe; clients and their connections are shared."""
 
-    def __init__(self, settings: Settings, *, meaning: MeaningEmbedder | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, meaning: MeaningEmbedder | None = None, with_meaning: bool = True
+    ) -> None:
         self._settings = settings
         self._builtin = LexicalEmbedder()
         self._connections = connect(settings)
+        #: Connections that calls may still use.
+        self._left: list[Connections] = []
         #: "openai", unless OPENAI_BASE_URL points to another that is known by its host.
         self.provider = self._connections.primary
         self._cross_encoder: Reranker | None = None
@@ -90,8 +96,18 @@ class Providers:
         #: Compares passages of the built-in embedder's collections by what they mean, beside their words; None where it
         #: is not wanted or not installed.
         self.meaning: MeaningEmbedder | None = None
-        if settings.builtin_embedder == "meaning" and is_installed():
+        if with_meaning and settings.builtin_embedder == "meaning" and is_installed():
             self.meaning = meaning or shared_embedder()
+
+    def reconnect(self) -> None:
+        """Connect anew with the settings as they are now; calls under way end on their old connections.
+
+        Raises `SettingsError` for a key or an address that cannot be used; then all stays as it was.
+        """
+        connections = connect(self._settings)
+        self._left.append(self._connections)
+        self._connections, self.provider = connections, connections.primary
+        self._embedders = {self._builtin.id: self._builtin}
 
     def is_configured(self, provider: str) -> bool:
         """Return whether this provider can be asked; the built-in one always can."""
@@ -262,7 +278,8 @@ class Providers:
 
     def close(self) -> None:
         """Close the connections, and end the processes with the model of meaning."""
-        self._connections.close()
+        for connections in (*self._left, self._connections):
+            connections.close()
         if self.meaning is not None:
             self.meaning.close()
 
@@ -283,6 +300,25 @@ class Providers:
     def _chat_model(self, choice: ModelChoice) -> ChatModel | None:
         connection = self._connections.able("chat", choice.provider) if choice.provider else None
         return None if connection is None else connection.chat_model(choice.model)
+
+
+def check_key(settings: Settings, provider: str, key: str) -> str:
+    """Ask a provider with a key by a free call. Returns why it cannot be used, as a sentence; empty when it can.
+
+    A provider without a free call is not asked.
+    """
+    tried = replace(settings)
+    tried.adopt(dict.fromkeys(KEY_VARIABLES, "") | {provider_spec(provider).key_variable: key})
+    try:
+        candidate = Providers(tried, with_meaning=False)
+    except SettingsError as exc:
+        return exc.message
+    try:
+        return next(
+            (probe.error for probe in candidate.probe() if probe.provider in (provider, candidate.provider)), ""
+        )
+    finally:
+        candidate.close()
 
 
 def _parts_of(identifier: str) -> tuple[str, str, int]:

@@ -1,7 +1,7 @@
-"""Retry paid calls, limit how many are in flight, and account for those that brought nothing.
+"""Retry paid calls, limit how many are in flight, and account for those without a result.
 
-How a call is sent, and who writes down its bill, is set around the call and read where requests are made, so that no
-signature in between carries it.
+How a call is sent, and who records its bill, is set in a context around the call and read where requests are made, so
+that no signature in between has to carry it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Wait = Callable[[float], None]
 
 
 class CallGate:
-    """Shared by everything that pays the same provider. Thread-safe.
+    """Limits the calls to one provider; shared by everything that pays it. Thread-safe.
 
     Additive increase, multiplicative decrease: a refused call halves the limit, a full round of answers adds one.
     """
@@ -49,7 +49,7 @@ class CallGate:
         self._changed = threading.Condition()
 
     def call(self, function: Callable[[], Value], *, wait: Wait) -> Value:
-        """Make a call when there is room, again after waits that obey the provider's Retry-After.
+        """Make a call when there is room; retry it after waits that obey the provider's Retry-After.
 
         `wait` sleeps and raises when the application stops. Raises the last `ProviderError`, whose
         `details["retry_after_seconds"]` says how long the provider asked to wait, where it did.
@@ -94,7 +94,7 @@ class CallGate:
     def _slow_down(self, asked: float) -> None:
         with self._changed:
             self.limit = max(1.0, self.limit / 2)
-            # A wait too long for here is the document's, not that of the calls of other documents.
+            # A wait this long is left to the document and must not block calls of other documents.
             if asked <= LONGEST_WAIT_SECONDS:
                 self._not_before = max(self._not_before, time.monotonic() + asked)
 
@@ -128,7 +128,7 @@ _sending: ContextVar[Sending] = ContextVar("sending", default=PLAIN)
 
 @contextmanager
 def sending(key: str, *, retries: int | None = None) -> Iterator[None]:
-    """Send what is called within as one call with this key."""
+    """Send all requests made inside the block as one call with this key."""
     token = _sending.set(Sending(key, retries))
     try:
         yield
@@ -148,7 +148,7 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 @dataclass(frozen=True)
 class Notes:
-    """Writes a request down before it is made, so that a kill in the middle of it leaves a trace."""
+    """Records a request before it is made, so that a kill in the middle of it leaves a trace."""
 
     #: Told what the request is expected to be billed as.
     send: Report
@@ -161,7 +161,7 @@ _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
 
 @contextmanager
 def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
-    """Tell `report` of each request within that brought nothing and was, or may have been, billed.
+    """Report each request inside the block that has no result and was, or may have been, billed.
 
     `notes` is told of each before it is made; what an answer that came is billed as, the caller knows.
     """
@@ -174,7 +174,7 @@ def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
 
 
 def report_lost(usage: Usage) -> None:
-    """Say that a request was paid for, or may have been, and brought nothing that can be used."""
+    """Report that a request without a usable result was, or may have been, billed."""
     report = _report.get()
     if report is None:
         log.warning("a call to %s %s brought nothing, and nobody keeps its bill", usage.provider, usage.model)
@@ -184,9 +184,9 @@ def report_lost(usage: Usage) -> None:
 
 @contextmanager
 def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Report the one request made within when it fails and was, or may have been, billed.
+    """Report the one request made inside the block when it fails and was, or may have been, billed.
 
-    As the provider counted it where the error knows (`details["usage"]`), else as `expected`.
+    It is reported as the provider counted it (`details["usage"]` of the error), else as `expected`.
     """
     try:
         yield
@@ -199,7 +199,7 @@ def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
 
 @contextmanager
 def requested(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Have the one request made within written down before it is made; it is reported as by `accounted`."""
+    """Record the one request made inside the block before it is made; report it as `accounted` does."""
     notes = _notes.get()
     if notes is not None:
         notes.send(expected())
@@ -222,7 +222,7 @@ def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usa
 
 @contextmanager
 def billed_as(usage: Usage) -> Iterator[None]:
-    """Note in an error raised within that the answer had come and what it was billed as."""
+    """Note in an error raised inside the block that the answer had arrived and how it was billed."""
     try:
         yield
     except ProviderError as exc:
@@ -232,7 +232,7 @@ def billed_as(usage: Usage) -> Iterator[None]:
 
 @contextmanager
 def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
-    """Report these answers, too, when what is done within fails: they are of no use without the rest."""
+    """Report these answers as well when the block fails, because they are useless without the rest."""
     try:
         yield
     except BaseException:
@@ -254,7 +254,7 @@ def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], t
     )
 
 
-#: What nobody means: a clock that is wrong, or a quota that returns next month.
+#: Longer waits are not meant: a wrong clock, or a quota that returns next month.
 LONGEST_SECONDS = 24 * 3600.0
 
 

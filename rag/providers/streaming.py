@@ -26,7 +26,7 @@ import openai
 Item = TypeVar("Item", covariant=True)
 Opened = TypeVar("Opened")
 
-#: How often it is looked whether a stream is still wanted.
+#: How often to check whether a stream is still wanted.
 LOOK_EVERY_SECONDS = 0.05
 
 
@@ -44,7 +44,7 @@ class Source(Protocol[Item]):
 def cancellable(open_source: Callable[[], Source[Item]], *, cancel: Event) -> Iterator[Item]:
     """Yield the items of `open_source()`; end within 0.1 s once `cancel` is set, even before the source is open.
 
-    What opening or reading raises is raised here.
+    Errors of opening and reading are raised here.
     """
     if cancel.is_set():
         return
@@ -103,7 +103,7 @@ class _Opening(Generic[Opened]):
 
 
 class _Watcher:
-    """Looks after all open streams with one thread, which ends when there is none."""
+    """Watches all open streams in one thread, which ends when there is none."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -111,7 +111,7 @@ class _Watcher:
         self._is_running = False
 
     def watch(self, cancel: Event, end: Callable[[], None]) -> object:
-        """Have `end` called once when `cancel` is set. Returns what `forget` takes."""
+        """Call `end` once when `cancel` is set. Pass the result to `forget`."""
         key = object()
         with self._lock:
             self._watched[key] = (cancel, end)
@@ -139,9 +139,9 @@ class _Watcher:
 WATCHER = _Watcher()
 
 
-#: The pace where the caller has none.
+#: The pace when the caller gives none.
 READ_EVERY_SECONDS = 0.05
-#: The first words of an answer are not waited for.
+#: The first words of an answer come without waiting.
 EAGER_READS = 4
 #: How long the end of a response is waited for once its last event has come.
 END_SECONDS = 0.05
@@ -156,7 +156,7 @@ class _PacedReads:
         self._cancel = cancel
         self._count = 0
         self._due = 0.0
-        #: Whoever else reads has been given the connection after the answer.
+        #: Another reader has been given the connection after the answer.
         self._reader = get_ident()
         #: Events of the last read that have not been parsed yet, by the empty lines that end them.
         self.pending = 0
@@ -259,7 +259,7 @@ class ChatEvents:
         self._stream.response.close()
 
     def interrupt(self) -> None:
-        """End a blocked read from another thread; closing alone would not."""
+        """End a blocked read from another thread; closing alone would not end it."""
         connection = self._network.get_extra_info("socket") if self._network is not None else None
         if connection is not None:
             with suppress(OSError):  # closed by the other end in the meantime

@@ -1,7 +1,7 @@
 """Reach a Supabase project: its clients, its errors as ours, and the originals in its Storage.
 
-A client that signs a person in sends that person's token from then on. So there are two kinds: one with the service
-key, shared and never signed in on, and one with the public key for each person, thrown away after.
+A client that signs a person in sends that person's token from then on. So there are two kinds: a shared one with the
+service key, on which nobody signs in, and one with the public key for each person, which is then discarded.
 
 Originals lie in one private bucket, under keys made of their content. Storage takes only ASCII in a key, so file names
 stay in the database. No signed link is ever made: it works without any right, and cannot be taken back.
@@ -46,7 +46,7 @@ UNREACHABLE = "Supabase cannot be reached at the moment. Try again in a moment."
 UNREADABLE = "Supabase sent an answer that cannot be read. Try again in a moment."
 KEY_REJECTED = "Supabase rejected the server's key. An administrator has to check SUPABASE_SERVICE_ROLE_KEY."
 NOT_CONFIRMED = "This address is not confirmed yet. Open the link in Supabase's e-mail, then sign in."
-#: By Supabase Auth's error codes. What is not here is `ProviderError`.
+#: Errors by Supabase Auth's codes; any other code is a `ProviderError`.
 BY_CODE: dict[str, Callable[[], RagError]] = {
     "invalid_credentials": WrongPassword,
     "email_not_confirmed": lambda: AccessError(NOT_CONFIRMED),
@@ -227,7 +227,7 @@ class SupabaseFiles:
 
     def require_private_bucket(self) -> None:
         """Make the bucket unless it is there. Raises `SettingsError` when strangers could read what is in it."""
-        # Without a lock: those who come at once all look, and who makes it second finds it made.
+        # No lock is needed: several may look at once, and the second one to create it finds it there.
         if self._is_ready:
             return
         bucket = self._find_bucket()

@@ -75,6 +75,13 @@ class AuditLog:
         self.note(identity, "export made", "audit log")
         return to_csv(header, rows).encode("utf-8-sig")
 
+    def export_json(self, identity: Identity, entries: Iterable[AuditEntry]) -> bytes:
+        """Export entries as JSON, one a line, and note the export. Raises `NotAllowed`, `SignInAgain`."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        self.note(identity, "export made", "audit log")
+        return "".join(f"{entry.to_json(identity.tenant_id)}\n" for entry in entries).encode()
+
     def last(self, tenant_id: str) -> int:
         """Return the number of the tenant's latest entry; for operators."""
         return int(self._database.fetch_value(tenant_id, "last_audit_entry"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
@@ -181,6 +181,12 @@ class ChatLogs:
             chunk_id: PassagePlace(start=start, end=end, sections=sections_from_json(sections))
             for chunk_id, start, end, sections in rows
         }
+
+    def days_of_invalid(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, tuple[bool, date]]:
+        """Return the documents that are not valid today: whether they were before, and their last or first day."""
+        with self.database.transaction(tenant_id) as connection:
+            rows = connection.execute(queries["expired_documents"], {"document_ids": list(document_ids)}).fetchall()
+        return {document_id: (is_over, day) for document_id, is_over, day in rows}
 
     def document_metadata(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
         """Return the metadata of documents, including their dates."""

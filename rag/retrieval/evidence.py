@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rag.retrieval.bm25.analysers import analyse, is_unspaced, words_with_terms
+from rag.retrieval.bm25.analysers import analyse, is_plain, is_unspaced, words_with_terms
 from rag.retrieval.bm25.index import contextual_text, term_id
 from rag.retrieval.bm25.stopwords import STOPWORDS
 from rag.retrieval.bm25.synonyms import synonyms_of
@@ -86,11 +86,12 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
 
     Stopwords of the question's own language are left out too: an English "the" would be a rare word in Dutch documents.
     """
-    stopwords = STOPWORDS.get(language, frozenset())
+    stopwords = frozenset() if is_plain(analyser) else STOPWORDS.get(language, frozenset())
     found: dict[tuple[str, ...], QuestionWord] = {}
     # One letter may be short for a sentence (U+FDFA for four words): what a question is read as stays near its length.
-    text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
-    synonyms = synonyms_of(text, language, analyser)
+    if not is_plain(analyser):
+        text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
+    synonyms = {} if is_plain(analyser) else synonyms_of(text, language, analyser)
     for word, terms in words_with_terms(text, analyser):
         if len(found) == MAXIMUM_QUESTION_WORDS:
             break

@@ -39,13 +39,15 @@ def weighted_fusion(
     vector_rank_weight: float = 0.3,
     keyword_rank_weight: float = 0.2,
     rank_constant: int = RANK_CONSTANT,
+    is_raw: bool = False,
 ) -> FusionScores:
     """Similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
 
     Source 003's formula, with BM25 divided by the highest of the query: raw BM25 (10 … 30) would leave the similarity
-    no say. Of a passage that keywords alone found the similarity counts too.
+    no say. With `is_raw` it is as the document has it. Of a passage that keywords alone found the similarity counts
+    too.
     """
-    highest = max(keyword_scores, default=0.0) or 1.0
+    highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(
         near=[
             vector_weight * max(0.0, similarity) + vector_rank_weight / (rank_constant + rank)

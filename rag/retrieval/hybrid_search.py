@@ -224,6 +224,8 @@ def find_hits(
             wanted=contents.wanted_places,
             limit=limit,
             weights=terms.weights if terms else {},
+            k1=query.k1,
+            b=query.b,
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
     return Hits(
@@ -335,6 +337,7 @@ def _shares(query: SearchQuery, hits: Hits) -> FusionScores:
         vector_rank_weight=query.vector_rank_weight,
         keyword_rank_weight=query.keyword_rank_weight,
         rank_constant=query.rank_constant,
+        is_raw=query.fusion == "raw",
     )
 
 

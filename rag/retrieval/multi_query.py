@@ -78,6 +78,8 @@ def search_wordings(
                 embedding_model=trace.question.collection.embedding_model,
                 meaning=None if embedded.meanings is None else embedded.meanings[number],
                 fusion=profile.search.fusion,
+                k1=profile.search.bm25_k1,
+                b=profile.search.bm25_b,
                 vector_weight=profile.search.vector_weight,
                 keyword_weight=profile.search.keyword_weight,
                 vector_rank_weight=profile.search.vector_rank_weight,

@@ -28,9 +28,20 @@ class Signals:
     years: tuple[int, ...] = ()
 
 
-def of_passage(result: SearchResult, document: Signals) -> Signals:
-    """Return the signals of one passage: where it says its year or kind itself, that counts; else its document's."""
+#: A slip in a date is no career of centuries.
+LONGEST_JOB_YEARS = 80
+
+
+def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
+    """Return the signals of one passage: where it says its years or kind itself, that counts; else its document's.
+
+    A job counts for each year of it, and one that goes on until `this_year`.
+    """
     category, year = result.metadata.get("category"), _value(result.metadata, "year")
+    first, last = (str(_value(result.metadata, name) or "") for name in ("start_year", "end_year"))
+    if first.isdigit() and (last.isdigit() or last == "present"):
+        until = int(last) if last.isdigit() else this_year or datetime.now(UTC).year
+        year = list(range(int(first), min(until, int(first) + LONGEST_JOB_YEARS) + 1))
     return replace(
         document,
         categories=tuple(dict.fromkeys((*document.categories, *map(str, _listed(category))))),
@@ -109,7 +120,7 @@ def ordered(
     unknown = Signals(written_on=today)
 
     def of(item: ScoredHit) -> Signals:
-        return of_passage(item.result, signals.get(item.result.document_id, unknown))
+        return of_passage(item.result, signals.get(item.result.document_id, unknown), today.year)
 
     if profile.ranking.multi_signal:
         items = _by_score(

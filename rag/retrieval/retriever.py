@@ -260,8 +260,9 @@ class Retriever:
         return search_wordings(trace, asked, embedded, _combined(trace, filters), self._database, candidates=candidates)
 
     def _filtered(self, trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
-        """Return what is left by the question's categories and years; all of it where that is nothing (source 001,
-        step 4).
+        """Return what is left by the question's categories and years (source 001, step 4).
+
+        A condition that would leave nothing is dropped, and the other one stays.
         """
         # The caller's own conditions were part of the search and come before what the question was taken to mean.
         filters = replace(
@@ -271,9 +272,16 @@ class Retriever:
         )
         with trace.step("filter") as step:
             facts = read_facts(self._database, trace.question.identity, hits.results)
-            kept = tuple(r for r in hits.results if meets(of_passage(r, facts[r.document_id].signals), filters))
-            step.detail = f"{len(kept)} of {len(hits.results)} passages with {describe(filters)}"
-        return replace(hits, results=kept) if kept else hits
+            kept, said = hits.results, list[str]()
+            for condition in (replace(filters, years=()), replace(filters, categories=())):
+                if not (condition.categories or condition.years):
+                    continue
+                left = tuple(r for r in kept if meets(of_passage(r, facts[r.document_id].signals), condition))
+                dropped = "" if left else ", dropped"
+                said.append(f"{len(left)} of {len(kept)} passages with {describe(condition)}{dropped}")
+                kept = left or kept
+            step.detail = "; ".join(said)
+        return replace(hits, results=kept)
 
     def _cut(self, trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
         """Return what is above the threshold, where it is strict (source 004: similarity > match_threshold)."""

@@ -40,7 +40,10 @@ class SearchQuery:
     threshold: float = -1.0
     #: Neighbours that are compared at least where an approximate index is used.
     neighbours: int = 0
-    fusion: Literal["weighted", "rrf"] = "weighted"
+    fusion: Literal["weighted", "raw", "rrf"] = "weighted"
+    #: Of BM25.
+    k1: float = 1.5
+    b: float = 0.75
     vector_weight: float = 0.6
     keyword_weight: float = 0.4
     vector_rank_weight: float = 0.3

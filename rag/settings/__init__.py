@@ -86,6 +86,11 @@ class Settings:
     upstage_base_url: str = "https://api.upstage.ai"
     upstage_timeout_seconds: float = 180.0  # a request of 50 scanned pages takes minutes
     tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
+    # Invitations by e-mail: smtp://name:password@host:587, or smtps://; without it links are handed over by hand.
+    smtp_url: str = field(default="", repr=False)
+    mail_from: str = ""
+    # What keys that are pasted in a page are encrypted with; empty: a file of the data folder.
+    secret_key: str = field(default="", repr=False)
     # Variables of providers in `rag/settings/providers.py` that have no field here, by their names.
     provider_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     # For the READMEs of private repositories, and more requests an hour.
@@ -141,6 +146,18 @@ class Settings:
         )
         return f"Settings({shown})"
 
+    def adopt(self, values: Mapping[str, str]) -> None:
+        """Take over providers' variables by their names.
+
+        It is done in place, since every part of a running product holds these settings: the one change after the
+        start, for keys that an administrator pastes in a page.
+        """
+        for name, value in values.items():
+            if name.lower() in self.__dataclass_fields__:
+                object.__setattr__(self, name.lower(), value)
+            else:
+                object.__setattr__(self, "provider_variables", {**self.provider_variables, name: value})
+
     def key_of(self, provider: str) -> str:
         """Return the key of a provider in the table; empty when it is not set."""
         return self._provider_variable(BY_NAME[provider].key_variable)
@@ -190,6 +207,9 @@ ENVIRONMENT_NAMES = {
     "tesseract": "RAG_TESSERACT",
     "database_pooled": "RAG_DATABASE_POOLED",
     "sign_in": "RAG_SIGN_IN",
+    "secret_key": "RAG_SECRET_KEY",
+    "smtp_url": "RAG_SMTP_URL",
+    "mail_from": "RAG_MAIL_FROM",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",
@@ -215,6 +235,8 @@ ENVIRONMENT_NAMES = {
     "connected_apps": "RAG_CONNECTED_APPS",
     "log_format": "RAG_LOG_FORMAT",
 }
+#: Names under which other systems have the same.
+ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
 #: Of one person or address; none of them below 0.
 LIMITS = (
     "questions_per_minute",
@@ -231,6 +253,8 @@ SECRET_FIELDS = frozenset(
         "database_url",
         "migration_database_url",
         "openai_api_key",
+        "secret_key",
+        "smtp_url",
         "cohere_api_key",
         "gemini_api_key",
         "openrouter_api_key",
@@ -259,7 +283,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
         if item.name == "provider_variables":
             continue
         name = environment_name(item.name)
-        raw = environment.get(name) or stored.get(name) or ""
+        raw = next((place[key] for key in (name, *ALSO_CALLED.get(name, ())) for place in (environment, stored)
+                    if place.get(key)), "")  # fmt: skip
         if raw != "":
             values[item.name] = _convert(name, str(raw), type(getattr(_DEFAULTS, item.name)))
     others = [name for name in VARIABLES if name.lower() not in Settings.__dataclass_fields__]

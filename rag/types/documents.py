@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal
@@ -39,6 +39,8 @@ class DocumentStatus(StrEnum):
     #: Pages are images: there is no text to search.
     NEEDS_OCR = "needs_ocr"
     FAILED = "failed"
+    #: Deleted; it can be had back for thirty days.
+    BINNED = "binned"
     #: A later version answers in its place; it can be restored.
     SUPERSEDED = "superseded"
 
@@ -190,6 +192,57 @@ class Document:
     pdf_type: PdfType = "auto"
     #: Pages whose text is still to be recognised.
     ocr_pages: list[int] = field(default_factory=list)
+    #: Names with a slash between a folder and those within it.
+    folder: str = ""
+    tags: list[str] = field(default_factory=list)
+    owner_id: UUID | None = None
+    owner_name: str = ""
+    valid_from: date | None = None
+    valid_until: date | None = None
+    #: When its owner is to look at it again.
+    review_on: date | None = None
+    #: The language an administrator gave it.
+    corrected_language: str = ""
+    #: Processed without being asked about up to this estimate in US dollars.
+    confirmed_up_to: Decimal | None = None
+    #: When it came into the bin.
+    binned_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentRow:
+    """A row of the library's table."""
+
+    id: UUID
+    title: str
+    file_name: str
+    version: int
+    status: DocumentStatus
+    is_waiting: bool
+    language: str
+    folder: str
+    tags: list[str]
+    collection_id: UUID
+    #: Its owner's name, else that of who added it.
+    owner_name: str
+    updated_at: datetime
+    #: In US dollars; None where a price is unknown, or nothing was spent (`has_cost` is false then).
+    cost: Decimal | None
+    has_cost: bool
+    valid_until: date | None
+    review_on: date | None
+    #: What only some documents have: a repository, a department.
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnsweredQuestion:
+    """A question that was answered from a document."""
+
+    id: UUID
+    question: str
+    outcome: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +266,14 @@ class DocumentFilters:
     mime_type: str = ""
     collection_id: UUID | None = None
     document_ids: tuple[UUID, ...] | None = None
+    #: Documents that hold the text, besides those that are named so.
+    found_ids: tuple[UUID, ...] = ()
+    #: With the folders within it.
+    folder: str = ""
+    tag: str = ""
+    owner_id: UUID | None = None
+    #: `expired`: no longer valid. `review`: to be looked at again.
+    due: Literal["", "expired", "review"] = ""
 
     def parameters(self) -> dict[str, Any]:
         """Return the filters as the statements of the library take them."""
@@ -224,6 +285,11 @@ class DocumentFilters:
             "mime_type": self.mime_type or None,
             "collection_id": self.collection_id,
             "document_ids": None if self.document_ids is None else [*self.document_ids],
+            "found_ids": [*self.found_ids],
+            "folder": self.folder or None,
+            "tag": self.tag or None,
+            "owner_id": self.owner_id,
+            "due": self.due or None,
         }
 
 

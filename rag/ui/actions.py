@@ -40,14 +40,22 @@ def is_needed(identity: Identity) -> bool:
     return True
 
 
-def draw_export(identity: Identity, label: str, make: Callable[[], bytes], file_name: str, *, key: str) -> None:
-    """Draw a button that saves a CSV file written by `make`; after a long time without sign-in, one that asks for it.
+def draw_export(
+    identity: Identity,
+    label: str,
+    make: Callable[[], bytes],
+    file_name: str,
+    *,
+    key: str,
+    media_type: str = "text/csv",
+) -> None:
+    """Draw a button that saves a file written by `make`; after a long time without sign-in, one that asks for it.
 
     The check that counts is in what `make` calls: the time may run out while the page is open.
     """
     if rag.services.services().sessions.is_recent(identity):
         late = partial(_note_if_late, identity)
-        st.download_button(label, make, file_name, "text/csv", icon=":material/download:", key=key, on_click=late)
+        st.download_button(label, make, file_name, media_type, icon=":material/download:", key=key, on_click=late)
     elif st.button(label, icon=":material/download:", key=f"{key}_again"):
         ask()
 

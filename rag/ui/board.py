@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from urllib.parse import urlsplit
 
 import pandas as pd
 import streamlit as st
@@ -16,6 +17,8 @@ from rag.types import Document
 from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
 from rag.ui.text import marked, plain
 
+#: Excerpts of this length go on in the post.
+EXCERPT_SHOWN = 200
 MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important")}
 
 
@@ -80,6 +83,36 @@ def _marks(post: Document) -> list[str]:
     return [_(words) for name, words in MARKS.items() if post.metadata.get(name) is True]
 
 
+def draw_cards(posts: Sequence[Document], *, on_open: Callable[[str | None], None]) -> None:
+    """Draw the posts as cards: title, category, date, marks, how it begins, its files; `on_open` opens one."""
+    for post in posts:
+        metadata = post.metadata
+        with st.container(border=True, gap="small"):
+            st.markdown(f"**{plain(post.title)}**")
+            st.markdown(
+                marks_line(
+                    category=category_of(metadata),
+                    day=language.day(post_day(post)),
+                    is_pinned=metadata.get("isPinned") is True,
+                    is_important=metadata.get("isImportant") is True,
+                )
+            )
+            excerpt = str(metadata.get("excerpt") or "")
+            if begins := " ".join(excerpt.split()).removeprefix(post.title).strip():
+                st.markdown(f":gray[{plain(begins)}{'…' if len(excerpt) >= EXCERPT_SHOWN else ''}]")
+            if files := attachments_of(metadata):
+                names = ", ".join(str(item.get("fileName") or "") for item in files)
+                st.caption(f":material/attach_file: {plain(names)}")
+            st.button(
+                _("Read"),
+                key=f"board_read_{post.id}",
+                icon=":material/article:",
+                type="tertiary",
+                on_click=on_open,
+                args=(str(post.id),),
+            )
+
+
 def is_post(document: Document) -> bool:
     return "postId" in document.metadata
 
@@ -131,9 +164,23 @@ def draw_attachments(document: Document) -> None:
     for item in found:
         icon = ":material/image:" if item.get("kind") == "image" else ":material/attach_file:"
         size = item.get("fileSize")
-        st.markdown(f"{icon} {plain(str(item.get('fileName') or ''))} :gray[{file_size(int(size)) if size else ''}]")
+        name, shown_size = plain(str(item.get("fileName") or "")), file_size(int(size)) if size else ""
+        if address := safe_address(item.get("fileUrl") or item.get("url")):
+            st.link_button(f"{name} {shown_size}", address, icon=icon, help=plain(str(urlsplit(address).hostname)))
+        else:
+            st.markdown(f"{icon} {name} :gray[{shown_size}]")
         if told := str(item.get("description") or item.get("note") or ""):
             st.caption(plain(told))
+
+
+def safe_address(value: object) -> str:
+    """Return an address that a link may lead to; "" for one that is no web page's or holds a password."""
+    try:
+        parts = urlsplit(str(value or "").strip())
+    except ValueError:
+        return ""
+    is_page = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    return parts.geturl() if is_page else ""
 
 
 RUN_WORDS = {"waiting": N_("Waiting"), "running": N_("Under way"), "done": N_("Done"), "failed": N_("Failed")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -22,6 +22,7 @@ from rag.ui.formats import (
     file_size,
     kind_name,
     known_cost,
+    language_name,
     method_name,
     money,
     status_badge,
@@ -58,35 +59,58 @@ def page_ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
+class DetailTabs(NamedTuple):
+    """What the tabs of an opened document draw besides its own rows; each reads only when its tab is in front."""
+
+    details: Callable[[], None]
+    ask: Callable[[], None]
+    questions: Callable[[], None]
+    replace: Callable[[], None]
+
+
 def draw_document(
     document: Document,
     documents: DocumentLibrary,
     versions: Sequence[Document],
+    tabs: DetailTabs,
     *,
     on_restore: Callable[[Document], None],
     on_open: Callable[[str], None],
 ) -> None:
     """Draw the tabs of an opened document. Only the tab in front reads from the database."""
-    page_tab, chunk_tab, version_tab, cost_tab, about_tab = st.tabs(
-        [_("Pages"), _("Chunks"), _("Versions"), _("Costs"), _("About")],
-        key=f"documents_tabs_{document.id}",
-        on_change="rerun",
-    )
-    if page_tab.open:
-        with page_tab:
-            draw_pages(document, documents)
-    if chunk_tab.open:
-        with chunk_tab:
-            draw_chunks(document, documents)
-    if version_tab.open:
-        with version_tab:
-            _draw_versions(document, versions, on_restore, on_open)
-    if cost_tab.open:
-        with cost_tab:
-            _draw_costs(document)
-    if about_tab.open:
-        with about_tab:
-            _draw_about(document, _model_of(document, documents))
+    names = ["Pages", "Details", "Ask", "Questions", "Passages", "Versions", "Costs"]
+    opened = st.tabs(names, key=f"documents_tabs_{document.id}", on_change="rerun")
+    draws: dict[str, Callable[[], None]] = {
+        "Pages": lambda: draw_pages(document, documents),
+        "Details": lambda: _draw_details(document, documents, tabs.details),
+        "Ask": tabs.ask,
+        "Questions": tabs.questions,
+        "Passages": lambda: draw_chunks(document, documents),
+        "Versions": lambda: _draw_all_versions(document, versions, tabs.replace, on_restore, on_open),
+        "Costs": lambda: _draw_costs(document),
+    }
+    for name, tab in zip(names, opened, strict=True):
+        if tab.open:
+            with tab:
+                draws[name]()
+
+
+def _draw_details(document: Document, documents: DocumentLibrary, draw_form: Callable[[], None]) -> None:
+    draw_form()
+    with st.expander("About the file", type="compact", expanded=True):
+        _draw_about(document, _model_of(document, documents))
+
+
+def _draw_all_versions(
+    document: Document,
+    versions: Sequence[Document],
+    draw_replacing: Callable[[], None],
+    on_restore: Callable[[Document], None],
+    on_open: Callable[[str], None],
+) -> None:
+    if document.file_path and document.status is DocumentStatus.COMPLETED and not document.is_synced:
+        draw_replacing()
+    _draw_versions(document, versions, on_restore, on_open)
 
 
 def _draw_versions(
@@ -96,9 +120,7 @@ def _draw_versions(
     on_open: Callable[[str], None],
 ) -> None:
     if len(versions) < 2:
-        st.caption(
-            _("Upload a changed file under the same name, and it replaces this one; this one stays listed here.")
-        )
+        st.caption("There is one version. Earlier ones stay listed here and can be restored.")
     for version in versions:
         words, color = status_badge(version.status)
         when = version.published_at or version.created_at
@@ -106,7 +128,7 @@ def _draw_versions(
             date_time(when),
             plain(method_name(version.chunking_method)),
             count(version.page_count, "page"),
-            count(version.chunk_count, "chunk"),
+            count(version.chunk_count, "passage"),
             file_size(version.file_size),
             code(version.sha256[:10]),
         ]
@@ -190,7 +212,7 @@ def _draw_about(document: Document, model: str) -> None:
         + (f", {_(PDF_TYPES[document.pdf_type]).lower()}" if has_pictures(document) else ""),
         "Size": file_size(document.file_size),
         **file_facts(document.metadata),
-        "Language": plain(document.language) or "–",
+        "Language": plain(language_name(document.language)),
         "Characters": f"{document.character_count:,}",
         "Chunking": plain(method_name(document.chunking_method)),
         "Embedding model": plain(model) or "–",

@@ -1,52 +1,67 @@
-"""Draw the library: its totals, the filters, the table of documents, and actions on many at once."""
+"""Draw the library: what it holds, the filters and views, the table, actions on the selected documents, and the bin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pandas as pd
 import streamlit as st
 
 from rag.answering.labels import Labels
-from rag.language import N_, _
+from rag.ingestion.bin import BIN_DAYS, SHOWN, BinnedDocument
+from rag.ingestion.particulars import SavedView, Shelves
+from rag.language import _
 from rag.types import (
     Document,
     DocumentFigures,
     DocumentFilters,
+    DocumentName,
+    DocumentRow,
     DocumentSort,
     DocumentStatus,
 )
-from rag.ui.board import is_post
 from rag.ui.document_details import COST_STEPS
 from rag.ui.formats import (
+    KINDS,
     STATUSES,
     TAGS_WAITING,
     WAITING,
     count,
     duration,
-    file_size,
-    kind_name,
     known_cost,
-    method_name,
+    language_name,
     money,
     status_badge,
-    thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels, words_of
+from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red
 
 SORTS: Mapping[DocumentSort, str] = {
-    "newest": N_("Newest first"),
-    "oldest": N_("Oldest first"),
-    "title": N_("By title"),
-    "language": N_("By language"),
-    "pages": N_("Most pages first"),
-    "chunks": N_("Most chunks first"),
-    "size": N_("Largest first"),
-    "cost": N_("Most expensive first"),
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "title": "By title",
+    "language": "By language",
+    "pages": "Most pages first",
+    "chunks": "Most passages first",
+    "size": "Largest first",
+    "cost": "Most expensive first",
+}
+#: Most documents that the table holds; a filter finds the others.
+MOST_ROWS = 20_000
+#: Rows that are seen at once: with them the page itself does not scroll on a laptop.
+ROWS_SEEN = 13
+DUE: Mapping[str, str] = {"": "Any date", "expired": "No longer valid", "review": "To be reviewed"}
+#: The views that everybody has, with the filters they set.
+VIEWS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "all": ("All documents", {}),
+    "attention": ("Needs attention", {"statuses": ["failed", "needs_ocr", "estimated"]}),
+    "expired": ("No longer valid", {"due": "expired"}),
+    "review": ("To be reviewed", {"due": "review"}),
+    "mine": ("Owned by me", {"owner_id": "me"}),
 }
 
 
@@ -58,55 +73,166 @@ def draw_empty_library() -> None:
         st.space("small")
 
 
-def draw_filters(
-    figures: Sequence[DocumentFigures], collections: Mapping[UUID, str]
-) -> tuple[DocumentFilters, DocumentSort]:
-    """Draw the filters that have something to choose, and the order; return both."""
-    statuses = status_labels(figures)
-    with st.container(horizontal=True, vertical_alignment="center"):
+def totals(figures: Sequence[DocumentFigures]) -> str:
+    """Return what the library holds and what it cost, in one line of Markdown."""
+    ready = [f for f in figures if f.status is DocumentStatus.COMPLETED]
+    unpriced = sum(f.unpriced for f in figures)
+    cost = plain(money(sum((f.cost for f in figures), Decimal(0))))
+    facts = [
+        f"**{count(sum(f.documents for f in ready), 'document')}** ready",
+        count(sum(f.pages for f in ready), "page"),
+        count(sum(f.chunks for f in ready), "passage"),
+        f"{cost} spent on reading them" + (f", and {count(unpriced, 'document')} unpriced" if unpriced else ""),
+    ]
+    return " · ".join(facts)
+
+
+# What is looked for
+
+
+class Looking(NamedTuple):
+    """What the toolbar asks for."""
+
+    filters: DocumentFilters
+    sort: DocumentSort
+    is_bin: bool
+
+
+def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
+    """Return the state of the toolbar's widgets that shows what a view keeps."""
+    owner = filters.get("owner_id") or None
+    collection = filters.get("collection_id") or None
+    return {
+        "documents_text": filters.get("text", ""),
+        "documents_wanted": [DocumentStatus(status) for status in filters.get("statuses", [])],
+        "documents_language": filters.get("language", ""),
+        "documents_kind": filters.get("mime_type", ""),
+        "documents_folder": filters.get("folder", ""),
+        "documents_tag": filters.get("tag", ""),
+        "documents_due": filters.get("due", ""),
+        "documents_owner": me if owner == "me" else UUID(str(owner)) if owner else None,
+        "documents_only": UUID(str(collection)) if collection else None,
+    }
+
+
+def draw_toolbar(
+    figures: Sequence[DocumentFigures],
+    collections: Mapping[UUID, str],
+    shelves: Shelves,
+    views: Sequence[SavedView],
+    owners: Mapping[UUID, str],
+    *,
+    me: UUID,
+    binned: int,
+    on_save: Callable[[str, DocumentFilters], None],
+    on_drop: Callable[[SavedView], None],
+) -> Looking:
+    """Draw the search, the views, and what narrows the table. Ids travel, never names."""
+    saved = {str(view.id): view for view in views}
+    names = {key: words for key, (words, _filters) in VIEWS.items()}
+    names |= {key: view.name for key, view in saved.items()}
+    names["bin"] = f"Bin ({binned:,})" if binned else "Bin"
+    labels = name_labels(names)
+
+    def use_view() -> None:
+        key = st.session_state.documents_view
+        filters = saved[key].filters if key in saved else VIEWS[key][1] if key in VIEWS else {}
+        st.session_state.update(view_keys(filters, me=me))
+        st.session_state.documents_selected = []
+
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         text = st.text_input(
-            _("Search by name"),
+            "Search in titles and text",
             type="search",
             live=True,
-            placeholder=_("Search by title or file name"),
+            placeholder="Search in titles and text",
             key="documents_text",
             label_visibility="collapsed",
-            width=320,
+            width=225,
         )
-        only = None
-        if collections:
-            only = choose_collection(collections, key="documents_only", everything=_("All collections"), width=240)
-        kinds = {f.mime_type: kind_name(f.mime_type) for f in figures}
-        kind = _choice(_("Kind"), _("All kinds"), kinds, "documents_kind")
-        languages = {f.language: f.language for f in figures}
-        language = _choice(_("Language"), _("All languages"), languages, "documents_language")
-        methods = {str(f.chunking_method): method_name(f.chunking_method) for f in figures}
-        method = _choice(_("Chunking"), _("Any chunking"), methods, "documents_filter_method")
-        sort = st.selectbox(
-            _("Order"),
-            list(SORTS),
-            format_func=words_of(SORTS),
-            key="documents_sort",
+        keep_chosen("documents_view")
+        view = st.selectbox(
+            "View",
+            list(labels),
+            format_func=labels.of,
+            key="documents_view",
+            on_change=use_view,
             label_visibility="collapsed",
-            width=180,
+            width=165,
         )
-        wanted = st.pills(
-            _("Status"),
-            list(statuses),
-            selection_mode="multi",
-            format_func=drawn(statuses),
-            key="documents_wanted",
-            label_visibility="collapsed",
+        folders = {"": "All folders", **{name: f"{name} ({n:,})" for name, n in all_folders(shelves.folders).items()}}
+        folder = _choice("Folder", folders, "documents_folder", width=150)
+        tags = {"": "All tags", **{name: f"{name} ({number:,})" for name, number in shelves.tags.items()}}
+        tag = _choice("Tag", tags, "documents_tag", width=130)
+        with st.popover("Filters", icon=":material/tune:", key="documents_filters", width="content"):
+            statuses = status_labels(figures)
+            keep_chosen("documents_wanted")
+            wanted = st.pills(
+                "Status",
+                list(statuses),
+                selection_mode="multi",
+                format_func=drawn(statuses),
+                key="documents_wanted",
+            )
+            languages = {"": "All languages", **{f.language: language_name(f.language) for f in figures if f.language}}
+            language = _choice("Language", languages, "documents_language", is_labelled=True)
+            kinds = {"": "All kinds", **{f.mime_type: KINDS.get(f.mime_type, f.mime_type) for f in figures}}
+            kind = _choice("Kind of file", kinds, "documents_kind", is_labelled=True)
+            only = _id_choice("Collection", "All collections", collections, "documents_only") if collections else None
+            owner = _id_choice("Owner", "Any owner", owners, "documents_owner")
+            due = _choice("Dates", DUE, "documents_due", is_labelled=True)
+            sort = st.selectbox("Order", list(SORTS), format_func=SORTS.__getitem__, key="documents_sort")
+            filters = DocumentFilters(
+                text=text or "",
+                statuses=tuple(wanted),
+                language=language,
+                mime_type=kind,
+                collection_id=only,
+                folder=folder,
+                tag=tag,
+                owner_id=owner,
+                due="expired" if due == "expired" else "review" if due == "review" else "",
+            )
+            _draw_saving(filters, saved.get(view), on_save, on_drop)
+    return Looking(filters, sort, view == "bin")
+
+
+def all_folders(folders: Mapping[str, int]) -> dict[str, int]:
+    """Return every folder with those it is in, each with how many documents it holds in all."""
+    counted: dict[str, int] = {}
+    for name, number in folders.items():
+        parts = name.split("/")
+        for depth in range(1, len(parts) + 1):
+            within = "/".join(parts[:depth])
+            counted[within] = counted.get(within, 0) + number
+    return dict(sorted(counted.items()))
+
+
+def _draw_saving(
+    filters: DocumentFilters,
+    opened: SavedView | None,
+    on_save: Callable[[str, DocumentFilters], None],
+    on_drop: Callable[[SavedView], None],
+) -> None:
+    st.divider()
+    name = st.text_input("Keep these filters as a view", placeholder="Name of the view", key="documents_view_name")
+    with st.container(horizontal=True):
+        st.button(
+            "Save view",
+            key="documents_view_save",
+            icon=":material/bookmark_add:",
+            disabled=not (name or "").strip(),
+            on_click=on_save,
+            args=(name, filters),
         )
-    filters = DocumentFilters(
-        text=text or "",
-        statuses=tuple(wanted),
-        language=language,
-        method=method,
-        mime_type=kind,
-        collection_id=only,
-    )
-    return filters, sort
+        if opened is not None:
+            st.button(
+                red(f"Remove the view {plain(opened.name)}"),
+                key=f"documents_view_drop_{opened.id}",
+                on_click=on_drop,
+                args=(opened,),
+                help="The documents stay as they are.",
+            )
 
 
 def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
@@ -115,38 +241,38 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
     return name_labels({status: f"{status_badge(status)[0]} {number}" for status, number in counted.items() if number})
 
 
-def _choice(label: str, everything: str, values: Mapping[str, str], key: str) -> str:
-    names = name_labels({"": everything, **{value: values[value] for value in sorted(values) if value}})
+def _choice(
+    label: str, names: Mapping[str, str], key: str, *, width: int | None = None, is_labelled: bool = False
+) -> str:
+    """Draw a choice of values; one that was chosen and is gone counts as none."""
+    if st.session_state.get(key, "") not in names:
+        st.session_state[key] = ""
+    labels = name_labels(names)
     keep_chosen(key)
-    return (
-        st.selectbox(label, list(names), format_func=names.of, key=key, label_visibility="collapsed", width=150) or ""
+    found = st.selectbox(
+        label,
+        list(labels),
+        format_func=labels.of,
+        key=key,
+        label_visibility="visible" if is_labelled else "collapsed",
+        width=width or "stretch",
     )
+    return str(found or "")
 
 
-def draw_totals(figures: Sequence[DocumentFigures]) -> None:
-    """Draw what the library holds and what it cost."""
-    ready = [f for f in figures if f.status is DocumentStatus.COMPLETED]
-    unpriced = sum(f.unpriced for f in figures)
-    cost = money(sum((f.cost for f in figures), Decimal(0)))
-    with st.grid(4, min_column_width=150):
-        st.metric(_("Ready documents"), f"{sum(f.documents for f in ready):,}", icon=":material/task:", border=True)
-        st.metric(_("Pages"), f"{sum(f.pages for f in ready):,}", icon=":material/auto_stories:", border=True)
-        st.metric(_("Chunks"), f"{sum(f.chunks for f in ready):,}", icon=":material/grid_view:", border=True)
-        st.metric(
-            _("Processing cost"),
-            plain(cost) + (" \\+" if unpriced else ""),
-            icon=":material/payments:",
-            border=True,
-            help=_(
-                "Of the documents below. {unpriced} with unpriced calls come on top.",
-                unpriced=count(unpriced, "document"),
-            )
-            if unpriced
-            else _("Of the documents below."),
-        )
+def _id_choice(label: str, everything: str, names: Mapping[UUID, str], key: str) -> UUID | None:
+    if st.session_state.get(key) not in names:
+        st.session_state[key] = None
+    labels = name_labels(names)
+    keep_chosen(key)
+    found = st.selectbox(label, list(labels), index=None, placeholder=everything, format_func=labels.of, key=key)
+    return found if isinstance(found, UUID) else None
 
 
-def status_words(document: Document) -> str:
+# The table
+
+
+def status_words(document: Document | DocumentRow) -> str:
     """Return the words of a document's badge."""
     if not document.is_waiting:
         return status_badge(document.status)[0]
@@ -154,105 +280,261 @@ def status_words(document: Document) -> str:
 
 
 def draw_table(
-    shown: Sequence[Document],
-    opened: str | None,
+    shown: Sequence[DocumentRow],
     *,
-    collections: Mapping[UUID, str] | None = None,
-    on_open: Callable[[str | None], None],
+    collections: Mapping[UUID, str],
+    today: date,
+    on_open: Callable[[UUID], None],
+    on_select: Callable[[list[UUID]], None],
 ) -> None:
-    """Draw the documents as a table, with the names of their `collections` where given.
+    """Draw the documents as a table. Its rows are read on the screen only where they are looked at.
 
-    `on_open` is called with the id of the selected row, or None.
+    A click on a title calls `on_open` with the document's id. `on_select` is called with the ids of the rows that are
+    ticked. A browser answers with row numbers: with other rows it would mean another document, so the ids are part of
+    the table's key, and a click is never read with another table's rows.
     """
-    ids = [str(d.id) for d in shown]
-    table = pd.DataFrame(
-        {
-            _("Title"): [
-                d.title if d.version == 1 else _("{title} (version {version})", title=d.title, version=d.version)
-                for d in shown
-            ],
-            **({_("Collection"): [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
-            _("Status"): [[status_words(d)] for d in shown],
-            **columns_of_kinds(shown),
-            _("Kind"): [_("Post") if is_post(d) else kind_name(d.mime_type, "–") for d in shown],
-            _("Pages"): [d.page_count for d in shown],
-            _("Chunks"): [d.chunk_count for d in shown],
-            _("Size"): [file_size(d.file_size) for d in shown],
-            _("Cost"): [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
-            _("Added by"): [d.added_by_name or "–" for d in shown],
-            _("Added"): [d.created_at for d in shown],
-            _("Chunking"): [method_name(d.chunking_method) for d in shown],
-            _("Language"): [d.language for d in shown],
-        }
-    )
-    # A selection is a row number: with other rows it would open another document, so the rows are part of the key.
-    turn = st.session_state.setdefault("documents_table_turn", 0)
+    ids = [row.id for row in shown]
+    state = st.session_state
+    turn = state.setdefault("documents_table_turn", 0)
     key = f"documents_table_{turn}_{hash(tuple(ids))}"
+    if state.get("documents_table_drawn", ("",))[0] != key:
+        chosen = set(state.get("documents_selected", []))
+        state.documents_table_drawn = (key, [place for place, found in enumerate(ids) if found in chosen])
 
-    def open_selected() -> None:
-        rows = st.session_state[key].selection.rows
-        on_open(ids[rows[0]] if rows else None)
+    def open_clicked() -> None:
+        clicked = state[f"{key}_open"]
+        if clicked is not None and 0 <= clicked["row"] < len(ids):
+            on_open(ids[clicked["row"]])
+
+    def take_selected() -> None:
+        on_select([ids[place] for place in state[key].selection.rows if place < len(ids)])
 
     st.dataframe(
-        table,
+        _frame(shown, collections, today),
         key=key,
-        on_select=open_selected,
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
+        on_select=take_selected,
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": state.documents_table_drawn[1]}},
         hide_index=True,
+        height=36 + 33 * min(max(len(shown), 1), ROWS_SEEN),
         placeholder="–",
         column_config={
-            _("Title"): st.column_config.TextColumn(width=260),
-            _("Status"): st.column_config.MultiselectColumn(
-                options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING)],
-                color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING)],
-                width=110,
+            "Title": st.column_config.ButtonColumn(
+                width=212, alignment="left", type="tertiary", on_click=open_clicked, key=f"{key}_open", pinned=True
             ),
-            _("Kind"): st.column_config.TextColumn(width=80),
-            _("Pages"): st.column_config.NumberColumn(format="localized", width=70),
-            _("Chunks"): st.column_config.NumberColumn(format="localized", width=75),
-            _("Chunking"): st.column_config.TextColumn(width=90),
-            _("Language"): st.column_config.TextColumn(width=80),
-            **column_settings(),
-            _("Size"): st.column_config.TextColumn(alignment="right", width=80),
-            _("Cost"): st.column_config.TextColumn(alignment="right", width=85),
-            _("Added by"): st.column_config.TextColumn(width=120),
-            _("Added"): st.column_config.DatetimeColumn(
-                format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=150
+            "File name": st.column_config.TextColumn(width=140),
+            "Status": st.column_config.MultiselectColumn(
+                options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
+                color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
+                width=98,
             ),
+            "Language": st.column_config.TextColumn(width=78),
+            "Owner": st.column_config.TextColumn(width=100),
+            "Updated": st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=96),
+            "Cost": st.column_config.TextColumn(alignment="right", width=72),
+            "Folder": st.column_config.TextColumn(width=120),
+            "Tags": st.column_config.ListColumn(width=140),
+            "Collection": st.column_config.TextColumn(width=140),
+            "Stars": st.column_config.NumberColumn(format="localized", width=70),
+            "Topics": st.column_config.TextColumn(width=160),
+            "Department": st.column_config.TextColumn(width=120),
         },
-        alt=_("Documents of the library"),
+        alt="Documents of the library. The title opens a document; a ticked box selects it.",
     )
 
 
-def draw_opener(
-    shown: Sequence[Document], opened: str | None, *, is_whole: bool, on_open: Callable[[str | None], None]
-) -> None:
-    """Draw a box to open a document by name: a table's rows are hard to reach by keyboard or screen reader.
+#: Of a document that answers though its last day is over.
+EXPIRED = ("Expired", "red")
 
-    It offers the documents that the table shows; `is_whole` where these are all there are.
-    """
-    titles = document_labels(shown).as_text()
+
+def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> pd.DataFrame:
+    def status(row: DocumentRow) -> list[str]:
+        is_over = row.valid_until is not None and row.valid_until < today and row.status is DocumentStatus.COMPLETED
+        return [_(EXPIRED[0]) if is_over else status_words(row)]
+
+    columns: dict[str, Iterable[Any]] = {
+        "Title": [_title(row) for row in shown],
+        "File name": [row.file_name for row in shown],
+        "Status": [status(row) for row in shown],
+        "Language": [language_name(row.language) for row in shown],
+        "Owner": [row.owner_name or "–" for row in shown],
+        "Updated": [row.updated_at for row in shown],
+        "Cost": [money(row.cost) if row.has_cost else "–" for row in shown],
+    }
+    if any(row.folder for row in shown):
+        columns["Folder"] = [row.folder for row in shown]
+    if any(row.tags for row in shown):
+        columns["Tags"] = [row.tags for row in shown]
+    columns |= columns_of_kinds(shown)
+    if collections:
+        columns["Collection"] = [collections.get(row.collection_id, "–") for row in shown]
+    return pd.DataFrame(columns)
+
+
+def _title(row: DocumentRow) -> str:
+    title = row.title if row.version == 1 else f"{row.title} (version {row.version})"
+    # The label of a button draws icons by their names; a name that somebody gave is text.
+    return title.replace(":material/", ":\u200bmaterial/")
+
+
+# Actions on the selected documents
+
+
+class BulkActions(NamedTuple):
+    """What is done with the selected documents."""
+
+    on_tag: Callable[[list[str], list[str]], None]
+    on_move: Callable[[str], None]
+    on_retry: Callable[[], None]
+    on_write_tags: Callable[[], None]
+    on_read: Callable[[], None]
+    on_delete: Callable[[], None]
+    on_clear: Callable[[], None]
+
+
+def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
+    """Draw what can be done with the selected documents."""
+    with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{number:,} selected**", width="content")
+        with st.popover("Tag", icon=":material/label:", key="documents_bulk_tags"), st.form("documents_bulk_tag"):
+            add = st.multiselect("Add", list(shelves.tags), accept_new_options=True, key="documents_bulk_tag_add")
+            remove = st.multiselect("Remove", list(shelves.tags), key="documents_bulk_tag_remove")
+            if st.form_submit_button(f"Change {count(number, 'document')}", icon=":material/check:"):
+                actions.on_tag(add, remove)
+                st.rerun()
+        with (
+            st.popover("Move", icon=":material/drive_file_move:", key="documents_bulk_folders"),
+            st.form("documents_bulk_move"),
+        ):
+            folder = st.selectbox(
+                "To the folder",
+                list(all_folders(shelves.folders)),
+                index=None,
+                accept_new_options=True,
+                placeholder="No folder",
+                key="documents_bulk_folder",
+                help="A new name makes a folder. Policies/Leave is the folder Leave within Policies.",
+            )
+            if st.form_submit_button(f"Move {count(number, 'document')}", icon=":material/check:"):
+                actions.on_move(folder or "")
+                st.rerun()
+        with st.popover("Process again", icon=":material/replay:", key="documents_bulk_again"):
+            st.caption("The documents go on answering. What costs money waits for you to confirm its sum.")
+            for words, key, action in (
+                ("Read the files again", "documents_bulk_read", actions.on_read),
+                ("Try those that failed again", "documents_bulk_retry", actions.on_retry),
+                ("Write summaries and topics where they are missing", "documents_bulk_write", actions.on_write_tags),
+            ):
+                st.button(words, key=key, width="stretch", on_click=action)
+        st.button(
+            red(f"Delete {count(number, 'document')}"),
+            key="documents_bulk_delete",
+            icon=":material/delete:",
+            help=f"They are in the bin for {BIN_DAYS} days, from where you can have them back.",
+            on_click=actions.on_delete,
+        )
+        st.button("Clear", key="documents_bulk_clear", type="tertiary", on_click=actions.on_clear)
+
+
+def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
+    """Draw a box to open a document by name: a table's rows are hard to reach by screen reader."""
+    shown = document_labels(offered)
     # The labels are part of the key: the browser answers with one of those it was sent.
-    key = f"documents_opener_{hash((opened, *titles.items()))}"
+    key = f"documents_opener_{hash(tuple(shown.items()))}"
 
     def open_chosen() -> None:
         chosen = st.session_state[key]
-        if chosen in titles:
-            st.session_state["documents_table_turn"] += 1  # a table keeps its own selection as long as it is the same
+        if isinstance(chosen, UUID):
             on_open(chosen)
+        st.session_state[key] = None
 
     st.selectbox(
-        _("Open a document"),
-        list(titles),
-        index=list(titles).index(opened) if opened is not None and opened in titles else None,
-        format_func=titles.of,
-        placeholder=_("Open a document") if is_whole else _("Open a document of this page"),
+        "Open a document",
+        list(shown),
+        index=None,
+        format_func=shown.of,
+        placeholder="Open a document by its name",
         key=key,
         on_change=open_chosen,
         label_visibility="collapsed",
         width=320,
     )
+
+
+# The bin
+
+
+def draw_bin(
+    binned: Sequence[BinnedDocument],
+    number: int,
+    *,
+    on_restore: Callable[[list[UUID]], None],
+    on_delete: Callable[[list[UUID]], None],
+    is_confirmed_needed: Callable[[], bool],
+) -> None:
+    """Draw what was deleted, with the way back."""
+    st.caption(f"Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.")
+    if not binned:
+        st.info("The bin is empty.", icon=":material/delete_outline:")
+        return
+    ids = [document.id for document in binned]
+    key = f"documents_bin_{hash(tuple(ids))}"
+    picked = st.dataframe(
+        pd.DataFrame(
+            {
+                "Title": [document.title for document in binned],
+                "File name": [document.file_name for document in binned],
+                "Pages": [document.page_count for document in binned],
+                "Deleted": [document.binned_at for document in binned],
+                "By": [document.binned_by_name or "–" for document in binned],
+                "Kept until": [document.kept_until for document in binned],
+            }
+        ),
+        key=key,
+        on_select="rerun",
+        selection_mode="multi-row",
+        hide_index=True,
+        column_config={
+            name: st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm", timezone=st.context.timezone)
+            for name in ("Deleted", "Kept until")
+        },
+        alt="Deleted documents, who deleted them, and until when they are kept",
+    )
+    if number > len(binned):
+        st.caption(f"The latest {SHOWN} of {number:,}.")
+    chosen = [ids[place] for place in picked.selection.rows if place < len(ids)]
+    if not chosen:
+        st.caption("Tick documents to have them back.")
+        return
+    words = count(len(chosen), "document")
+    with st.container(horizontal=True):
+        st.button(
+            f"Restore {words}",
+            key="documents_bin_restore",
+            icon=":material/restore_from_trash:",
+            type="primary",
+            on_click=on_restore,
+            args=(chosen,),
+        )
+        if st.button(red(f"Delete {words} for good"), key="documents_bin_delete", icon=":material/delete_forever:"):
+            if is_confirmed_needed():
+                return
+            ask_to_confirm(
+                f"Delete {words} for good?",
+                [
+                    f"**{plain(document.title)}** :gray[{plain(document.file_name)}]"
+                    for document in binned
+                    if document.id in chosen[:5]
+                ]
+                + [
+                    "Pages, passages and files are removed now. What they cost stays in the analytics. "
+                    "This cannot be undone."
+                ],
+                does=f"Delete {words}",
+                on_confirm=lambda: on_delete(chosen),
+                key="documents_bin_sure",
+                keeps="Keep them" if len(chosen) > 1 else "Keep it",
+            )
 
 
 def draw_cost_table(documents: Sequence[Document]) -> None:
@@ -261,9 +543,9 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                _("Title"): [d.title for d in documents],
-                _("Pages"): [d.page_count for d in documents],
-                _("Chunks"): [d.chunk_count for d in documents],
+                "Title": [d.title for d in documents],
+                "Pages": [d.page_count for d in documents],
+                "Passages": [d.chunk_count for d in documents],
                 **{label: [money(known_cost(d.costs, step)) for d in documents] for step, label in steps.items()},
                 _("Time"): [duration(d.processing_ms) for d in documents],
             }
@@ -279,7 +561,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
     )
 
 
-def columns_of_kinds(shown: Sequence[Document]) -> dict[str, list[Any]]:
+def columns_of_kinds(shown: Sequence[Document | DocumentRow]) -> dict[str, list[Any]]:
     """Return columns that only some documents fill: stars, topics, department; none where nothing has them."""
     repositories = [d.metadata.get("repository") or {} for d in shown]
     columns: dict[str, list[Any]] = {}
@@ -289,58 +571,3 @@ def columns_of_kinds(shown: Sequence[Document]) -> dict[str, list[Any]]:
     if any(d.metadata.get("department") for d in shown):
         columns["Department"] = [str(d.metadata.get("department") or "–") for d in shown]
     return columns
-
-
-def column_settings() -> dict[str, Any]:
-    """Return the settings of these columns."""
-    return {
-        "Stars": st.column_config.NumberColumn(format="localized", width=70),
-        "Topics": st.column_config.TextColumn(width=160),
-        "Department": st.column_config.TextColumn(width=120),
-    }
-
-
-def draw_bulk(
-    number: int,
-    *,
-    count_shares: Callable[[], tuple[int, int]],
-    on_retry: Callable[[], None],
-    on_tag: Callable[[], None],
-    on_delete: Callable[[], None],
-) -> None:
-    """Draw the actions on all documents that pass the filters, on every page of the table.
-
-    How many of them failed and how many lack tags is counted only while the menu is open.
-    """
-    menu = st.popover(
-        _("All {number}", number=count(number, "document")),
-        icon=":material/checklist:",
-        key="documents_bulk",
-        on_change="rerun",
-    )
-    if not menu.open:
-        return
-    with menu:
-        failed, untagged = count_shares()
-        st.button(
-            _("Try {failed} failed again", failed=thousands(failed)),
-            key="documents_bulk_retry",
-            width="stretch",
-            disabled=not failed,
-            on_click=on_retry,
-        )
-        st.button(
-            _("Tag {untagged} without tags", untagged=thousands(untagged)),
-            key="documents_bulk_tag",
-            width="stretch",
-            disabled=not untagged,
-            on_click=on_tag,
-        )
-        sure = st.checkbox(_("Yes, delete them for good"), key="documents_bulk_sure")
-        st.button(
-            _("Delete {number}", number=thousands(number)),
-            key="documents_bulk_delete",
-            width="stretch",
-            disabled=not sure,
-            on_click=on_delete,
-        )

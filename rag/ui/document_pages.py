@@ -12,11 +12,14 @@ import streamlit as st
 from rag.ingestion.documents import DocumentLibrary
 from rag.language import N_, _
 from rag.types import Document, DocumentChunk, DocumentPage
-from rag.ui.formats import count, pages, thousands
+from rag.ui.formats import count, language_name, pages
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
-READ_BY = {"text": N_("Text"), "ocr": N_("Text recognition"), "none": N_("Nothing")}
+READ_BY = {"text": "Text", "ocr": "Recognised text", "none": "Nothing"}
+#: What stands between the cells of a row that was read from a table.
+CELL_EDGE = " | "
+CELL = "border:1px solid rgba(128,138,165,.4);padding:.15rem .5rem;vertical-align:top;white-space:normal"
 #: How the warning of a page begins whose pictures were read besides its own text.
 TEXT_AND_PICTURES = N_("Text + recognised")
 #: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
@@ -33,7 +36,7 @@ def read_by(page: DocumentPage) -> str:
 
 
 def draw_pages(document: Document, documents: DocumentLibrary) -> None:
-    """Draw a report of all pages, then one page as text, with its picture and its chunks marked on demand."""
+    """Draw what was understood of each page: its picture beside its text, with tables as tables."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption(_("No page has been read yet."))
@@ -41,30 +44,24 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     _draw_report(document, read)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         number = st.pagination(len(read), key=f"documents_page_{document.id}")
-        with st.container(horizontal=True, width="content"):
-            shows_chunks = st.toggle(
-                _("Show chunks"),
-                key="documents_shows_chunks",
-                help=_("Marks where chunks begin and end, and what they share."),
-            )
-            shows_image = has_pictures(document) and st.toggle(
-                _("Show the page itself"),
-                key="documents_shows_image",
-                help=_("Draws the page of the PDF beside its text."),
-            )
+        shows_chunks = st.toggle(
+            "Show passages",
+            key="documents_shows_chunks",
+            help="Marks where passages begin and end, and what they share.",
+        )
     page = read[min(number, len(read)) - 1]
     facts = [
         _("Page {number}", number=page.number)
         + (_(" (printed {label})", label=plain(page.label)) if page.label else "")
     ]
     facts.append(count(page.characters, "character"))
-    facts += [_("language {language}", language=plain(page.language))] if page.language else []
-    facts += [_("read by text recognition")] if page.method == "ocr" else []
-    facts += [_("text recognition comes with the next step")] if page.number in document.ocr_pages else []
+    facts += [plain(language_name(page.language))] if page.language else []
+    facts.append(f"read as {plain(read_by(page).lower())}")
+    facts += ["text recognition comes with the next step"] if page.number in document.ocr_pages else []
     st.caption(" · ".join(facts))
     for warning in page.warnings:
         st.caption(f":orange[:material/warning: {plain(warning)}]")
-    text, image = st.columns(2) if shows_image else (st.container(), None)
+    image, text = st.columns(2) if has_pictures(document) else (None, st.container())
     with text:
         if not page.text.strip():
             st.info(_("There is no text on this page."), icon=":material/image:")
@@ -73,13 +70,60 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
             chunks = documents.chunks(document.tenant_id, document.id)
             st.html(marked_page(page.text, start, chunks))
         else:
-            st.code(page.text, language=None, wrap_lines=True, height=None if shows_image else 460)
+            st.html(page_html(page.text))
     if image is not None:
         image.html(
             picture_html(
                 page_image_url(document.id, page.number), _("Page {number} as it is printed", number=page.number)
             )
         )
+
+
+def page_html(text: str) -> str:
+    """Return a page's text as HTML: lines that were read as the rows of a table are drawn as one."""
+    pieces, rows = [], list[list[str]]()
+
+    def end_table() -> None:
+        if len(rows) > 1:
+            cells = "".join(
+                "<tr>" + "".join(f'<td style="{CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
+            )
+            pieces.append(f'<table style="border-collapse:collapse;margin:.4rem 0">{cells}</table>')
+        elif rows:
+            pieces.append(escape(CELL_EDGE.join(rows[0])) + "\n")
+        rows.clear()
+
+    for line in text.split("\n"):
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if CELL_EDGE in line else []
+        if rows and len(cells) != len(rows[0]):
+            end_table()
+        if cells:
+            if not all(set(cell) <= set("-: ") for cell in cells):
+                rows.append(cells)
+        else:
+            pieces.append(escape(line) + "\n")
+    end_table()
+    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the page">{"".join(pieces)}</div>'
+
+
+def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, differing: Sequence[int]) -> None:
+    """Draw the pages of two versions that differ, side by side; of files without pages their text."""
+    place = 1
+    if len(differing) > 1:
+        place = st.pagination(len(differing), key=f"documents_differing_{new.id}")
+    number = differing[min(place, len(differing)) - 1]
+    for column, document, words in zip(
+        st.columns(2), (old, new), (f"Version {old.version}, now", "The new file"), strict=True
+    ):
+        with column:
+            st.caption(f"{plain(words)} · page {number}")
+            if number > document.page_count:
+                st.info("It has no such page.", icon=":material/remove:")
+            elif has_pictures(document):
+                st.html(picture_html(page_image_url(document.id, number), f"Page {number} of {document.title}"))
+            else:
+                texts = {page.number: page.text for page in documents.pages(document.tenant_id, document.id)}
+                st.html(page_html(texts.get(number, "")))
 
 
 def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
@@ -96,21 +140,21 @@ def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
     for first, last in pairwise(cuts):
         covering = [c for c in here if c.start_character <= start + first and c.end_character >= start + last]
         begins = [c.chunk_index + 1 for c in covering if c.start_character == start + first]
-        badges = "".join(f"<b title='chunk {n} begins' style='font-size:.72em;opacity:.75'>[{n}]</b>" for n in begins)
+        badges = "".join(f"<b title='passage {n} begins' style='font-size:.72em;opacity:.75'>[{n}]</b>" for n in begins)
         words = escape(text[first:last])
         if not covering:
             pieces.append(words)
             continue
         tint = OVERLAP_TINT if len(covering) > 1 else TINTS[covering[0].chunk_index % 2]
         numbers = ", ".join(str(c.chunk_index + 1) for c in covering)
-        pieces.append(f'<span title="chunk {numbers}" style="background:{tint}">{badges}{words}</span>')
+        pieces.append(f'<span title="passage {numbers}" style="background:{tint}">{badges}{words}</span>')
     return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the page">{"".join(pieces)}</div>'
 
 
 def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
     troubled = [page for page in read if page.warnings or not page.text.strip()]
-    words = _("Extraction report: {read}", read=count(len(read), "page"))
-    words += _(", {troubled} with remarks", troubled=len(troubled)) if troubled else _(", no remarks")
+    words = f"How the pages were read: {count(len(read), 'page')}"
+    words += f", {len(troubled)} with remarks" if troubled else ", no remarks"
     with st.expander(words, key=f"documents_report_{document.id}", on_change="rerun", type="compact") as report:
         if not report.open:
             return
@@ -149,17 +193,17 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
     """Draw the chunks as a table; a selected one in full, with the text it shares with its neighbours."""
     chunks = documents.chunks(document.tenant_id, document.id)
     if not chunks:
-        st.caption(_("There are no chunks until the document is processed."))
+        st.caption("There are no passages until the document is processed.")
         return
     shared = [max(0, before.end_character - chunk.start_character) for before, chunk in pairwise(chunks)]
     table = pd.DataFrame(
         {
             "#": [c.chunk_index + 1 for c in chunks],
-            _("Section"): [c.section for c in chunks],
-            _("Pages"): [pages(c.first_page, c.last_page) for c in chunks],
-            _("Tokens"): [c.tokens for c in chunks],
-            _("Overlap"): [0, *shared],
-            _("Content"): [" ".join(c.content.split()) for c in chunks],
+            "Section": [c.section for c in chunks],
+            "Pages": [pages(c.first_page, c.last_page) for c in chunks],
+            "Tokens": [c.tokens for c in chunks],
+            "Shared": [0, *shared],
+            "Content": [" ".join(c.content.split()) for c in chunks],
         }
     )
     chosen = st.dataframe(
@@ -170,20 +214,20 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
         hide_index=True,
         column_config={
             "#": st.column_config.NumberColumn(width=50),
-            _("Section"): st.column_config.TextColumn(width=180),
-            _("Pages"): st.column_config.TextColumn(width=90),
-            _("Tokens"): st.column_config.NumberColumn(width=70),
-            _("Overlap"): st.column_config.NumberColumn(width=75, help=_("Characters shared with the chunk before")),
-            _("Content"): st.column_config.TextColumn(width="large"),
+            "Section": st.column_config.TextColumn(width=180),
+            "Pages": st.column_config.TextColumn(width=90),
+            "Tokens": st.column_config.NumberColumn(width=70),
+            "Shared": st.column_config.NumberColumn(width=75, help="Characters shared with the passage before"),
+            "Content": st.column_config.TextColumn(width="large"),
         },
-        alt=_("Chunks of {title}", title=document.title),
+        alt=f"Passages of {document.title}",
     )
     rows = chosen.selection.rows
     if not rows or rows[0] >= len(chunks):
         st.caption(
             _(
-                "Select a row (Shift + Space on the keyboard) to read the whole chunk. On the Pages tab, Show chunks "
-                "marks them in the text."
+                "Select a row (Shift + Space on the keyboard) to read the whole passage. On the Pages tab, Show "
+                "passages marks them in the text."
             )
         )
         return
@@ -199,14 +243,8 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
         else _("no vector yet")
     )
     st.caption(
-        _(
-            "Chunk {chunk_index} · {first_page} · characters {start_character}–{end_character} · {vector}",
-            chunk_index=chunk.chunk_index + 1,
-            first_page=plain(pages(chunk.first_page, chunk.last_page)),
-            start_character=thousands(chunk.start_character),
-            end_character=thousands(chunk.end_character),
-            vector=plain(vector),
-        )
+        f"Passage {chunk.chunk_index + 1} · {plain(pages(chunk.first_page, chunk.last_page))} · "
+        f"characters {chunk.start_character:,}–{chunk.end_character:,} · {plain(vector)}"
     )
     has_picture = has_pictures(document)
     text, image = st.columns(2) if has_picture else (st.container(), None)
@@ -215,9 +253,9 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
     text.html(chunk_html(chunk, before, after))
     if image is not None:
         address = page_image_url(document.id, chunk.first_page, chunk.id)
-        image.html(picture_html(address, _("Page {first_page} with this chunk marked", first_page=chunk.first_page)))
+        image.html(picture_html(address, f"Page {chunk.first_page} with this passage marked"))
     if chunk.metadata:
-        with st.expander(_("Tags and metadata of this chunk")):
+        with st.expander("Tags and metadata of this passage"):
             st.json(chunk.metadata)
 
 
@@ -233,11 +271,13 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
     tail = max(min(after - chunk.start_character + front, len(content)), head)
     pieces = [
         escape(content[:front]),
-        _tinted(content[front:head], _("shared with the chunk before")),
+        _tinted(content[front:head], "shared with the passage before"),
         escape(content[head:tail]),
-        _tinted(content[tail:], _("shared with the next chunk")),
+        _tinted(content[tail:], "shared with the next passage"),
     ]
-    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the chunk">{"".join(pieces)}</div>'
+    return (
+        f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the passage">{"".join(pieces)}</div>'
+    )
 
 
 def _tinted(text: str, title: str) -> str:

@@ -12,11 +12,13 @@ from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.reembedding import Reembedding
 from rag.ingestion.references import ReferenceDocument
 from rag.language import N_, _
+from rag.providers.registry import EmbedderOption
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
+from rag.ui.collection_profile import embedder_line, embedder_name
 from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, money, status_badge, thousands
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, words_of
+from rag.ui.widgets import name_labels, red, words_of
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 
@@ -31,18 +33,18 @@ def draw_steps(
         )
         _draw_reading(document, engine, on_read)
         method = st.selectbox(
-            _("Chunk again"),
+            "Cut into passages again",
             list(METHODS),
             index=list(METHODS).index(document.chunking_method),
             format_func=words_of(METHODS),
             key=f"documents_again_method_{document.id}",
         )
         buttons = (
-            (_("Chunk and embed"), Step.CHUNK, False, method, _("A new version with other chunks and new vectors.")),
-            (_("Embed missing chunks"), Step.EMBED, True, None, _("Makes vectors only for chunks without one.")),
-            (_("Embed all again"), Step.EMBED, False, None, _("A new version with the same chunks and new vectors.")),
-            (_("Tag missing chunks"), Step.TAG, True, None, _("Writes tags only for chunks without any.")),
-            (_("Tag all again"), Step.TAG, False, None, _("Writes all tags again.")),
+            ("Cut again", Step.CHUNK, False, method, "A new version with other passages and new vectors."),
+            ("Embed missing passages", Step.EMBED, True, None, "Makes vectors only for passages without one."),
+            ("Embed all again", Step.EMBED, False, None, "A new version with the same passages and new vectors."),
+            ("Tag missing passages", Step.TAG, True, None, "Writes tags only for passages without any."),
+            ("Tag all again", Step.TAG, False, None, "Writes all tags again."),
         )
         for words, step, only_missing, chosen, text in buttons:
             st.button(
@@ -114,6 +116,7 @@ def draw_meaning(done: int, passages: int) -> None:
 def draw_reembedding(
     collection: Collection,
     moves: Sequence[Reembedding],
+    options: Sequence[EmbedderOption],
     *,
     on_estimate: Callable[[Collection, str], None],
     on_confirm: Callable[[Reembedding], None],
@@ -121,14 +124,8 @@ def draw_reembedding(
     on_undo: Callable[[Reembedding], None],
     on_clean_up: Callable[[Collection], None],
 ) -> None:
-    """Draw a collection's embedding model, the move to another one, and the way back."""
-    st.markdown(
-        _(
-            "**{name}** is embedded with {embedding_model}",
-            name=plain(collection.name),
-            embedding_model=plain(collection.embedding_model),
-        )
-    )
+    """Draw a collection's embedding model, the move to another one of `options`, and the way back."""
+    st.markdown(f"**{plain(collection.name)}** is searched with {plain(embedder_name(collection.embedding_model))}")
     latest = next((move for move in moves if move.status != "cancelled"), None)
     if latest is not None and latest.is_open:
         _draw_move(latest, on_confirm, on_cancel)
@@ -153,16 +150,27 @@ def draw_reembedding(
                 on_click=on_clean_up,
                 args=(collection,),
             )
-    with st.form(f"documents_reembed_{collection.id}", border=False):
-        model = st.text_input(
-            _("Another embedding model"),
-            placeholder="openai/text-embedding-3-large@1536",
+    others = [option for option in options if option.id != collection.embedding_model and not option.missing]
+    if not others:
+        st.caption("There is no other model: paste a key on the page Set-up first.")
+        return
+    labels = name_labels({option.id: embedder_line(option) for option in others})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        model = st.selectbox(
+            "Move it to",
+            list(labels),
+            format_func=labels.of,
             key=f"documents_reembed_model_{collection.id}",
-            help=_("provider/model@dimensions. Searches stay on the old vectors until all new ones are there."),
+            help="Questions are answered with the present one until all passages have moved.",
+            width=420,
         )
-        if st.form_submit_button(_("Show the cost"), icon=":material/calculate:") and model:
-            on_estimate(collection, model.strip())
-            st.rerun()
+        st.button(
+            "Show the cost of moving",
+            key=f"documents_reembed_estimate_{collection.id}",
+            icon=":material/calculate:",
+            on_click=on_estimate,
+            args=(collection, model),
+        )
 
 
 def _draw_move(
@@ -325,30 +333,11 @@ def draw_trouble(
                 args=retry,
             )
             return bool(
-                st.button(_("Delete"), key=f"documents_remove_{document.id}", icon=":material/delete:", type="tertiary")
+                st.button(
+                    red("Delete this document"),
+                    key=f"documents_remove_{document.id}",
+                    icon=":material/delete:",
+                    type="tertiary",
+                    help="It goes to the bin, from where you can have it back.",
+                )
             )
-
-
-@dialog(N_("Delete this document?"), icon=":material/delete:")
-def ask_to_delete(document: Document, on_delete: OnOne) -> None:
-    st.markdown(f"**{plain(document.title)}**  \n:gray[{plain(document.file_name)}]")
-    st.markdown(
-        _(
-            "Its {page_count} and {chunk_count} are removed at once, and no question will find it any more. What it "
-            "cost stays in the analytics. This cannot be undone.",
-            page_count=count(document.page_count, "page"),
-            chunk_count=count(document.chunk_count, "chunk"),
-        )
-    )
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Keep it"), key="documents_keep"):
-            st.rerun()
-        if st.button(
-            _("Delete"),
-            key="documents_delete_confirmed",
-            type="primary",
-            icon=":material/delete:",
-            on_click=on_delete,
-            args=(document,),
-        ):
-            st.rerun()

@@ -8,13 +8,15 @@ from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple
+from uuid import UUID
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag import language
 from rag.errors import InvalidInput
-from rag.ingestion.loaders import ENDINGS, ExtractionLimits, formats_in_words
+from rag.ingestion.documents import MOST_UNASKED, DocumentLibrary, RefusedFile
+from rag.ingestion.loaders import ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
 from rag.language import N_, _
 from rag.profile import Profile
@@ -22,22 +24,23 @@ from rag.profiles import profile_of
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
 from rag.ui.document_details import cost_line, page_ranges
 from rag.ui.document_library import draw_cost_table
+from rag.ui.document_pages import draw_comparison
 from rag.ui.formats import (
     METHOD_HELP,
     METHODS,
     PDF_TYPE_HELP,
     PDF_TYPES,
+    STATUSES,
     count,
     duration,
     field_label,
     file_size,
     known_cost,
     money,
-    status_badge,
     thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, words_of
+from rag.ui.widgets import choose_collection, red
 
 
 class UploadOptions(NamedTuple):
@@ -51,19 +54,61 @@ class UploadOptions(NamedTuple):
     metadata: Mapping[str, str] = MappingProxyType({})
 
 
-class Refused(NamedTuple):
-    """A file that was not accepted. Its content is kept only while its password is asked for."""
+class Locked(NamedTuple):
+    """A file whose password is asked for. It is kept in the page's memory until then."""
 
     key: str
     name: str
+    sentence: str
+    content: bytes
+    options: UploadOptions
+
+
+class Refused(NamedTuple):
+    """A file that was not accepted."""
+
+    name: str
     size_bytes: int
     sentence: str
-    content: bytes | None
-    options: UploadOptions
 
 
 #: Takes one file: its name, bytes, options and a key that is its own.
 Take = Callable[[str, bytes, UploadOptions, str], None]
+
+
+#: A drop anywhere on the page is handed to the uploader, which then does what it does with its own.
+DROP_ANYWHERE = """
+<script>
+if (!window.hrAssistantDrop) {
+  window.hrAssistantDrop = true;
+  const input = () => document.querySelector(".st-key-documents_add input[type=file]");
+  const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  const shade = document.createElement("div");
+  shade.setAttribute("style", "position:fixed;inset:0;z-index:999990;display:none;align-items:center;" +
+    "justify-content:center;pointer-events:none;background:rgba(51,83,212,.14);border:3px dashed #3353d4;" +
+    "font:600 1.2rem Inter,sans-serif;color:#3353d4");
+  document.body.append(shade);
+  const show = (is) => { shade.style.display = is ? "flex" : "none"; };
+  addEventListener("dragover", (event) => {
+    const place = input();
+    if (!place || !holdsFiles(event)) return;
+    event.preventDefault();
+    shade.textContent = place.closest(".st-key-documents_add").querySelector("label")?.textContent ?? "";
+    show(true);
+  });
+  addEventListener("dragleave", (event) => { if (!event.relatedTarget) show(false); });
+  addEventListener("drop", (event) => {
+    show(false);
+    const place = input();
+    if (!place || !holdsFiles(event)) return;
+    event.preventDefault();
+    if (place.closest("[data-testid=stFileUploaderDropzone]")?.contains(event.target)) return;
+    place.files = event.dataTransfer.files;
+    place.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+}
+</script>
+"""
 
 
 def draw_upload(
@@ -71,68 +116,89 @@ def draw_upload(
     limits: ExtractionLimits,
     *,
     default: Collection | None,
+    spending_limit: Decimal,
+    on_limit: Callable[[Decimal], None],
     on_take: Take,
     on_refuse: Callable[[Refused], None],
 ) -> None:
-    """Draw the card for new documents. Hand the files over in this run, then empty the uploader.
+    """Draw the button for new documents; the whole page takes what is dropped on it.
 
-    `default` is the collection that is chosen beforehand.
+    The files are handed over in this run, then the uploader is emptied. `default` is the collection that is chosen
+    beforehand.
     """
-    with st.container(border=True):
-        st.subheader(_("Add documents"), anchor=False)
-        if not collections:
-            st.info(_("There is no collection to add documents to yet."), icon=":material/folder_off:")
-            return
-        beforehand = next((c for c in collections if default is not None and c.id == default.id), collections[0])
-        options = _options(collections, beforehand)
+    if not collections:
+        st.info("There is no collection to add documents to yet.", icon=":material/folder_off:")
+        return
+    beforehand = next((c for c in collections if default is not None and c.id == default.id), collections[0])
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        place = st.container(key="documents_add")
+        with st.popover("How they are read", icon=":material/settings:", key="documents_options", width="content"):
+            options = _options(collections, beforehand)
+            _draw_limit(spending_limit, on_limit)
+    with place:
         files = st.file_uploader(
-            _("Choose or drop as many files as you like"),
-            type=[*ENDINGS, ".zip"],  # with their points: "text" alone is Streamlit's word for every kind of text
+            "Add documents: drop them anywhere on this page",
             accept_multiple_files=True,
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
-            help=_(
-                "Choose {formats_in_words}, or a ZIP archive of them. Each is checked and read at once. Nothing is "
-                "spent before you confirm its estimate.",
-                formats_in_words=plain(formats_in_words()),
-            ),
+            help=f"{plain(formats_in_words())}, or a ZIP archive of them. What costs nothing is read at once; "
+            "before anything is spent you see the sum.",
         )
-        if files:
-            _hand_over(files, options, limits, on_take, on_refuse)
+    st.html(DROP_ANYWHERE, unsafe_allow_javascript=True)
+    if files:
+        _hand_over(files, options, limits, on_take, on_refuse)
+
+
+def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) -> None:
+    def note() -> None:
+        on_limit(Decimal(str(st.session_state.documents_limit)))
+
+    st.number_input(
+        "Ask me about files that cost more than (US $)",
+        min_value=0.0,
+        max_value=float(MOST_UNASKED),
+        value=float(spending_limit),
+        step=0.01,
+        format="%.2f",
+        key="documents_limit",
+        on_change=note,
+        help="Each file that costs no more is processed at once. It counts for all administrators of your company, and "
+        "for files added from now on. A file that replaces a document is always asked about.",
+    )
 
 
 def _options(collections: Sequence[Collection], collection: Collection) -> UploadOptions:
     """Draw the options of the upload; the collection's own settings are chosen beforehand."""
-    with st.grid(3, min_column_width=220, vertical_alignment="bottom", gap="medium"):
-        if len(collections) > 1:
-            chosen = choose_collection(
-                {c.id: c.name for c in collections}, key="documents_collection", chosen=collection.id
-            )
-            collection = next((c for c in collections if c.id == chosen), collection)
-        profile = profile_of(collection)
-        methods = list(METHODS)
-        method = st.selectbox(
-            _("Chunking"),
-            methods,
-            index=methods.index(profile.chunking.chunking_method),
-            format_func=words_of(METHODS),
-            # Part of the key: another collection begins with its own way.
-            key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
+    if len(collections) > 1:
+        chosen = choose_collection(
+            {c.id: c.name for c in collections}, key="documents_collection", chosen=collection.id
         )
-        pdf_type = st.segmented_control(
-            _("Kind of PDFs"),
-            list(PDF_TYPES),
-            default=profile.reading.pdf_type,
-            required=True,
-            format_func=words_of(PDF_TYPES),
-            key=f"documents_pdf_type_{collection.id}_{profile.reading.pdf_type}",
-            help=_(PDF_TYPE_HELP),
-        )
-    st.caption(f"{_(METHODS[method])}: {_after_colon(_(METHOD_HELP[method]))}")
+        collection = next((c for c in collections if c.id == chosen), collection)
+    profile = profile_of(collection)
+    methods = list(METHODS)
+    method = st.selectbox(
+        "Passages",
+        methods,
+        index=methods.index(profile.chunking.chunking_method),
+        format_func=METHODS.__getitem__,
+        # Part of the key: another collection begins with its own way.
+        key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
+        help="How a document is cut into the passages that answers quote.",
+    )
+    st.caption(METHOD_HELP[method])
+    pdf_type = st.segmented_control(
+        "Kind of PDFs",
+        list(PDF_TYPES),
+        default=profile.reading.pdf_type,
+        required=True,
+        format_func=PDF_TYPES.__getitem__,
+        key=f"documents_pdf_type_{collection.id}_{profile.reading.pdf_type}",
+        help=PDF_TYPE_HELP,
+    )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         metadata = draw_fields(profile, f"documents_say_{collection.id}")
     wants_metadata = st.toggle(
-        _("Generate metadata"),
+        "Write summaries and questions",
         value=True,
         key="documents_metadata",
         help=_(
@@ -195,19 +261,16 @@ def _from_archive(
             if key in handled:
                 continue
             if found.refusal:
-                yield Refused(key, found.place, 0, found.refusal, None, options)
+                yield Refused(found.place, 0, found.refusal)
             else:
                 on_take(found.name, found.content, options, key)
             handled.add(key)
     except InvalidInput as exc:
-        yield Refused(file.file_id, file.name, file.size, exc.message, None, options)
+        yield Refused(file.name, file.size, exc.message)
         return
     if not found_any:
-        sentence = _(
-            "There is no file in this archive that can be read. It should hold {formats_in_words}.",
-            formats_in_words=formats_in_words(),
-        )
-        yield Refused(file.file_id, file.name, file.size, sentence, None, options)
+        sentence = f"There is no file in this archive that can be read. It should hold {formats_in_words()}."
+        yield Refused(file.name, file.size, sentence)
 
 
 STEP_NAMES = {
@@ -220,67 +283,58 @@ STEP_NAMES = {
 }
 
 
-def draw_refused(refused: Refused, *, on_dismiss: Callable[[str], None], on_unlock: Callable[[Refused], None]) -> None:
-    """Say why a file was refused; where a password is missing, ask for it."""
-    with st.container(border=True, key=f"documents_refused_{refused.key}", gap="xsmall"):
-        icon = ":orange[:material/lock:]" if refused.content else ":red[:material/error:]"
+def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock: Callable[[Locked], None]) -> None:
+    """Ask for the password of a file beside its name."""
+    with st.container(border=True, key=f"documents_refused_{locked.key}", gap="xsmall"):
         _draw_head(
-            f"{icon} **{plain(refused.name)}** :gray[{file_size(refused.size_bytes)}]",
-            f"documents_dismiss_{refused.key}",
+            f":orange[:material/lock:] **{plain(locked.name)}** :gray[{file_size(len(locked.content))}]",
+            f"documents_dismiss_{locked.key}",
             on_dismiss,
-            refused.key,
+            locked.key,
         )
-        st.markdown(plain(refused.sentence))
-        if refused.content is None:
-            return
+        st.markdown(plain(locked.sentence))
         with (
-            st.form(f"documents_unlock_{refused.key}", border=False),
+            st.form(f"documents_unlock_{locked.key}", border=False),
             st.container(horizontal=True, vertical_alignment="bottom"),
         ):
             st.text_input(
                 _("Password of this PDF"),
                 type="password",
                 autocomplete="off",
-                key=f"documents_password_{refused.key}",
+                key=f"documents_password_{locked.key}",
                 width=280,
             )
-            st.form_submit_button(_("Unlock"), icon=":material/lock_open:", on_click=on_unlock, args=(refused,))
+            st.form_submit_button("Unlock", icon=":material/lock_open:", on_click=on_unlock, args=(locked,))
 
 
-def draw_estimate(
-    document: Document,
-    *,
-    is_only: bool,
-    on_confirm: Callable[[Document], None],
-    on_discard: Callable[[Document], None],
-) -> None:
+def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -> None:
     """Draw what a document holds and what processing it would cost, to confirm or discard."""
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
+        st.caption("Confirm before anything is spent")
         st.markdown(f"**{plain(document.title)}** :gray[{plain(document.file_name)}]")
         facts = (
             count(estimate.get("pages", document.page_count), "page"),
             count(estimate.get("characters", document.character_count), "character"),
-            _("about {get}", get=count(estimate.get("tokens", 0), "token")),
-            _("about {get}", get=count(estimate.get("chunks", 0), "chunk")),
+            f"about {count(estimate.get('chunks', 0), 'passage')}",
         )
         st.markdown(" · ".join(facts))
         st.markdown(f":gray[{cost_line(estimate)}]")
         draw_remarks(document)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
-                _("Confirm ({estimate})", estimate=plain(money(known_cost(estimate, "total")))),
+                f"Process it ({plain(money(known_cost(estimate, 'total')))})",
                 key=f"documents_confirm_{document.id}",
                 icon=":material/check:",
-                type="primary" if is_only else "secondary",
+                type="primary",
                 on_click=on_confirm,
                 args=(document,),
             )
             st.button(
-                _("Discard"),
+                red("Remove this file"),
                 key=f"documents_discard_{document.id}",
-                icon=":material/close:",
                 type="tertiary",
+                help="Nothing has been spent. It goes to the bin, from where you can have it back.",
                 on_click=on_discard,
                 args=(document,),
             )
@@ -311,15 +365,15 @@ def draw_progress(document: Document) -> None:
 def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> None:
     """Draw a document that became ready while this page was open, with its cost."""
     with st.container(border=True, key=f"documents_finished_{document.id}", gap="xsmall"):
+        facts = [count(document.page_count, "page"), count(document.chunk_count, "passage")]
+        facts.append(f"processed in {plain(duration(document.processing_ms))}")
         _draw_head(
-            _(":green[:material/check_circle:] **{title}** is ready", title=plain(document.title)),
+            f":green[:material/check_circle:] **{plain(document.title)}** is ready  \n"
+            f":small[:gray[{' · '.join(facts)} · {cost_line(document.costs)}]]",
             f"documents_done_{document.id}",
             on_dismiss,
             str(document.id),
         )
-        facts = [count(document.page_count, "page"), count(document.chunk_count, "chunk")]
-        st.markdown(" · ".join([*facts, f"processed in {plain(duration(document.processing_ms))}"]))
-        st.markdown(f":gray[{cost_line(document.costs)}]")
         draw_remarks(document)
 
 
@@ -348,15 +402,15 @@ def step_words(document: Document) -> str:
     return {
         Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
         Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
-        Step.CHUNK: "Splitting into chunks",
-        Step.EMBED: f"Embedding chunk {min(done + 1, total):,} of {total:,}",
+        Step.CHUNK: "Splitting into passages",
+        Step.EMBED: f"Embedding passage {min(done + 1, total):,} of {total:,}",
         Step.TAG: "Writing metadata",
         Step.PUBLISH: "Making it searchable",
     }[document.step]
 
 
 def _draw_head(words: str, key: str, on_dismiss: Callable[[str], None], dismissed: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", wrap=False):
         st.markdown(words, width="stretch")
         st.button(
             _("Dismiss"), key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,)
@@ -366,48 +420,157 @@ def _draw_head(words: str, key: str, on_dismiss: Callable[[str], None], dismisse
 OnOne = Callable[[Document], None]
 
 
+class EstimateActions(NamedTuple):
+    """What is done with documents that wait for a decision."""
+
+    on_confirm: OnOne
+    on_confirm_all: Callable[[datetime], None]
+    on_discard: OnOne
+    on_discard_all: Callable[[datetime], None]
+    on_keep_both: OnOne
+
+
 def draw_estimates(
     estimated: Sequence[Document],
     figures: Sequence[DocumentFigures],
-    *,
-    on_confirm: OnOne,
-    on_confirm_all: Callable[[datetime], None],
-    on_discard: OnOne,
+    replaced: Mapping[UUID, tuple[Document, Sequence[int]]],
+    documents: DocumentLibrary,
+    actions: EstimateActions,
 ) -> None:
-    """Draw the documents that wait longest for confirmation, and one button for all of `figures`."""
+    """Draw what waits for a decision: one summary with the sum of all, then each file that replaces a document.
+
+    `replaced` are the documents that some of `estimated` would take the place of, with the pages that differ.
+    """
     waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
     number = max(sum(f.documents for f in waiting), len(estimated))
+    if number == 1:
+        (document,) = estimated
+        if document.id in replaced:
+            _draw_replacement(document, *replaced[document.id], documents, actions)
+        else:
+            draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
+        return
     total = money(sum((f.estimated for f in waiting), Decimal(0)))
-    words = _("{total} + unpriced", total=total) if any(f.unpriced_estimates for f in waiting) else total
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("Confirm before anything is spent"), anchor=False, width="content")
-        if number > 1 and waiting:
-            st.button(
-                _("Confirm all {number} ({words})", number=number, words=plain(words)),
-                key="documents_confirm_all",
-                icon=":material/done_all:",
-                type="primary",
-                on_click=on_confirm_all,
-                # What was estimated after this total was made is not confirmed with it.
-                args=(max(f.updated_at for f in waiting),),
-            )
+    words = f"{total} + unpriced" if any(f.unpriced_estimates for f in waiting) else total
+    # What was estimated after this total was made is not confirmed with it.
+    until = max((f.updated_at for f in waiting), default=max(document.updated_at for document in estimated))
+    with st.container(border=True, key="documents_estimates", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            facts = [f"**{count(number, 'file')} wait for your yes: {plain(words)}**"]
+            facts += [count(sum(f.pages for f in waiting), "page")] if waiting else []
+            if replaced:
+                facts.append(f"{count(len(replaced), 'file')} of them would replace a document")
+            st.markdown(" · ".join(facts), width="content")
+            with st.container(horizontal=True, width="content"):
+                st.button(
+                    f"Process all {number} ({plain(words)})",
+                    key="documents_confirm_all",
+                    icon=":material/done_all:",
+                    type="primary",
+                    on_click=actions.on_confirm_all,
+                    args=(until,),
+                )
+                st.button(
+                    red(f"Remove all {number}"),
+                    key="documents_discard_all",
+                    help="Nothing has been spent. They go to the bin, from where you can have them back.",
+                    on_click=actions.on_discard_all,
+                    args=(until,),
+                )
+        with st.expander("File by file", type="compact"):
+            for document in estimated:
+                if document.id not in replaced:
+                    draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
+            draw_rest(number - len(estimated), "waits", "wait", DocumentStatus.ESTIMATED)
     for document in estimated:
-        draw_estimate(document, is_only=number == 1, on_confirm=on_confirm, on_discard=on_discard)
-    draw_rest(number - len(estimated), "waits", "wait", DocumentStatus.ESTIMATED)
+        if document.id in replaced:
+            _draw_replacement(document, *replaced[document.id], documents, actions)
+
+
+def _draw_replacement(
+    document: Document,
+    replaced: Document,
+    differing: Sequence[int],
+    documents: DocumentLibrary,
+    actions: EstimateActions,
+) -> None:
+    """Draw what a file would change about a document before it does: the pages that differ, side by side."""
+    with st.container(border=True, key=f"documents_replaces_{document.id}", gap="small"):
+        changes = f"{count(len(differing), 'page')} {'differs' if len(differing) == 1 else 'differ'}"
+        st.markdown(
+            f":orange[:material/swap_horiz:] **Replaces version {replaced.version} of {plain(replaced.title)}: "
+            f"{changes if differing else 'no page differs'}** :gray[{plain(document.file_name)}]"
+        )
+        st.caption(
+            f"Version {replaced.version} answers until you decide, and can be restored afterwards. "
+            f"{cost_line(document.estimate or {})}"
+        )
+        if differing:
+            with st.expander(
+                f"Compare page {page_ranges(differing)}",
+                key=f"documents_compare_{document.id}",
+                on_change="rerun",
+                type="compact",
+            ) as comparing:
+                if comparing.open:
+                    draw_comparison(documents, replaced, document, differing)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                f"Replace version {replaced.version} ({plain(money(known_cost(document.estimate, 'total')))})",
+                key=f"documents_confirm_{document.id}",
+                icon=":material/check:",
+                type="primary",
+                on_click=actions.on_confirm,
+                args=(document,),
+            )
+            st.button(
+                f"Keep both ({plain(money(known_cost(document.estimate, 'total')))})",
+                key=f"documents_both_{document.id}",
+                icon=":material/library_add:",
+                help="The file becomes a document of its own, and both answer.",
+                on_click=actions.on_keep_both,
+                args=(document,),
+            )
+            st.button(
+                red("Remove this file"),
+                key=f"documents_discard_{document.id}",
+                type="tertiary",
+                on_click=actions.on_discard,
+                args=(document,),
+            )
+
+
+def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[UUID | None], None]) -> None:
+    """List the files that were not accepted, each with its reason, until they are dismissed."""
+    if not refused:
+        return
+    with st.container(border=True, key="documents_not_added", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f":orange[:material/info:] **{count(len(refused), 'file')} not added**", width="stretch")
+            if len(refused) > 1:
+                st.button(
+                    "Dismiss all", key="documents_dismiss_all", type="tertiary", on_click=on_dismiss, args=(None,)
+                )
+        with st.container(height=220 if len(refused) > 4 else "content", border=False, gap="xsmall"):
+            for file in refused:
+                with st.container(horizontal=True, vertical_alignment="center", wrap=False):
+                    size = f" :gray[{file_size(file.file_size)}]" if file.file_size else ""
+                    st.markdown(f"**{plain(file.file_name)}**{size}  \n{plain(file.reason)}", width="stretch")
+                    st.button(
+                        "Dismiss",
+                        key=f"documents_dismiss_{file.id}",
+                        icon=":material/close:",
+                        type="tertiary",
+                        on_click=on_dismiss,
+                        args=(file.id,),
+                    )
 
 
 def draw_rest(number: int, one: str, many: str, status: DocumentStatus) -> None:
     """Say how many more documents there are than cards, and where to find them."""
     if number > 0:
         verb = one if number == 1 else many
-        st.caption(
-            _(
-                "{number} {verb}: choose {statuses} in the library to see them.",
-                number=count(number, "more document"),
-                verb=verb,
-                statuses=status_badge(status)[0],
-            )
-        )
+        st.caption(f"{count(number, 'more document')} {verb}: choose {STATUSES[status][0]} in Filters to see them.")
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:

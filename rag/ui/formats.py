@@ -118,8 +118,8 @@ def pages(first: int, last: int) -> str:
 
 
 def language_name(code: str) -> str:
-    """Write the language `nl` as "Dutch"."""
-    return str(language.locale().languages.get(code, code))
+    """Write the language `nl` as "Dutch"; a dash where there is none."""
+    return str(language.locale().languages.get(code.split("-")[0], code)) if code else "–"
 
 
 def has_pages(file_name: str) -> bool:
@@ -137,6 +137,7 @@ STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
     DocumentStatus.NEEDS_OCR: (N_("Needs OCR"), "violet"),
     DocumentStatus.FAILED: (N_("Failed"), "red"),
     DocumentStatus.SUPERSEDED: (N_("Earlier version"), "gray"),
+    DocumentStatus.BINNED: (N_("In the bin"), "gray"),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from html import escape
 from typing import Any, Literal, ParamSpec
 from uuid import UUID
 
@@ -117,6 +118,70 @@ def choose_collection(
     )
     # A label that was sent before it changed comes back as it is.
     return found if isinstance(found, UUID) else None
+
+
+def ask_to_confirm(
+    title: str,
+    sentences: Sequence[str],
+    *,
+    does: str,
+    on_confirm: Callable[[], None],
+    key: str,
+    icon: str = ":material/delete:",
+    keeps: str = "Keep it",
+) -> None:
+    """Ask in a dialog before something that takes away: what and how much, with the way back first.
+
+    `sentences` are Markdown, `does` names the act on its red button.
+    """
+
+    @st.dialog(title, icon=icon)
+    def question() -> None:
+        for sentence in sentences:
+            st.markdown(sentence)
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            if st.button(keeps, key=f"{key}_keep"):
+                st.rerun()
+            if st.button(red(does), key=f"{key}_confirmed", icon=icon, on_click=on_confirm):
+                st.rerun()
+
+    question()
+
+
+#: Copies what a button carries, and says so on it for a moment.
+COPY = """
+<script>
+if (!window.hrAssistantCopy) {
+  window.hrAssistantCopy = true;
+  addEventListener("click", async (event) => {
+    const button = event.target.closest?.("button[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.dataset.copy);
+    const words = button.textContent;
+    button.textContent = button.dataset.done;
+    setTimeout(() => { button.textContent = words; }, 2000);
+  });
+}
+</script>
+"""
+
+
+def draw_copy_button(text: str, label: str = "Copy", done: str = "Copied") -> None:
+    """Draw a button that copies a text; the one of a block of code is seen only under the mouse."""
+    st.html(copy_button(text, label, done), unsafe_allow_javascript=True)
+
+
+def copy_button(text: str, label: str, done: str) -> str:
+    """Return the HTML of a button that copies a text."""
+    button = f'<button type="button" data-copy="{escape(text, quote=True)}" data-done="{escape(done, quote=True)}" '
+    look = "font:inherit;font-size:.875rem;padding:.4rem .8rem;border-radius:10px;cursor:pointer;color:inherit;"
+    look += "background:transparent;border:1px solid rgba(128,138,165,.45)"
+    return f'{button}style="{look}">{escape(label)}</button>{COPY}'
+
+
+def red(label: str) -> str:
+    """Return the label of a button that takes something away."""
+    return f":red[{label}]"
 
 
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Event
 from uuid import UUID
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from rag.answering.events import CitationsEvent
 from rag.answering.jobs import LiveAnswers
 from rag.answering.pipeline import Answerer
 from rag.money.ledger import Ledger
+from rag.profiles import profile_of
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
@@ -20,7 +23,7 @@ from rag.retrieval.bm25.index import contextual_text, index_document
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, MessageState, Outcome
+from rag.types import Collection, MessageState, Outcome, Question
 from tests.answering.scripted import add_account, add_document
 from tests.standin import ProviderStandin
 
@@ -137,3 +140,30 @@ def test_without_keys_the_documents_are_quoted_and_nothing_is_paid(
     assert paid == (0,)
     assert answer.startswith("No language model is configured")
     assert "“Full-time employees receive 25 vacation days per calendar year.” [1]" in answer
+
+
+def test_an_answer_says_that_its_document_is_no_longer_or_not_yet_valid(
+    database: Database, collection: Collection, settings: Settings
+) -> None:
+    providers = Providers(settings)
+    document_id = publish(database, providers, collection)
+    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+    identity = add_account(database, "demo", "somebody@example.org")
+    text = "How many vacation days do full-time employees receive?"
+    question = Question(text=text, identity=identity, collection=collection)
+
+    def notice(first: str | None, last: str | None) -> str:
+        with database.transaction("demo") as connection:
+            parameters = (first, last, document_id)
+            connection.execute("UPDATE documents SET valid_from = %s, valid_until = %s WHERE id = %s", parameters)
+        events = list(answerer.answer(question, profile=profile_of(collection), cancel=Event()))
+        (ending,) = [event for event in events if isinstance(event, CitationsEvent)]
+        assert ending.citations
+        return ending.notice
+
+    try:
+        assert "was valid until 2020-05-03" in notice(None, "2020-05-03")
+        assert "is valid from 2999-01-01 on" in notice("2999-01-01", None)
+        assert "valid" not in notice("2020-05-03", "2999-01-01")
+    finally:
+        providers.close()

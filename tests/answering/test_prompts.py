@@ -139,3 +139,9 @@ def test_parts_of_prompts_are_marked_by_one_function() -> None:
         if isinstance(node, ast.JoinedStr) and re.search(r"</(passages?|document|conversation)>", ast.unparse(node))
     ]
     assert by_hand == []
+
+
+def test_a_collections_own_name_and_rules_follow_those_of_its_profile() -> None:
+    korean = system_prompt("notices", language="ko", own_name="오터미어 게시판", own_rules="반말을 쓰지 않습니다.")
+    assert korean.endswith("이 게시판이나 자료의 이름: 오터미어 게시판\n\n관리자가 더한 규칙:\n반말을 쓰지 않습니다.")
+    assert system_prompt("hr", language="en", own_rules="Be short.").endswith("administrator:\nBe short.")

@@ -140,7 +140,7 @@ def test_an_admin_uploads_sees_the_cost_before_and_after(
     expect(page.get_by_text("Confirm before anything is spent")).to_be_visible(timeout=15_000)
     expect(page.get_by_text("2 pages", exact=False).first).to_be_visible()
     assert shared_standin.calls["embeddings"] == before
-    page.get_by_role("button", name=re.compile("^(check )?Confirm")).first.click()
+    page.get_by_role("button", name=re.compile("Process it")).first.click()
     expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
     assert shared_standin.calls["embeddings"] > before
     expect(

@@ -24,6 +24,7 @@ from rag.ingestion.chunking import (
 from rag.ingestion.chunking.boundaries import WORDS
 from rag.ingestion.chunking.document_types import DocumentType, document_type_of
 from rag.ingestion.chunking.splitter import SEPARATORS
+from rag.profile import Chunking
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.tokens import estimate_tokens
@@ -206,30 +207,37 @@ def test_each_job_of_a_resume_is_a_chunk_that_knows_its_facts() -> None:
             "source": "robin_cv_2024.pdf",
             "category": "resume",
             "section": "Work Experience",
+            "subcategory": "experience",
             "company": "Northwind",
             "industry": "Logistics",
             "position": "Planner",
             "location": "Leeds",
             "dateRange": "Mar 2022 - Present",
             "year": "2022",
+            "startYear": "2022",
+            "endYear": "present",
         },
         {
             "source": "robin_cv_2024.pdf",
             "category": "resume",
             "section": "Work Experience",
+            "subcategory": "experience",
             "company": "Contoso",
             "industry": "Retail",
             "position": "Adviser",
             "location": "York",
             "dateRange": "2016 - 2020",
             "year": "2020",
+            "startYear": "2016",
+            "endYear": "2020",
         },
     ]
     assert jobs[2].metadata["position"] == "Trainee"
     assert jobs[2].metadata["dateRange"] == "2014 – 2016"
     assert "location" not in jobs[2].metadata
     assert jobs[0].content.startswith("Work Experience\nNorthwind")
-    assert [c.metadata.get("section") for c in chunks if c not in jobs] == [None, "SUMMARY", "education", "Skills"]
+    # Sections below 400 tokens join their neighbours; a job stays by itself.
+    assert [c.metadata.get("section") for c in chunks if c not in jobs] == ["SUMMARY", "education, Skills"]
     assert all(later.start >= earlier.end for earlier, later in itertools.pairwise(chunks))
 
 
@@ -274,6 +282,20 @@ def test_a_linkedin_profile_keeps_jobs_together() -> None:
     as_resume = chunk_text(LINKEDIN.replace("linkedin", "example"), method="professional", file_name="cv.pdf")
     companies = [c.metadata["company"] for c in as_resume if "company" in c.metadata]
     assert companies == ["Brightmoor Logistics", "Brightmoor Logistics", "Fenwick Retail"]
+
+
+def test_the_headline_of_a_linkedin_export_is_no_certification() -> None:
+    text = LINKEDIN.replace(
+        "Experience\n", "Certifications\nSafety at work\nRobin Example\nPlanner who likes trams\nLeeds\nExperience\n", 1
+    )
+    chunks = chunk_text(text + "Read much. " * 400, method="professional", file_name="Profile.pdf")
+    headline = next(chunk for chunk in chunks if "Planner who likes trams" in chunk.content)
+    parts = headline.content.split("Robin Example")
+    assert "Safety at work" in parts[0]
+    limits = Chunking(professional_minimum_tokens=1)
+    apart = chunk_text(text, method="professional", file_name="Profile.pdf", limits=limits)
+    certified = next(chunk for chunk in apart if chunk.metadata.get("subcategory") == "certifications")
+    assert certified.content.strip() == "Certifications\nSafety at work"
 
 
 # narrative

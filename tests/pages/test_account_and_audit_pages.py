@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -163,6 +164,16 @@ def test_a_change_stands_in_the_log_with_its_person_and_in_words(
     assert set(table["Who"]) == {identity.email}
     assert "groups that may read it: everybody → Sales" in table["Change"][1]
     assert "HR documents → Handbooks" in table["Change"][1]
+    page.session_state[str(page.dataframe[0].key)] = {"selection": {"rows": [1], "columns": [], "cells": []}}
+    page.run()
+    fields = page.dataframe[1].value.set_index("Field")
+    assert list(fields.loc["name"]) == ["HR documents", "Handbooks"]
+    lines = running.audit.export_json(identity, running.audit.entries(identity)).decode().splitlines()
+    assert [json.loads(line)["action"] for line in lines] == [
+        "API key added",
+        "collection changed",
+        "sign-in succeeded",
+    ]
     page.selectbox("audit_kind").set_value("API keys").run()
     assert list(page.dataframe[0].value["Of"]) == ["Intranet"]
 

@@ -100,9 +100,10 @@ def test_a_document_without_pages_to_draw_is_opened_as_text(
     page.query_params["document"] = str(result.document_id)
     page.run()
     assert not page.exception
-    assert "It opens at 11:30." in page.code[0].value
-    assert not [toggle for toggle in page.toggle if toggle.label == "Show the page itself"]
-    page.session_state[f"documents_tabs_{result.document_id}"] = "About"
+    drawn = "".join(str(getattr(html, "value", "")) for html in page.get("html"))
+    assert "It opens at 11:30." in drawn
+    assert "<img" not in drawn
+    page.session_state[f"documents_tabs_{result.document_id}"] = "Details"
     page.run()
     assert not page.exception
 

@@ -102,7 +102,7 @@ def test_the_model_of_a_document_is_named_without_reading_its_passages(
     tab.run()
     tab.query_params["document"] = str(document.id)
     tab.switch_page("documents.py")
-    tab.session_state[f"documents_tabs_{document.id}"] = "About"
+    tab.session_state[f"documents_tabs_{document.id}"] = "Details"
     tab.run()
     reads = Reads(monkeypatch)
     reads.of(tab.run)

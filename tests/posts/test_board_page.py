@@ -70,6 +70,8 @@ def test_without_a_board_there_is_no_such_page(open_page: object) -> None:
 def test_an_administrator_sees_state_cost_and_the_last_sync(open_page: object, posts: Collection) -> None:
     at = open_page(Role.ADMIN)  # type: ignore[operator]
     assert not at.exception
+    at.session_state["board_view"] = "Table"
+    at.run()
     table = at.dataframe[0].value
     assert list(table["Title"]) == ["고정 글", "보통 글"]
     assert {"State", "Cost"} <= set(table.columns)
@@ -82,7 +84,12 @@ def test_an_administrator_sees_state_cost_and_the_last_sync(open_page: object, p
 def test_an_employee_reads_posts_and_nothing_about_their_making(open_page: object, posts: Collection) -> None:
     at = open_page(Role.EMPLOYEE)  # type: ignore[operator]
     assert not at.exception
-    assert {"State", "Cost"}.isdisjoint(at.dataframe[0].value.columns)
+    assert not at.dataframe
+    shown = everything(at)
+    assert "**고정 글**" in shown
+    assert "Pinned" in shown
+    at.button(key=next(b.key for b in at.button if b.label == "Read")).click().run()
+    assert "본문" in everything(at)
     assert [button.key for button in at.button if button.key == "board_sync"] == []
 
 
@@ -102,4 +109,24 @@ def test_an_opened_post_is_text_whatever_its_html_wanted(open_page: object, post
 def test_categories_narrow_what_is_listed(open_page: object, posts: Collection) -> None:
     at = open_page(Role.EMPLOYEE)  # type: ignore[operator]
     at.button_group(key="board_categories").set_value(["인사시험"]).run()
-    assert list(at.dataframe[0].value["Title"]) == ["보통 글"]
+    shown = everything(at)
+    assert ("**보통 글**" in shown, "**고정 글**" in shown) == (True, False)
+
+
+def test_the_board_is_asked_in_the_chat(open_page: object, posts: Collection) -> None:
+    at = open_page(Role.EMPLOYEE)  # type: ignore[operator]
+    at.button(key="board_ask").click().run()
+    assert not at.exception
+    assert at.session_state.chat_collection == posts.id
+    assert "Board" in at.chat_input[0].placeholder or at.title
+
+
+def test_names_of_columns_are_given_by_form(open_page: object, posts: Collection, parts: Services) -> None:
+    at = open_page(Role.ADMIN)  # type: ignore[operator]
+    at.text_input(key="board_column__title").set_value("subject")
+    at.text_input(key="board_column_attachments_table").set_value("post_files")
+    next(button for button in at.button if button.label == "Save").click().run()
+    assert not at.exception
+    (source,) = [item for item in parts.syncs.sources(posts) if item.kind == "posts"]
+    assert source.settings["title"] == "subject"
+    assert source.settings["attachments"]["table"] == "post_files"

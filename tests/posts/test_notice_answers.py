@@ -34,11 +34,11 @@ def test_the_question_of_the_source_is_answered_as_it_says(
 ) -> None:
     found = ask(parts, filled, administrator)
     # Steps 2 and 3: thirty candidates, one of each post.
-    assert len({result.document_id for result in found.found}) < len(found.found) <= 30
+    assert len({result.document_id for result in found.hits}) < len(found.hits) <= 30
     (reranking,) = [body for endpoint, body in provider_standin.requests if endpoint == "rerank"]
     assert reranking["model"] == "rerank-v3.5"
     assert "이번 정착지원금\n\n" in "".join(reranking["documents"])
-    assert len(reranking["documents"]) == len({result.document_id for result in found.found})
+    assert len(reranking["documents"]) == len({result.document_id for result in found.hits})
     # Steps 5 and 6: the pinned one, the important one, then by age.
     order = ids(found)
     assert order[:2] == ["고정 정착지원금", "필독 정착지원금"]

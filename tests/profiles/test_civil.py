@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_text, sizes_for
 from rag.profile import Options
-from rag.profiles import CIVIL
+from rag.profiles import CIVIL, profile_of
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
 from tests.hostile import pdf_of
@@ -119,3 +121,99 @@ def test_only_metadata_of_the_profile_is_taken_with_a_file(
     with pytest.raises(InvalidInput, match="department"):
         app_services.documents.upload(admin, civil, "d.pdf", content, metadata={"colour": "red"})
     assert len(app_services.documents.list("demo", collection_id=civil.id)) == 3
+
+
+# The pipeline of the source, written down once more from its formulas alone.
+
+TEXTS = (
+    "주차 문제 민원은 교통과에 신청합니다. 처리 기간은 7일입니다.",
+    "수도 요금 민원은 상수도과에 신청합니다. 요금 문제는 전화로 문의합니다.",
+    "도로 위 주차 단속은 건설과에서 합니다. 문제 신고는 전화로 합니다.",
+    "쓰레기 배출 시간은 저녁 8시부터입니다. 대형 쓰레기 배출은 신고가 필요합니다.",
+    "여권 발급 민원은 종합민원실에서 합니다. 여권 발급 기간은 4일입니다.",
+    "공원 시설 이용 신청은 공원녹지과에서 받습니다. Park facilities open at 9.",
+    "소음 민원 신고는 환경과에 전화로 합니다. 야간 소음 단속 시간은 22시부터입니다.",
+    "출산 지원금 신청 기간은 출생 후 60일입니다. 지원금 문의는 복지과로 합니다.",
+)
+QUESTIONS = (
+    "주차 문제", "수도 요금 민원", "주차 단속", "쓰레기 배출 시간", "여권 발급 기간", "공원 시설 이용",
+    "야간 소음 신고", "출산 지원금 신청", "Park facilities", "민원 처리 기간은 며칠입니까?",
+)  # fmt: skip
+
+
+def tokenize(text: str) -> list[str]:
+    text = re.sub(r"[^\w\s가-힣]", " ", text)
+    return [token for token in text.split() if len(token) > 1]
+
+
+def cosine_similarity(vec1: Any, vec2: Any) -> float:
+    return float(np.dot(vec1, vec2) / (np.linalg.norm(vec1) * np.linalg.norm(vec2)))
+
+
+def bm25_scores(query: str, chunks: list[str], k1: float, b: float) -> dict[int, float]:
+    documents = [tokenize(chunk) for chunk in chunks]
+    average = sum(map(len, documents)) / len(documents)
+    scores: dict[int, float] = {}
+    for number, document in enumerate(documents):
+        score = 0.0
+        for token in dict.fromkeys(tokenize(query)):
+            n = sum(token in other for other in documents)
+            idf = math.log(1 + (len(documents) - n + 0.5) / (n + 0.5))
+            f = document.count(token)
+            score += idf * (f * (k1 + 1)) / (f + k1 * (1 - b + b * len(document) / average))
+        if score > 0:
+            scores[number] = score
+    return scores
+
+
+def final_scores(query: str, query_vector: Any, chunks: list[str], vectors: list[Any], **bm25: float) -> list[float]:
+    similarity = [cosine_similarity(query_vector, vector) for vector in vectors]
+    near = {n: s for n, s in enumerate(similarity) if s > 0.2}
+    matching = bm25_scores(query, chunks, **bm25)
+    vector_rank = {n: rank for rank, n in enumerate(sorted(near, key=lambda n: -near[n]), 1)}
+    bm25_rank = {n: rank for rank, n in enumerate(sorted(matching, key=lambda n: -matching[n]), 1)}
+    return [
+        near.get(n, 0.0) * 0.6
+        + matching.get(n, 0.0) * 0.4
+        + (0.3 / (60 + vector_rank[n]) if n in near else 0.0)
+        + (0.2 / (60 + bm25_rank[n]) if n in matching else 0.0)
+        for n in range(len(chunks))
+    ]
+
+
+@pytest.mark.parametrize("bm25", [{"k1": 1.5, "b": 0.75}, {"k1": 0.9, "b": 0.4}], ids=["source", "other"])
+def test_a_collection_as_its_source_scores_ten_questions_to_the_digit(
+    app_services: Services, admin: Identity, provider_standin: ProviderStandin, bm25: dict[str, float]
+) -> None:
+    """Vectors are kept at half precision, so they are taken from the database; all the rest is computed here."""
+    library = app_services.documents
+    made = library.create_collection(admin, "원본", "civil", language="ko", is_as_source=True)
+    made = library.override_collection(admin, made.id, {"bm25_k1": bm25["k1"], "bm25_b": bm25["b"]})
+    for number, text in enumerate(TEXTS):
+        content = pdf_of([[text]], headings=False, font=FONT)
+        app_services.pipeline.process_document(
+            file=content,
+            file_name=f"문서 주차 {number}.pdf",
+            tenant_id="demo",
+            collection=made,
+            generate_metadata=False,
+        )
+    # The text of a chunk is sent alone, without the name of its file.
+    embedded = [text for _, body in provider_standin.requests for text in body.get("input", ())]
+    assert embedded
+    assert not any("문서 주차" in text for text in embedded)
+    with app_services.database.transaction("demo") as connection:
+        rows = connection.execute(
+            "SELECT id, content, embedding FROM document_chunks ORDER BY created_at, id"
+        ).fetchall()
+    ids, chunks = [row[0] for row in rows], [row[1] for row in rows]
+    vectors = [row[2].to_numpy().astype(np.float64) for row in rows]
+    embedder = app_services.providers.embedder_for(made.embedding_model)
+    for question in QUESTIONS:
+        asked = Question(text=question, identity=admin, collection=made)
+        found = app_services.retriever.retrieve(asked, profile=profile_of(made)).hits
+        vector = np.float16(embedder.embed([question], purpose="query").vectors[0]).astype(np.float64)
+        expected = dict(zip(ids, final_scores(question, vector, chunks, vectors, **bm25), strict=True))
+        best = {key: score for key, score in expected.items() if score > 0}
+        assert {item.chunk_id: item.score for item in found} == pytest.approx(best, abs=2e-6), question
+        assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
+import docx
 import pytest
 from starlette.testclient import TestClient
 
 from rag import build_full_prompt
+from rag.answering.opinion_drafts import as_docx
 from rag.answering.opinions import reference_query
 from rag.errors import NotFound
+from rag.ingestion.tagging import chunk_tags_from_answer, vocabulary_of
 from rag.profiles import LEGAL
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.services import Services
@@ -272,3 +277,117 @@ def test_empty_parts_of_a_prompt_are_left_out() -> None:
 def _found(client: TestClient) -> list[Any]:
     found = client.post("/api/opinion/reference-block", json={"opinionType": "양형의견서"})
     return list(found.json()["chunks"])
+
+
+def drafting(messages: list[dict[str, Any]]) -> str:
+    """Drafts where it is asked for an opinion, and tags passages."""
+    if "의견서 초안" in str(messages[0]["content"]):
+        return "피고인은 피해자와 합의하였으므로 집행유예를 참작할 사유가 있습니다 [1]. 판례도 같습니다 [9]."
+    return tagging(messages)
+
+
+def test_an_opinion_is_drafted_on_its_references_cited_billed_and_kept(
+    client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    """`POST /api/opinion/generate` of the source: query, search, block, prompt, draft."""
+    ingest(client, korean_pdf)
+    provider_standin.reply(drafting)
+    case = {"opinionType": "양형의견서", "analysis": {"summary": "편의점 절도, 피해자와 합의"}}
+    asked = {
+        **case,
+        "dataBlock": "피고인은 초범이다.",
+        "userPrompt": "선처를 구하는 초안",
+        "learningExamples": ["예시 1"],
+    }
+    answer = client.post("/api/opinion/generate", json=asked)
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    opinion = body["opinion"]
+    # A number that points nowhere is dropped; the one that stays leads to its passage.
+    assert opinion["content"].endswith("사유가 있습니다 [1]. 판례도 같습니다.")
+    assert [(item["cited"], item["content"]) for item in opinion["citations"]] == [(1, body["chunks"][0]["content"])]
+    assert (opinion["state"], opinion["model"]) == ("complete", "gemini-flash-latest")
+    assert float(opinion["cost"]) > 0
+    prompt = [sent for kind, sent in provider_standin.requests if kind == "chat"][-1]["messages"][0]["content"]
+    assert body["referenceRagBlock"].strip() in prompt
+    assert all(part in prompt for part in ("피고인은 초범이다.", "선처를 구하는 초안", "예시 1"))
+    with app_services.database.transaction("demo") as connection:
+        row = connection.execute("SELECT sum(cost) FROM cost_ledger WHERE operation = 'chat'").fetchone()
+    assert row is not None
+    assert float(row[0]) == pytest.approx(float(opinion["cost"]))
+    # On chosen references alone.
+    chosen = client.post("/api/opinion/generate", json={**asked, "referenceIds": [body["chunks"][1]["id"]]}).json()
+    assert [chunk["id"] for chunk in chosen["chunks"]] == [body["chunks"][1]["id"]]
+
+    listed = client.get("/api/opinion").json()
+    assert [item["id"] for item in listed["opinions"]] == [chosen["opinion"]["id"], opinion["id"]]
+    kept = app_services.opinions.get(admin, UUID(opinion["id"]))
+    texts = [paragraph.text for paragraph in docx.Document(io.BytesIO(as_docx(kept))).paragraphs]
+    assert texts[0] == "양형의견서"
+    assert any(opinion["content"] in text for text in texts)
+    assert texts[-1].startswith("[1] 대법원 양형기준표")
+    # What it was given of a document goes with the document; nobody else reads the draft.
+    document_id = body["chunks"][0]["documentId"]
+    assert client.delete(f"{PATH}/{document_id}").status_code == 200
+    assert client.get(f"/api/opinion/{opinion['id']}").json()["citations"] == []
+    other = replace(admin, account_id=uuid4())
+    with pytest.raises(NotFound):
+        app_services.opinions.get(other, UUID(opinion["id"]))
+    assert client.delete(f"/api/opinion/{opinion['id']}").status_code == 200
+    assert client.get(f"/api/opinion/{opinion['id']}").status_code == 404
+
+
+def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
+    client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    ingest(client, korean_pdf)
+    provider_standin.reply(drafting)
+    assert client.post("/api/opinion/generate", json={"opinionType": "무죄주장"}).status_code == 422
+    collection = app_services.documents.choose(admin, profile="legal")
+    assert collection is not None
+    left = app_services.opinions.write(
+        admin, collection, "무죄주장", facts="피고인은 초범이다.", instructions="", references=()
+    )
+    next(left.pieces)
+    left.pieces.close()  # the reader closed the page
+    kept = app_services.opinions.get(admin, left.id)
+    assert (kept.state, bool(kept.content), kept.cost is not None) == ("cut", True, True)
+    provider_standin.fail_next(400, times=9, endpoint="chat")
+    failed = client.post("/api/opinion/generate", json={"opinionType": "무죄주장", "dataBlock": "사실"})
+    assert failed.status_code >= 500
+    assert client.get("/api/opinion").json()["opinions"][0]["state"] == "failed"
+
+
+def test_a_reference_and_its_tags_are_changed_later(
+    client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    made = ingest(client, korean_pdf, category="양형기준").json()
+    one = f"{PATH}/{made['id']}"
+    changed = client.patch(one, json={"title": "양형기준표 2026", "category": "기준"}).json()["document"]
+    assert (changed["title"], changed["category"], changed["source_description"]) == (
+        "양형기준표 2026",
+        "기준",
+        "대법원",
+    )
+    assert client.patch(one, json={"title": " "}).status_code == 422
+    # The tag prompt says what topic and offence may be; a value in another spelling becomes the collection's word.
+    prompt = next(
+        str(sent["messages"][0]["content"]) for kind, sent in provider_standin.requests
+        if kind == "chat" and "<passage>" in str(sent["messages"])
+    )  # fmt: skip
+    assert "`topic` is one of 양형기준, 판례, 증거법 where one of them fits." in prompt
+    assert "`crime_type` is one of 절도, 사기 where one of them fits." in prompt
+    words = vocabulary_of(LEGAL.reading.tag_values)
+    tags = chunk_tags_from_answer(
+        '{"topic": "양형 기준", "crime_type": "방화", "summary": "s", "keywords": []}', ("topic", "crime_type"), words
+    )
+    assert (tags["topic"], tags["crime_type"]) == ("양형기준", "방화")
+    assert (
+        client.patch(f"{one}/chunks/0", json={"tags": {"crime_type": "방화", "keywords": ["합의"]}}).status_code == 200
+    )
+    assert client.patch(f"{one}/chunks/9", json={"tags": {"topic": "판례"}}).status_code == 404
+    assert client.patch(f"{one}/chunks/0", json={"tags": {"colour": "red"}}).status_code == 422
+    block = client.post(
+        "/api/opinion/reference-block", json={"opinionType": "무죄주장", "filters": {"crime_type": "방화"}}
+    ).json()
+    assert [chunk["metadata"]["keywords"] for chunk in block["chunks"]] == [["합의"]]

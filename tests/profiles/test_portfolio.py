@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from rag.answering.follow_ups import filled_up, questions_from
 from rag.errors import InvalidInput
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.sync import SyncReport, sync_collection
+from rag.profiles import PORTFOLIO
 from rag.services import Services
 from rag.settings import Settings
-from rag.types import Collection, DocumentStatus, Identity, Outcome
+from rag.types import Collection, DocumentStatus, Identity, Outcome, Question
 from tests.github_standin import GitHubStandin, repository, running_github
 from tests.hostile import pdf_of
 from tests.standin import ProviderStandin
@@ -193,3 +196,51 @@ def test_a_folder_that_lists_nothing_any_more_removes_nothing_unasked(
         path.unlink()
     with pytest.raises(InvalidInput, match="lists nothing"):
         sync_collection(app_services.database, app_services.files, portfolio, source, queue=None)
+
+
+def test_a_year_finds_the_jobs_that_held_it_and_only_the_condition_that_leaves_nothing_is_dropped(
+    app_services: Services, admin: Identity
+) -> None:
+    made = app_services.documents.create_collection(admin, "Jobs", "portfolio")
+    jobs = [
+        ["EXPERIENCE", "Contoso (Retail) | Adviser | York | 2019 - 2023", "I advised shops."],
+        ["EXPERIENCE", "Brightmoor (Logistics) | Engineer | Leeds | 2024 - Present", "I plan shifts."],
+        ["EDUCATION", "Northmoor, a master of arts"],
+    ]
+    for number, page in enumerate(jobs):
+        app_services.pipeline.process_document(
+            file=pdf_of([page]), file_name=f"resume_{number}.pdf", tenant_id="demo", collection=made,
+            generate_metadata=False,
+        )  # fmt: skip
+
+    def found(text: str) -> tuple[set[str], str]:
+        retrieval = app_services.retriever.retrieve(
+            Question(text=text, identity=admin, collection=made), profile=PORTFOLIO, today=date(2026, 6, 1)
+        )
+        steps = {step.name: step.detail for step in retrieval.response.rag_details.steps or []}
+        return {str(r.metadata.get("company")) for r in retrieval.hits}, steps.get("filter", "")
+
+    assert found("What was your job in 2021?")[0] == {"Contoso"}
+    this_year = datetime.now(UTC).year
+    assert found(f"What is your job in {this_year}?")[0] == {"Brightmoor"}
+    # No passage is of the kind `journey`: the year stays.
+    companies, said = found("What did you learn in 2021?")
+    assert companies == {"Contoso"}
+    assert "0 of" in said
+    assert said.count("dropped") == 1
+    # No passage is of that year: the kind stays, and so do all of them.
+    companies, said = found("What was your job in 1999?")
+    assert companies == {"Contoso", "Brightmoor", "None"}
+    assert said.count("dropped") == 1
+
+
+def test_next_questions_are_questions_and_filled_up_to_three() -> None:
+    reply = "Which depots?\nI can also tell about tools.\nPlanner\nWelke diensten?"
+    asked = questions_from(reply, asked="What AI projects?", count=3)
+    assert asked == ("Which depots?", "Welke diensten?")
+    more = ["what ai projects?", "Which depots?", "Since when?", "Where?"]
+    assert filled_up(asked, more, asked="What AI projects?", count=3) == (
+        "Which depots?",
+        "Welke diensten?",
+        "Since when?",
+    )

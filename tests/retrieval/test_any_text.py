@@ -22,7 +22,7 @@ from rag.answering.rewriting import leans_on_history
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.dates import backdated_at_from
-from rag.ingestion.loaders.html import COLOUR, COMMENT, HIDDEN, RULE, _parsed, load_html
+from rag.ingestion.loaders.html import COLOUR, COMMENT, HIDDEN, RULE, load_html, parsed
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
 from rag.ingestion.tagging import FIGURE
 from rag.profiles import PORTFOLIO
@@ -180,7 +180,7 @@ GROWING: dict[str, tuple[Callable[[str], Any], str]] = {
         " ",
     ),
     "quoted_passage": (lambda text: FOOTNOTE.sub("", text), " "),
-    "conditional_comments": (_parsed, "<![if"),
+    "conditional_comments": (parsed, "<![if"),
     "style_sheet": (lambda text: list(RULE.finditer(text)), "x"),
     "comments_of_a_style": (lambda text: COMMENT.sub("", text), "/*"),
     "colours": (lambda text: list(COLOUR.finditer(text)), "color:rgb("),

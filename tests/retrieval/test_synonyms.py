@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.retrieval.bm25.synonyms import FILE, _ideas, reworded, synonyms_of
+from rag.retrieval.bm25.synonyms import FILE, ideas, reworded, synonyms_of
 from rag.retrieval.evidence import coverage, question_words
 from rag.retrieval.language import DETECTED
 from rag.retrieval.search_query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms
@@ -81,7 +81,7 @@ def test_a_page_pasted_as_a_question_is_not_looked_through() -> None:
 
 
 def test_every_idea_is_there_in_every_language_once() -> None:
-    for idea in _ideas():
+    for idea in ideas():
         assert set(idea) == set(LANGUAGES), idea["en"]
         for expressions in idea.values():
             assert expressions.asked

@@ -62,7 +62,7 @@ FIGURES = {
     "formats_in_words",  # of the table of loaders
     "thousands", "number", "percentage", "dollars", "day", "clock", "language_name",
     "status_badge", "method_name", "kind_name",  # of tables of ours, translated
-    "engine_title",  # of the table of providers
+    "engine_title", "provider_name",  # of the table of providers
 }  # fmt: skip
 #: Words of our own that come from beyond these files, or from a table beside what is no text: by file and expression.
 OURS = {
@@ -70,6 +70,7 @@ OURS = {
     ("rag/ui/collection_settings.py", "field.choices"),
     ("rag/ui/document_steps.py", "words"),  # of `buttons`, in rows with a chosen method
     ("rag/ui/document_steps.py", "text"),
+    ("rag/ui/document_library.py", "words"),  # of the buttons of a menu, beside what they do
     ("rag/ui/analytics.py", "change.shown"),  # figures
     ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
     ("rag/ui/board.py", "word"),  # of `counted`, beside a figure
@@ -80,6 +81,8 @@ HTML_BUILDERS = {
     "picture_html",
     "text_html",
     "marked_page",
+    "page_html",
+    "copy_button",
     "chunk_html",
     "account_actions",
     "confirm_link",
@@ -146,6 +149,8 @@ class Source:
                 return self.is_ours(elt)
             case ast.DictComp(value=value):
                 return self.is_ours(value)
+            case ast.Call(func=ast.Name(id="red"), args=[label]):
+                return self.is_ours(label)
             case ast.Call():
                 return self.is_call_ours(node)
             case ast.Attribute(value=owner, attr="of" | "__getitem__"):

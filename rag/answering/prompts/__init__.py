@@ -62,10 +62,19 @@ def language_name(language: str, *, in_korean: bool = False) -> str:
     return names.get(language.split("-")[0], unknown)
 
 
-def system_prompt(name: str, *, language: str, persona_name: str = "", persona_facts: str = "") -> str:
+def system_prompt(
+    name: str,
+    *,
+    language: str,
+    persona_name: str = "",
+    persona_facts: str = "",
+    own_name: str = "",
+    own_rules: str = "",
+) -> str:
     """Return the rules of a profile's answers, from `prompts/<name>.md`; those of `hr` where the profile has none.
 
     `persona_name` is who speaks and `persona_facts` what is known of them, in profiles that speak for a person.
+    `own_name` is what the collection is called, and `own_rules` what its administrator adds.
     """
     path = FOLDER / f"{name}.md"
     rules = _read(path if path.is_file() else FOLDER / "hr.md")
@@ -73,7 +82,15 @@ def system_prompt(name: str, *, language: str, persona_name: str = "", persona_f
         "language": language_name(language, in_korean=bool(_HANGUL.search(rules))),
         "persona": _persona(persona_name, persona_facts),
     }
-    return _filled(rules, values)
+    called, added = OWN_IN_KOREAN if _HANGUL.search(rules) else OWN
+    own = [f"{called} {own_name.strip()}"] if own_name.strip() else []
+    own += [f"{added}\n{own_rules.strip()}"] if own_rules.strip() else []
+    return "\n\n".join([_filled(rules, values), *own])
+
+
+#: What stands before a collection's own name and rules.
+OWN = ("The name of this collection:", "Further rules of its administrator:")
+OWN_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 더한 규칙:")
 
 
 def _persona(name: str, facts: str) -> str:

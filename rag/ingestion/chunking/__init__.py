@@ -159,10 +159,18 @@ def chunk_full_text(full_text: str) -> list[Chunk]:
     return chunk_text(full_text, method="paged")
 
 
+def _years_of(metadata: Mapping[str, Any]) -> set[int]:
+    """Return the year of a chunk, or every year of its job; one that goes on has no last year to count to."""
+    first, last = (str(metadata.get(name, "")) for name in ("startYear", "endYear"))
+    if first.isdigit() and last.isdigit():
+        return set(range(int(first), int(last) + 1))
+    return {int(year) for year in (first, str(metadata.get("year", ""))) if year.isdigit()}
+
+
 def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
     """Collect `categories` and `years` of the chunks, each once; left out where no chunk has any."""
     categories = sorted({str(chunk.metadata["category"]) for chunk in chunks if chunk.metadata.get("category")})
-    years = sorted({int(year) for chunk in chunks if (year := str(chunk.metadata.get("year", ""))).isdigit()})
+    years = sorted({year for chunk in chunks for year in _years_of(chunk.metadata)})
     return {name: value for name, value in (("categories", categories), ("years", years)) if value}
 
 

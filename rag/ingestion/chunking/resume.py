@@ -38,9 +38,11 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
     # A single short job stays a chunk of its own in a résumé.
     fewest, most = limits.professional_minimum_tokens, limits.professional_maximum_tokens
     kind = document_type_of(text, file_name)
-    pieces: list[Piece] = []
-    for part in _parts(text):
-        known = {"source": file_name, "category": kind.kind, **({"section": part.title} if part.title else {})}
+    found: list[Piece] = []
+    for part in _parts(text, without_headline=kind.kind == "linkedin"):
+        known = {"source": file_name, "category": kind.kind}
+        if part.title:
+            known |= {"section": part.title, "subcategory": subcategory_of(part.title)}
         lines = _lines(text, part)
         has_jobs = WORK.search(part.title) is not None or any(is_piped(line.text) for line in lines)
         jobs = jobs_of(lines) if has_jobs else []
@@ -49,12 +51,72 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
             metadata: dict[str, Any] = known | facts
             if "year" not in metadata and kind.year:
                 metadata["year"] = kind.year
-            pieces.extend(Piece(*span, metadata) for span in spans_by_tokens(boundaries, start, end, most))
-    return pieces
+            found.append(Piece(start, end, metadata))
+    return [
+        Piece(*span, piece.metadata)
+        for piece in _joined(text, found, fewest, most)
+        for span in spans_by_tokens(boundaries, piece.start, piece.end, most)
+    ]
 
 
-def _parts(text: str) -> list[Part]:
+def _joined(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
+    """Yield the pieces, neighbouring sections without jobs together while one of them is below the least size."""
+    held: Piece | None = None
+    for piece in pieces:
+        if held is not None and "dateRange" not in held.metadata and "dateRange" not in piece.metadata:
+            is_small = min(estimate_tokens(text[p.start : p.end]) for p in (held, piece)) < fewest
+            if is_small and estimate_tokens(text[held.start : piece.end]) <= most:
+                titles = [str(p.metadata["section"]) for p in (held, piece) if p.metadata.get("section")]
+                section = {"section": ", ".join(titles)} if titles else {}
+                held = Piece(held.start, piece.end, {**piece.metadata, **held.metadata, **section})
+                continue
+        if held is not None:
+            yield held
+        held = piece
+    if held is not None:
+        yield held
+
+
+SUBCATEGORIES = (
+    ("experience", WORK),
+    (
+        "education",
+        re.compile(r"education|academic|학력|ausbildung|opleiding|formation|educación|教育|学歴", re.IGNORECASE),
+    ),
+    (
+        "skills",
+        re.compile(r"skill|competenc|기술|kenntnisse|vaardigheden|compétences|habilidades|技能|スキル", re.IGNORECASE),
+    ),
+    ("projects", re.compile(r"project|프로젝트", re.IGNORECASE)),
+    ("certifications", re.compile(r"certification|자격", re.IGNORECASE)),
+    ("summary", re.compile(r"summary|profile|about|objective|소개", re.IGNORECASE)),
+)
+
+
+def subcategory_of(section: str) -> str:
+    """Return what a section is about in one word: experience, skills, projects and so on; else its own title."""
+    return next((name for name, pattern in SUBCATEGORIES if pattern.search(section)), section.casefold())
+
+
+#: The name in the address of a LinkedIn profile, which its export repeats above the headline.
+PROFILE_ADDRESS = re.compile(r"linkedin\.com/in/(?P<name>[\w%-]+)", re.IGNORECASE)
+
+
+def _headline(text: str) -> int | None:
+    """Return where a LinkedIn export's name and headline begin; they follow the last section of its side column."""
+    address = PROFILE_ADDRESS.search(text)
+    words = [word for word in re.split(r"[-%]", address["name"].casefold()) if word.isalpha()] if address else []
+    for line in LINES.finditer(text, address.end() if address else 0):
+        if len(words) > 1 and set(words[:2]) <= set(line[0].casefold().replace(",", " ").split()) and len(line[0]) < 60:
+            return line.start()
+    return None
+
+
+def _parts(text: str, *, without_headline: bool = False) -> list[Part]:
     found = [(match["title"], match.start()) for match in RESUME_HEADINGS.finditer(text)]
+    headline = _headline(text) if without_headline else None
+    if headline is not None and found and headline > found[0][1]:
+        found = sorted([*found, ("", headline)], key=lambda part: part[1])
     if not found or text[: found[0][1]].strip():
         found.insert(0, ("", 0))
     else:
@@ -168,7 +230,10 @@ def _dates(text: str) -> dict[str, str]:
     found = DATE_RANGE.search(text)
     dates = " ".join((found[0] if found else text).split())
     years = YEAR.findall(dates)
-    return {"dateRange": dates, **({"year": years[-1]} if years else {})}
+    if not years:
+        return {"dateRange": dates}
+    end = "present" if IS_CURRENT.search(dates) else years[-1]
+    return {"dateRange": dates, "year": years[-1], "startYear": years[0], "endYear": end}
 
 
 def _jobs_by_dates(lines: Sequence[Line]) -> list[Job]:

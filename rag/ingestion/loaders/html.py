@@ -59,7 +59,7 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
     Raises `FileEmpty` when there is nothing that could be read.
     """
     source, _ = decode(content)
-    tree, is_whole = _parsed(source)
+    tree, is_whole = parsed(source)
     walk = Walk(rules=style_rules(tree))
     for text in _texts(tree, walk, 0):
         walk.parts.append(text)
@@ -82,7 +82,7 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
     )
 
 
-def _parsed(source: str) -> tuple[Any, bool]:
+def parsed(source: str) -> tuple[Any, bool]:
     """Parse the document; tell whether all of it was read."""
     # A declared encoding would be taken for that of the text, which has none any more.
     source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source.replace("\0", ""))

@@ -1,7 +1,9 @@
-"""Find tables among the words of a page, by the places of words and ruling lines; whatever found the words.
+"""Find tables among the words of a page, by the positions of words and ruling lines, for PDFs and recognised pages
+alike.
 
 Columns are parted by vertical lines, else by the gaps that run through all rows; rows by horizontal lines, else they
-are lines of text, one without a first cell going on in the row above. What is not surely a table is left as text.
+are lines of text, one without a first cell going on in the row above. Anything that is not clearly a table is left as
+text.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ MOST_WORDS, MOST_SEGMENTS = 4000, 4000
 COLUMN_GAP, ROW_GAP = 0.9, 2.6
 #: Lines nearer than this are one, in points.
 SAME_LINE = 3.0
-#: Rows of a table that no line rules, and of one that has some.
+#: Fewest rows of a table without ruling lines, and of one with some.
 FEWEST_ROWS, FEWEST_RULED_ROWS = 3, 2
 #: Longer on the average in two columns, it is text set in columns.
 LONGEST_CELL = 28
 #: Wider tables are drawings.
 MOST_COLUMNS = 40
 BULLET = re.compile(r"[-–—*•●▪■◦‣·○]|\(?\w{1,3}[.)]|[①-⑳]")
-#: How a cell begins, rather than goes on.
+#: How a new cell begins, rather than continues.
 BEGINNING = re.compile(r"[A-Z\d]")
 BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
@@ -89,7 +91,7 @@ class PageTable:
         )
 
     def with_heads_of(self, before: PageTable) -> PageTable:
-        """Return the rest of a table with the heads that only its first page has."""
+        """Return the rest of a table with the heads of its first page."""
         heads = before.rows[: before.head_rows]
         if not heads or self.rows[: len(heads)] == heads:
             return self

@@ -1,6 +1,6 @@
-"""Make text worth reading of the pages of a PDF: characters, repeated lines, hyphens, blank space.
+"""Clean the text of a PDF's pages: characters, repeated lines, hyphens, blank space.
 
-What repeats on pages is known only after the last of them: `RawPages` keeps them packed until then.
+Repeated lines are known only after the last page, so `RawPages` keeps the pages packed until then.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ BLANK_PAGE = "This page is blank."
 #: Warning for a page with text and a large picture that seems to hold text as well.
 PICTURED_PAGE = "A large picture on this page may hold text that is not in the file; text recognition reads it."
 
-#: Past ASCII and the common Latin letters: only such text is looked at more closely.
+#: Characters beyond ASCII and the common Latin letters: only text with them is examined more closely.
 UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")
 LATIN_SYMBOLS = re.compile(r"[¡-¦¨ª¬¯±-¶¸-º¼-¾×÷]")  # without those that sentences use: « » § ° © ® · ¿
 #: Scripts that share words: Japanese writes in three, and Latin letters occur in any text.
@@ -71,10 +71,10 @@ def normalise_characters(text: str) -> str:
 
 
 def unreadable_reason(text: str) -> str:
-    """Why a text is not what its page shows, or nothing when it seems right.
+    """Return why a text is not what its page shows; empty when it seems right.
 
-    Looks for what wrong encodings leave: characters without meaning, Latin symbols in place of letters, words mixed of
-    scripts that never share one, accents with nothing under them.
+    It looks for traces of wrong encodings: characters without meaning, Latin symbols in place of letters, words mixed
+    of scripts that never share one, accents with nothing under them.
     """
     unusual = UNUSUAL.findall(text)
     if not unusual:
@@ -133,7 +133,7 @@ class RepeatedLines:
         self._seen: Counter[int] = Counter()  # by hash: many pages have many edges
 
     def add(self, lines: Sequence[str]) -> None:
-        """Count the next page."""
+        """Take the next page."""
         self._pages += 1
         edges = _edges(lines)
         self._filled += bool(edges)
@@ -208,7 +208,7 @@ def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
 
 
 def compounds_in(text: str) -> set[str]:
-    """Find words with a hyphen inside a line: they are meant to have it."""
+    """Find words with a hyphen inside a line, which are written so on purpose."""
     return {word.casefold() for word in COMPOUND.findall(text)}
 
 
@@ -239,7 +239,7 @@ FASTEST = 1
 
 
 class RawPages:
-    """Takes pages in their order and gives them back clean."""
+    """Takes pages in their order and yields them cleaned."""
 
     def __init__(self) -> None:
         self.has_text = False

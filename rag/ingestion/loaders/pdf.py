@@ -1,7 +1,7 @@
 """Load PDFs with a text layer: the text of each page with its provenance. Runs in the sandbox, in little memory.
 
-pdfium reads the text. pypdf reads the structure (outline, labels, protection), writes a file again that pdfium cannot
-open, and reads the pages whose text pdfium does not get right; such a page says so.
+pdfium reads the text. pypdf reads the structure (outline, labels, protection), rewrites a file that pdfium cannot open,
+and reads the pages that pdfium reads wrongly; such a page says so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MAGIC_WITHIN = 1024
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
 SECOND_ENGINE = "Read by the second engine (pypdf): the text of the first one {reason}."
 UNREADABLE = "The text of this page cannot be used: it {reason}."
-#: Pages after which pypdf forgets what it has read of them; what is used again is read again then.
+#: Number of pages after which pypdf's cache of them is emptied; objects used later are read again.
 PAGES_REMEMBERED = 32
 #: A page larger than this is not drawn to look at its letters, in square points: 25 times A4.
 LARGEST_DRAWN = 12_500_000
@@ -88,7 +88,7 @@ def extract_pages(
 ) -> ExtractedDocument:
     """Read the text of every page, the sections and what the file says of itself. `on_page(done, total)` after each.
 
-    With `take`, pages are handed to it in their order and are not in the value. Raises a `DocumentError` when the file
+    With `take`, pages are passed to it in their order and left out of the value. Raises a `DocumentError` when the file
     as a whole cannot be read; a page that cannot is left empty and says why.
     """
     pages: list[Page] = []
@@ -198,7 +198,7 @@ class OpenPdf:
         return self._pdfium
 
     def _repaired(self) -> pypdfium2.PdfDocument | None:
-        """Open the file as pypdf writes it again; None when that does not help."""
+        """Open the file as rewritten by pypdf; None when that does not help."""
         if self.reader is None:
             return None
         buffer = io.BytesIO()
@@ -287,7 +287,7 @@ class OpenPdf:
         return bool(darkest == lightest)
 
     def forget(self) -> None:
-        """Let go of what pypdf has read of the pages so far: their contents and fonts would stay until the end."""
+        """Empty pypdf's cache of the pages so far: their contents and fonts would stay until the end."""
         if self.reader is not None:
             self.reader.resolved_objects.clear()
 

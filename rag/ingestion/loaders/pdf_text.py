@@ -1,4 +1,4 @@
-"""Read a page's text with pdfium: what a reader sees of it, tables as rows, and how each line is set.
+"""Read a page's text with pdfium: only the visible text, tables as rows, and the style of each line.
 
 pdfium gives the text of a page in one call, in the order in which it is drawn. Its objects (pieces of text, lines,
 pictures) say what has to be looked at more closely, character by character: hidden text and tables. Text that a reader
@@ -26,7 +26,7 @@ from rag.ingestion.loaders.pictures import is_large
 Box = tuple[float, float, float, float]
 Matrix = tuple[float, float, float, float, float, float]
 
-#: Smaller than this nobody reads, in points; footnotes have 6, microprint has 1.
+#: Smaller text is unreadable, in points; footnotes have 6, microprint has 1.
 SMALLEST = 1.5
 #: A colour is white from here on in each of its parts, of 255.
 WHITE_PART = 247
@@ -42,7 +42,7 @@ FEWEST_RULES, FEWEST_GAPS = 3, 3
 SAME_LETTERS = 0.97
 #: Rows of a table without ruling lines from which on it may be text in columns.
 FEWEST_COLUMN_LINES = 6
-#: Lines that are longer are no headings; their ends tell their size.
+#: Longer lines are not headings; their ends are enough to tell their size.
 LONGEST_STYLED = 90
 BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.IGNORECASE)
 #: pdfium writes U+FFFE for a hyphen that ends a line, and no line end after it.
@@ -241,7 +241,7 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
     counts = Counter(owner for owner, letter in zip(owners, text, strict=True) if not letter.isspace())
     doubtful = [address for address, reason in reasons.items() if reason != "invisible"]
     if sum(counts[address] for address in doubtful) > counts.total() / 2:
-        # Most of a page is not hidden: its measures are read wrongly.
+        # When most of a page seems hidden, its measures are read wrongly.
         for address in doubtful:
             del reasons[address]
     if white and (picture := draw()) is not None:
@@ -398,7 +398,7 @@ def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> boo
 
 
 def _line_spans(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Start and end of each line, and whether a hyphen ends it."""
+    """Return start and end of each line, and whether a hyphen ends it."""
     start = 0
     for end in LINE_END.finditer(text):
         yield start, end.start(), end[0] == "\ufffe"

@@ -143,6 +143,7 @@ class VectorImport:
                 tagger=tagger,
                 prices=prices,
                 chunk_tags=profile.reading.chunk_tags,
+                tag_values=profile.reading.tag_values,
             )
             tokens += estimate.tokens
             cost += estimate.total or 0

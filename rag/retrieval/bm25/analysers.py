@@ -28,6 +28,8 @@ STEMMERS = {
 OWN_SCRIPT = ("ar", "ja", "ko", "zh")
 #: Korean words taken apart by kiwipiepy instead of by their endings and pairs of syllables.
 KIWI = "+kiwi"
+#: Words as source 003 has them: every run of letters, digits and underscores of two characters and more, as it is.
+PLAIN = "+plain"
 #: Every analyser there is; "" leaves words unstemmed and is used for languages not listed.
 LANGUAGES = (*STEMMERS, *OWN_SCRIPT, "ko" + KIWI, "")
 
@@ -45,6 +47,7 @@ _WORD = re.compile(
     # A word, or words joined by hyphens.
     rf"|[^\W\d_{_UNSPACED}]+(?:-[^\W\d_{_UNSPACED}]+)*"
 )
+_PLAIN_BREAK = re.compile(r"[^\w\s가-힣]")
 _UNSPACED_START = re.compile(f"[{_UNSPACED}]")
 _DIGIT = re.compile(r"\d")
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
@@ -78,6 +81,8 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
     A script without spaces has no words to give: there each pair of characters stands for itself.
     """
     language = analyser_for(language)
+    if is_plain(language):
+        return [(word, (word,)) for word in _PLAIN_BREAK.sub(" ", text).split() if len(word) > 1]
     found: list[tuple[str, tuple[str, ...]]] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
         if is_unspaced(word):
@@ -90,7 +95,12 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
 def analyser_for(language: str) -> str:
     """Return the name of the analyser a language code leads to: itself, or "" when there is none."""
     code = analyser_code(language)
-    return code if code in LANGUAGES else ""
+    return code if code in LANGUAGES or is_plain(code) else ""
+
+
+def is_plain(language: str) -> bool:
+    """Whether an analyser takes words as they are."""
+    return language.endswith(PLAIN)
 
 
 def analyser_code(language: str) -> str:

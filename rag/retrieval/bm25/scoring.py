@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.profile import Search
-
-#: Of every profile alike: no collection can change them.
-K1, B = Search().bm25_k1, Search().bm25_b
+#: What collections have for k1 and b unless they say otherwise.
+K1, B = 1.5, 0.75
 #: Bytes after which a block of terms ends: small enough to stay in its row, a quarter of a page of Postgres.
 BLOCK_BYTES = 1_800
 #: The longest passage and the highest frequency that fit into a posting; what is longer counts as that.
@@ -165,6 +163,8 @@ def best_of(
     wanted: Ranges | None,
     limit: int,
     weights: Mapping[int, float] | None = None,
+    k1: float = K1,
+    b: float = B,
 ) -> list[tuple[int, float]]:
     """Return the places with the highest BM25 and their scores, best first; of equal ones, the first written.
 
@@ -183,8 +183,8 @@ def best_of(
         [counted.get(t, 1.0) * inverse_document_frequency(matches.passages_by_term[t], chunks) for t in known]
     )
     frequencies = (counts & 0xFFFF).astype(np.float64)
-    norms = K1 * (1 - B) + (K1 * B / average_length) * (counts >> 16)
-    shares = idfs[np.searchsorted(known, terms)] * (frequencies * (K1 + 1) / (frequencies + norms))
+    norms = k1 * (1 - b) + (k1 * b / average_length) * (counts >> 16)
+    shares = idfs[np.searchsorted(known, terms)] * (frequencies * (k1 + 1) / (frequencies + norms))
     least = int(places.min())
     if int(places.max()) - least < DENSE_SPAN:
         scores = np.bincount(places - least, shares)

@@ -79,7 +79,7 @@ def reworded(text: str, language: str) -> str:
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
-        expressions = _ideas()[mention.idea][code].asked
+        expressions = ideas()[mention.idea][code].asked
         other = next((e for number, e in enumerate(expressions) if number != mention.expression), "")
         if other:
             parts += [text[at : mention.start], other]
@@ -108,7 +108,7 @@ def _mentions(text: str, language: str) -> tuple[Mention, ...]:
 
 def _standing_in(text: str, language: str) -> Iterator[Mention]:
     """Mentions in a language whose words have no bounds or particles behind."""
-    for number, idea in enumerate(_ideas()):
+    for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).asked):
             start = text.find(expression)
             while start >= 0:
@@ -147,16 +147,17 @@ def _key(word: str, language: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)
-def _ideas() -> tuple[Idea, ...]:
-    ideas, current = list[Idea](), dict[str, Expressions]()
+def ideas() -> tuple[Idea, ...]:
+    """Read the file: each idea with its expressions by language."""
+    read, current = list[Idea](), dict[str, Expressions]()
     for line in [*FILE.read_text("utf-8").splitlines(), ""]:
         if found := _LINE.fullmatch(line):
             asked, _, written = unicodedata.normalize("NFKC", found[2]).partition("|")
             current[found[1]] = Expressions(_listed(asked), _listed(written))
         elif current:
-            ideas.append(current)
+            read.append(current)
             current = {}
-    return tuple(ideas)
+    return tuple(read)
 
 
 def _listed(words: str) -> tuple[str, ...]:
@@ -165,14 +166,14 @@ def _listed(words: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _languages() -> frozenset[str]:
-    return frozenset(language for idea in _ideas() for language in idea)
+    return frozenset(language for idea in ideas() for language in idea)
 
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
     """Return the expressions of a language by their first word, each with its idea and its number."""
     found: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
-    for number, idea in enumerate(_ideas()):
+    for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).asked):
             keys = tuple(_key(word, language) for word in _WORD.findall(expression))
             found.setdefault(keys[0], []).append((keys, number, place))
@@ -186,7 +187,7 @@ def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
     Expressions with a word too common to be indexed are left out: the rest of them would say something else.
     """
     found = dict[tuple[str, ...], None]()
-    asked, written = _ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
+    asked, written = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
     for expression in (*written, *asked):
         words = words_with_terms(expression, analyser)
         if words and all(terms for _, terms in words):

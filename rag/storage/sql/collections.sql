@@ -81,7 +81,8 @@ FROM collections c
 LEFT JOIN (
     SELECT collection_id, count(*) AS documents, count(*) FILTER (WHERE status = 'completed') AS ready,
            sum(page_count) AS pages, sum(chunk_count) AS chunks
-    FROM documents WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded' GROUP BY collection_id
+    FROM documents WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned')
+    GROUP BY collection_id
 ) AS d ON d.collection_id = c.id
 LEFT JOIN (
     SELECT collection_id, count(*) AS conversations, count(DISTINCT account_id) AS people

@@ -80,12 +80,14 @@ FROM (
            coalesce((
                SELECT jsonb_agg(shown ORDER BY position)
                FROM jsonb_array_elements(m.citations) WITH ORDINALITY AS stored (shown, position)
-               WHERE EXISTS (SELECT FROM documents d WHERE d.id = (shown ->> 'document_id')::uuid)
+               WHERE EXISTS (SELECT FROM documents d
+                             WHERE d.id = (shown ->> 'document_id')::uuid AND d.status <> 'binned')
            ), '[]') AS citations,
            ARRAY (
                SELECT (shown ->> 'number')::integer
                FROM jsonb_array_elements(m.citations) AS shown
-               WHERE NOT EXISTS (SELECT FROM documents d WHERE d.id = (shown ->> 'document_id')::uuid)
+               WHERE NOT EXISTS (SELECT FROM documents d
+                             WHERE d.id = (shown ->> 'document_id')::uuid AND d.status <> 'binned')
                ORDER BY 1
            ) AS removed_sources,
            coalesce(h.status, '') AS help_status, coalesce(h.answer, '') AS help_answer,

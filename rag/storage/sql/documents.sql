@@ -8,15 +8,19 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
        d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
-       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting, d.folder, d.tags, d.owner_id,
+       coalesce(o.name, '') AS owner_name, d.valid_from, d.valid_until, d.review_on, d.corrected_language,
+       d.confirmed_up_to, d.binned_at
 FROM documents d
 LEFT JOIN accounts a ON a.id = d.added_by
+LEFT JOIN accounts o ON o.id = d.owner_id
 WHERE d.tenant_id = rag_tenant()
   AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
   AND (%(sha256)s::text IS NULL OR d.sha256 = %(sha256)s)
   AND (%(original_id)s::uuid IS NULL OR d.original_id = %(original_id)s)
   AND (%(with_superseded)s OR d.status <> 'superseded')
+  AND (d.status <> 'binned' OR %(status)s::text = 'binned')
   AND (%(status)s::text IS NULL OR d.status = %(status)s)
 ORDER BY d.created_at DESC, d.version DESC, d.id
 LIMIT %(limit)s OFFSET %(offset)s
@@ -30,12 +34,15 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
        d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
-       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting, d.folder, d.tags, d.owner_id,
+       coalesce(o.name, '') AS owner_name, d.valid_from, d.valid_until, d.review_on, d.corrected_language,
+       d.confirmed_up_to, d.binned_at
 FROM unnest(ARRAY(
     SELECT d.id
     FROM documents d JOIN collections c ON c.id = d.collection_id
     WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
-        d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
+        d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s,
+    %(found_ids)s, %(folder)s, %(tag)s, %(owner_id)s, %(due)s)
     ORDER BY c.profile = ANY (%(board_profiles)s),
              CASE %(sort)s::text WHEN 'title' THEN lower(d.title) WHEN 'language' THEN d.language END,
              CASE %(sort)s::text WHEN 'pages' THEN d.page_count WHEN 'chunks' THEN d.chunk_count WHEN 'size' THEN d.file_size
@@ -45,6 +52,7 @@ FROM unnest(ARRAY(
 )) WITH ORDINALITY AS page (id, place)
 JOIN documents d ON d.id = page.id
 LEFT JOIN accounts a ON a.id = d.added_by
+LEFT JOIN accounts o ON o.id = d.owner_id
 ORDER BY page.place
 
 -- library_count --
@@ -52,7 +60,8 @@ ORDER BY page.place
 SELECT count(*), max(d.created_at)
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
-    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
+    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s,
+    %(found_ids)s, %(folder)s, %(tag)s, %(owner_id)s, %(due)s)
 
 -- library_shares --
 -- Of the documents that meet the filters: how many can be tried again, and how many of those with metadata lack tags
@@ -61,14 +70,16 @@ SELECT count(*) FILTER (WHERE d.status IN ('failed', 'needs_ocr')),
            coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
-    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
+    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s,
+    %(found_ids)s, %(folder)s, %(tag)s, %(owner_id)s, %(due)s)
 
 -- library_names --
 -- List the names of documents that meet the filters, newest first; `until` leaves out documents added after that time.
 SELECT d.id, d.title, d.file_name, d.created_at
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
-    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
+    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s,
+    %(found_ids)s, %(folder)s, %(tag)s, %(owner_id)s, %(due)s)
   AND (%(until)s::timestamptz IS NULL OR d.created_at <= %(until)s)
   AND (NOT %(is_untagged)s OR d.status = 'completed' AND d.generate_metadata AND (
        coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
@@ -84,20 +95,22 @@ SELECT collection_id, status, language, chunking_method, mime_type, count(*) AS 
        count(*) FILTER (WHERE estimate ? 'total') - count(estimate ->> 'total') AS unpriced_estimates,
        max(created_at) AS created_at, max(updated_at) AS updated_at
 FROM documents
-WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded'
+WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned')
 GROUP BY collection_id, status, language, chunking_method, mime_type
 
 -- documents_at_work --
 -- List documents that are being read, processed or tagged, in the order in which the worker takes them.
 SELECT id, status FROM documents
-WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+WHERE tenant_id = (SELECT rag_tenant())
+  AND (status IN ('reading', 'processing') OR pending_steps <> '{}' AND status <> 'binned')
 ORDER BY steps_total > 0 DESC, created_at, id
 LIMIT %(limit)s
 
 -- count_documents_at_work --
 -- Count the documents that are being read, processed or tagged.
 SELECT count(*) FROM documents
-WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+WHERE tenant_id = (SELECT rag_tenant())
+  AND (status IN ('reading', 'processing') OR pending_steps <> '{}' AND status <> 'binned')
 
 -- confirmable_documents --
 -- List documents that wait for confirmation, with the estimate that somebody has seen.
@@ -118,7 +131,7 @@ SELECT DISTINCT post."categorySlug" AS slug,
        coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug") AS name
 FROM documents d
 CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post ("categorySlug" text, "categoryName" text, category text)
-WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status NOT IN ('superseded', 'binned')
   AND post."categorySlug" <> ''
 
 -- board_figures --
@@ -132,7 +145,7 @@ FROM documents d
 CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
     "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
     "attachmentCount" text)
-WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status NOT IN ('superseded', 'binned')
   AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
 GROUP BY 1
 ORDER BY 1
@@ -165,7 +178,7 @@ FROM unnest(ARRAY(
         ORDER BY given.place
         LIMIT 1
     ) AS written
-    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status NOT IN ('superseded', 'binned')
       AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
       AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
       AND (%(categories)s::text[] IS NULL OR
@@ -188,7 +201,7 @@ FROM documents d
 CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
     "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
     "attachmentCount" text)
-WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status NOT IN ('superseded', 'binned')
   AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
   AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
   AND (%(categories)s::text[] IS NULL OR
@@ -201,7 +214,7 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)
 -- count_documents --
 -- Count the documents of a list.
 SELECT count(*) FROM documents
-WHERE tenant_id = rag_tenant() AND status <> 'superseded'
+WHERE tenant_id = rag_tenant() AND status NOT IN ('superseded', 'binned')
   AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
   AND (%(status)s::text IS NULL OR status = %(status)s)
 
@@ -213,24 +226,26 @@ SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text
 -- Add a document, or the next version of the one with that name; no row when its content is already in the collection.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
-                       original_id, version)
+                       confirmed_up_to, original_id, version)
 SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(mime_type)s,
        %(sha256)s, 'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
        %(pdf_type)s,
-       (SELECT id FROM accounts WHERE id = %(added_by)s), known.original_id, coalesce(known.version, 0) + 1
+       (SELECT id FROM accounts WHERE id = %(added_by)s), %(confirmed_up_to)s, known.original_id,
+       coalesce(known.version, 0) + 1
 FROM (SELECT) AS one
 LEFT JOIN LATERAL (
     SELECT d.original_id, (SELECT max(v.version) FROM documents v WHERE v.original_id = d.original_id) AS version
     FROM documents d
-    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.file_name = %(file_name)s
-      AND %(is_version)s
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status <> 'binned'
+      AND (d.id = %(replaces)s OR %(replaces)s::uuid IS NULL AND d.file_name = %(file_name)s AND %(is_version)s)
     ORDER BY d.status = 'completed' DESC, d.created_at DESC
     LIMIT 1
 ) AS known ON true
 WHERE NOT EXISTS (
     SELECT FROM documents d
-    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sha256 = %(sha256)s)
-ON CONFLICT (tenant_id, collection_id, sha256, version) DO NOTHING
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sha256 = %(sha256)s
+      AND d.status <> 'binned')
+ON CONFLICT (tenant_id, collection_id, sha256, version) WHERE status <> 'binned' DO NOTHING
 RETURNING id
 
 -- add_version --
@@ -377,6 +392,200 @@ SELECT pg_advisory_xact_lock(hashtextextended('file ' || rag_tenant() || ' ' || 
 -- Tell whether a document of the tenant still needs a stored file.
 SELECT EXISTS (SELECT FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s)
 
+-- bin_documents --
+-- Documents into the bin: all versions of one that answers, else the one version. With the status each had
+UPDATE documents d
+SET status = 'binned', status_before = d.status, binned_at = now(), updated_at = now(),
+    binned_by = (SELECT id FROM accounts WHERE id = rag_account())
+FROM documents wanted
+WHERE wanted.tenant_id = rag_tenant() AND wanted.id = ANY (%(document_ids)s::uuid[]) AND wanted.status <> 'binned'
+  AND (NOT %(is_unconfirmed)s OR wanted.status IN ('reading', 'estimated'))
+  AND d.tenant_id = rag_tenant() AND d.status <> 'binned'
+  AND (d.id = wanted.id OR wanted.status = 'completed' AND d.original_id = wanted.original_id)
+RETURNING d.id, d.collection_id, d.status_before
+
+-- binned_documents --
+-- The bin, what came last first; of a document with versions the one that answered, else the latest
+SELECT * FROM (
+    SELECT DISTINCT ON (d.original_id, d.binned_at) d.id, d.title, d.file_name, d.version, d.page_count, d.collection_id,
+           d.binned_at, coalesce(a.name, '') AS binned_by_name
+    FROM documents d LEFT JOIN accounts a ON a.id = d.binned_by
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status = 'binned'
+    ORDER BY d.original_id, d.binned_at, d.status_before = 'completed' DESC, d.version DESC
+) AS binned
+ORDER BY binned_at DESC, title, id
+LIMIT %(limit)s
+
+-- count_binned --
+-- How many documents the bin holds
+SELECT count(DISTINCT (original_id, binned_at)) FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND status = 'binned'
+
+-- take_from_bin --
+-- A document back to the status it had, with the versions that came into the bin with it. What answered is an earlier
+-- version until it is indexed again
+UPDATE documents d
+SET status = CASE d.status_before WHEN 'completed' THEN 'superseded' ELSE d.status_before END,
+    status_before = NULL, binned_at = NULL, binned_by = NULL, starts = 0, updated_at = now()
+FROM documents wanted, documents before
+WHERE wanted.tenant_id = rag_tenant() AND wanted.id = %(document_id)s AND wanted.status = 'binned'
+  AND d.tenant_id = rag_tenant() AND d.status = 'binned'
+  AND d.original_id = wanted.original_id AND d.binned_at = wanted.binned_at AND before.id = d.id
+RETURNING d.id, before.status_before
+
+-- take_out_of_bin_for_good --
+-- What is in the bin for so long, or of these documents with their versions: deleted
+DELETE FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.status = 'binned'
+  AND (d.binned_at <= now() - make_interval(days => %(days)s)
+       OR (d.original_id, d.binned_at) IN (
+           SELECT w.original_id, w.binned_at FROM documents w
+           WHERE w.tenant_id = rag_tenant() AND w.id = ANY (%(document_ids)s::uuid[])))
+RETURNING d.id, d.file_path
+
+-- enqueue_empty_bin --
+-- One waiting job per tenant at most, due when the first document has been in the bin for so long
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
+SELECT 'documents', 'empty_bin', 'bin ' || rag_tenant(), 'bin ' || rag_tenant(),
+       jsonb_build_object('tenant_id', rag_tenant()), min(binned_at) + make_interval(days => %(days)s)
+FROM documents WHERE tenant_id = rag_tenant() AND status = 'binned'
+HAVING count(*) > 0
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- note_particulars --
+-- What people write about documents, for all versions of each; null leaves a field as it is
+UPDATE documents d
+SET title = coalesce(%(title)s, d.title),
+    metadata = CASE WHEN %(title)s::text IS NULL THEN d.metadata ELSE d.metadata || '{"is_named": true}' END,
+    folder = coalesce(%(folder)s, d.folder),
+    tags = ARRAY(SELECT DISTINCT tag FROM unnest(coalesce(%(tags)s::text[], d.tags) || coalesce(%(add_tags)s::text[], '{}'))
+                 AS tag WHERE tag <> ALL (coalesce(%(remove_tags)s::text[], '{}')) ORDER BY tag),
+    owner_id = CASE WHEN %(with_owner)s THEN (SELECT id FROM accounts WHERE id = %(owner_id)s) ELSE d.owner_id END,
+    valid_from = CASE WHEN %(with_dates)s THEN %(valid_from)s::date ELSE d.valid_from END,
+    valid_until = CASE WHEN %(with_dates)s THEN %(valid_until)s::date ELSE d.valid_until END,
+    review_on = CASE WHEN %(with_dates)s THEN %(review_on)s::date ELSE d.review_on END,
+    language = coalesce(%(language)s, d.language),
+    corrected_language = coalesce(%(language)s, d.corrected_language),
+    updated_at = now()
+FROM documents wanted
+WHERE wanted.tenant_id = rag_tenant() AND wanted.id = ANY (%(document_ids)s::uuid[]) AND wanted.status <> 'binned'
+  AND d.tenant_id = rag_tenant() AND d.original_id = wanted.original_id
+RETURNING d.id, d.collection_id, d.status
+
+-- folders_and_tags --
+-- The folders and tags of the library with how many documents each holds
+SELECT 'folder' AS kind, folder AS name, count(*) AS documents FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned') AND folder <> ''
+GROUP BY folder
+UNION ALL
+SELECT 'tag', tag, count(*) FROM documents CROSS JOIN unnest(tags) AS tag
+WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned')
+GROUP BY tag
+ORDER BY kind, name
+
+-- library_rows --
+-- The documents that meet the filters as rows of the table: only what it shows, so that thousands are read at once
+SELECT d.id, d.title, d.file_name, d.version, d.status, d.is_waiting, d.language, d.folder, d.tags, d.collection_id,
+       coalesce(o.name, a.name, '') AS owner_name, d.updated_at, (d.costs ->> 'total')::numeric AS cost,
+       d.costs ? 'total' AS has_cost, d.valid_until, d.review_on,
+       jsonb_strip_nulls(jsonb_build_object(
+           'repository', d.metadata -> 'repository', 'department', d.metadata -> 'department')) AS metadata
+FROM documents d
+JOIN collections c ON c.id = d.collection_id
+LEFT JOIN accounts a ON a.id = d.added_by
+LEFT JOIN accounts o ON o.id = d.owner_id
+WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
+    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s,
+    %(found_ids)s, %(folder)s, %(tag)s, %(owner_id)s, %(due)s)
+ORDER BY c.profile = ANY (%(board_profiles)s),
+         CASE %(sort)s::text WHEN 'title' THEN lower(d.title) WHEN 'language' THEN d.language END,
+         CASE %(sort)s::text WHEN 'pages' THEN d.page_count WHEN 'chunks' THEN d.chunk_count WHEN 'size' THEN d.file_size
+             WHEN 'cost' THEN coalesce((d.costs ->> 'total')::numeric, 0) END DESC,
+         CASE WHEN %(sort)s::text = 'oldest' THEN d.created_at END, d.created_at DESC, d.version DESC, d.id
+LIMIT %(limit)s
+
+-- questions_of_document --
+-- Questions that were answered from any version of a document, the latest first
+SELECT l.id, l.question, l.outcome, l.created_at
+FROM chat_logs l
+WHERE l.tenant_id = (SELECT rag_tenant()) AND l.kind = 'question' AND l.outcome IS NOT NULL
+  AND l.document_ids && ARRAY(SELECT id FROM documents
+                              WHERE tenant_id = (SELECT rag_tenant()) AND original_id = %(original_id)s)
+ORDER BY l.created_at DESC
+LIMIT %(limit)s
+
+-- keyword_documents_of --
+-- Where the passages of each document of these collections are in the keyword index
+SELECT k.document_id, array_position(%(collection_ids)s::uuid[], k.collection_id) - 1, k.first_passage,
+       cardinality(k.chunk_ids)
+FROM keyword_documents k
+WHERE k.tenant_id = (SELECT rag_tenant()) AND k.collection_id = ANY (%(collection_ids)s::uuid[])
+
+-- library_reminders --
+-- Documents of an owner that are due for review or are no longer valid; of everybody's without one
+SELECT count(*) FILTER (WHERE d.valid_until < current_date) AS expired,
+       count(*) FILTER (WHERE d.review_on <= current_date) AS to_review
+FROM documents d
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status = 'completed'
+  AND (%(owner_id)s::uuid IS NULL OR d.owner_id = %(owner_id)s)
+
+-- expired_documents --
+-- Of these documents the ones that are not valid today: whether they were before, and their last or first day
+SELECT id, valid_until IS NOT NULL AND valid_until < current_date AS is_over,
+       CASE WHEN valid_until < current_date THEN valid_until ELSE valid_from END AS day
+FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND id = ANY (%(document_ids)s::uuid[]) AND (valid_until < current_date OR valid_from > current_date)
+
+-- find_views --
+-- A person's views of the library
+SELECT id, name, filters FROM saved_views WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s ORDER BY name
+
+-- save_view --
+-- Filters under a name; the same name again takes the new filters
+INSERT INTO saved_views (tenant_id, account_id, name, filters)
+VALUES (rag_tenant(), %(account_id)s, %(name)s, %(filters)s)
+ON CONFLICT (account_id, name) DO UPDATE SET filters = excluded.filters
+
+-- drop_view --
+-- A view is no longer wanted
+DELETE FROM saved_views WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s AND id = %(view_id)s
+
+-- note_refused_file --
+-- A file that was not accepted, and why
+INSERT INTO refused_files (tenant_id, account_id, file_name, file_size, reason)
+VALUES (rag_tenant(), %(account_id)s, %(file_name)s, %(file_size)s, %(reason)s)
+
+-- find_refused_files --
+-- A person's files that were not accepted, the latest first
+SELECT id, file_name, file_size, reason, created_at FROM refused_files
+WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s
+ORDER BY created_at DESC, id
+LIMIT 200
+
+-- drop_refused_files --
+-- They have been seen; all of them without an id
+DELETE FROM refused_files
+WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s AND (%(file_id)s::uuid IS NULL OR id = %(file_id)s)
+
+-- replaced_document --
+-- The document that this version would take the place of: the one of the same name that answers
+SELECT id FROM documents
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status = 'completed'
+
+-- keep_both --
+-- A version that waits becomes a document of its own
+UPDATE documents
+SET original_id = id, version = 1, title = %(title)s, metadata = metadata || '{"is_named": true}', updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated' AND original_id <> id
+
+-- tenant_settings --
+-- What the tenant's administrators chose for all of it
+SELECT settings FROM tenants WHERE id = rag_tenant()
+
+-- change_tenant_settings --
+-- Some of it
+UPDATE tenants SET settings = settings || %(settings)s WHERE id = rag_tenant()
+
 -- delete_document --
 -- The document with its pages, chunks, vectors and keywords: all its versions when it is the one that answers.
 -- With states given, that one version if it is in one of them
@@ -386,7 +595,8 @@ WITH wanted AS (
 DELETE FROM documents d USING wanted
 WHERE d.tenant_id = rag_tenant()
   AND (d.id = wanted.id
-       OR %(statuses)s::text[] IS NULL AND wanted.status = 'completed' AND d.original_id = wanted.original_id)
+       OR %(statuses)s::text[] IS NULL AND wanted.status IN ('completed', 'binned')
+          AND d.original_id = wanted.original_id)
   AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
 RETURNING d.id, d.file_path
 
@@ -424,6 +634,16 @@ UPDATE documents
 SET status = 'processing', step = CASE WHEN ocr_pages = '{}' THEN 'chunk' ELSE 'recognise' END,
     steps_done = 0, steps_total = 0, message = '', updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
+
+-- confirm_within_limit --
+-- Nobody is asked about a document whose estimate is within its limit, unless it would take the place of another
+UPDATE documents d
+SET status = 'processing', step = CASE WHEN d.ocr_pages = '{}' THEN 'chunk' ELSE 'recognise' END,
+    steps_done = 0, steps_total = 0, message = '', updated_at = now()
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND d.status = 'estimated'
+  AND (d.estimate ->> 'total')::numeric <= d.confirmed_up_to
+  AND NOT EXISTS (SELECT FROM documents other WHERE other.tenant_id = d.tenant_id AND other.original_id = d.original_id
+                  AND other.id <> d.id AND other.status = 'completed')
 
 -- retry_document --
 -- Resume a document: read it again when it had not been read, else continue with the step that failed.
@@ -481,8 +701,9 @@ SELECT metadata -> 'sections', metadata -> 'chunk_spans', metadata ->> 'pdf_lang
 FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- hold_document --
--- Keep the document from being deleted until this transaction ends; no row when it is gone
-SELECT status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s FOR NO KEY UPDATE
+-- Keep the document from being deleted until this transaction ends; no row when it is gone or in the bin
+SELECT status FROM documents
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status <> 'binned' FOR NO KEY UPDATE
 
 -- note_progress --
 -- Store the progress of the current step.
@@ -499,7 +720,7 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading'
 -- Store a sentence for the administrator while the work continues or waits.
 UPDATE documents SET message = %(message)s, is_waiting = %(is_waiting)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
-  AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+  AND (status IN ('reading', 'processing') OR pending_steps <> '{}' AND status <> 'binned')
 
 -- mark_failed --
 -- End the work on a document with a reason; other documents continue.
@@ -640,7 +861,8 @@ SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN
 -- unfinished_documents --
 -- List unfinished documents without a job.
 SELECT d.id FROM documents d
-WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d.pending_steps <> '{}')
+WHERE d.tenant_id = rag_tenant()
+  AND (d.status IN ('reading', 'processing') OR d.pending_steps <> '{}' AND d.status <> 'binned')
   AND d.updated_at < now() - make_interval(secs => %(quiet_seconds)s)
   AND NOT EXISTS (SELECT FROM procrastinate_jobs j WHERE j.lock = d.id::text AND j.status IN ('todo', 'doing'))
 
@@ -669,8 +891,10 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   END
 
 -- waiting_jobs --
--- Count unfinished jobs, including those that wait for a retry.
-SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
+-- Jobs not done yet, those that wait for another try included
+SELECT count(*) FROM procrastinate_jobs
+WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
+  AND NOT (task_name = 'empty_bin' AND scheduled_at > now())
 
 -- jobs_by_state --
 -- Count waiting and running jobs of all tenants, for the metrics.
@@ -689,4 +913,4 @@ SELECT count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) 
        count(*) FILTER (WHERE status = 'doing') AS running,
        min(scheduled_at) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS next_try_at
 FROM procrastinate_jobs
-WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant()
+WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant() AND task_name <> 'empty_bin'

@@ -11,6 +11,10 @@ FROM collections
 WHERE tenant_id = %(tenant_id)s AND id = %(collection_id)s AND embedding_model = 'builtin/lexical@1536'
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
+-- forget_meaning --
+-- A document's vectors of meaning, before they are made again
+DELETE FROM meaning_vectors WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
 -- without_meaning --
 -- The next passages of a collection that have no vector of meaning, in the order in which their documents came
 SELECT c.id, c.document_id, d.title, c.section, c.content, coalesce(nullif(d.language, ''), l.language) AS language

@@ -42,9 +42,11 @@ ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- chunks_to_reembed --
 -- List searchable chunks without a vector of the new model.
-SELECT c.document_id, d.title, c.section, c.content, c.id, c.chunk_index
+SELECT c.document_id, CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.title END,
+       CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE c.section END, c.content, c.id, c.chunk_index
 FROM document_chunks c
 JOIN documents d ON d.id = c.document_id AND d.status = 'completed'
+JOIN collections l ON l.id = c.collection_id
 WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND c.embedding_model <> %(to_model)s
   AND NOT EXISTS (SELECT FROM spare_vectors s WHERE s.chunk_id = c.id AND s.embedding_model = %(to_model)s)
 ORDER BY d.created_at, c.document_id, c.chunk_index

@@ -3,7 +3,7 @@
 -- find_references --
 -- Documents of collections that hold reference documents, newest first, with how far each is and how many there are in all
 SELECT d.id, d.collection_id, d.title, coalesce(d.metadata ->> 'source_description', '') AS source_description,
-       coalesce(d.metadata ->> 'file_url', '') AS file_url, d.file_name, d.status, d.message, d.page_count,
+       coalesce(d.metadata ->> 'category', '') AS category, coalesce(d.metadata ->> 'file_url', '') AS file_url, d.file_name, d.status, d.message, d.page_count,
        d.created_at, counted.chunks, counted.embedded, counted.tagged, count(*) OVER () AS total
 FROM documents d
 JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
@@ -11,7 +11,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS chunks, count(c.embedding) AS embedded, count(*) FILTER (WHERE c.metadata ? 'summary') AS tagged
     FROM document_chunks c WHERE c.tenant_id = d.tenant_id AND c.document_id = d.id
 ) AS counted
-WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned')
   AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
 ORDER BY d.created_at DESC, d.id
 LIMIT %(limit)s OFFSET %(offset)s
@@ -19,7 +19,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 -- count_references --
 -- Count the documents that `find_references` finds.
 SELECT count(*) FROM documents d JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
-WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned')
 
 -- register_document --
 -- Add a document without a file or text.
@@ -53,6 +53,11 @@ INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, chu
                              last_page, start_character, end_character, section, tokens)
 VALUES (%(document_id)s, rag_tenant(), %(collection_id)s, %(content)s, %(chunk_index)s, %(metadata)s, %(first_page)s,
         %(last_page)s, %(start)s, %(end)s, %(section)s, %(tokens)s)
+
+-- set_chunk_tags --
+-- Tags somebody set by hand, beside the others
+UPDATE document_chunks SET metadata = metadata || %(tags)s
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND chunk_index = %(chunk_index)s
 
 -- bare_chunks --
 -- Chunks without a vector of this model, in their order

@@ -21,8 +21,10 @@ DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = %(docum
 
 -- chunks_to_index --
 -- A document's passages with what stands in front of them, and the language of their analyser.
-SELECT c.id, d.title, c.section, c.content, o.language || CASE WHEN o.language LIKE 'ko%%'
-           AND l.overrides ->> 'korean_analyser' = 'kiwi' THEN '+kiwi' ELSE '' END
+SELECT c.id, CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.title END,
+       CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE c.section END, c.content,
+       o.language || CASE WHEN l.overrides ->> 'tokenizer' = 'plain' THEN '+plain'
+           WHEN o.language LIKE 'ko%%' AND l.overrides ->> 'korean_analyser' = 'kiwi' THEN '+kiwi' ELSE '' END
 FROM document_chunks c
 JOIN documents d ON d.id = c.document_id
 JOIN collections l ON l.id = c.collection_id

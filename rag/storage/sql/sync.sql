@@ -52,7 +52,7 @@ ON CONFLICT DO NOTHING
 -- remove_earlier_versions --
 -- Versions of a synced document that do not answer: overtaken while they were worked on, or superseded
 DELETE FROM documents
-WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status <> 'completed'
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status NOT IN ('completed', 'binned')
 RETURNING id, file_path
 
 -- remove_synced_document --
@@ -81,7 +81,7 @@ ON CONFLICT (collection_id, kind, key) DO UPDATE SET problem = excluded.problem
 -- What changed about a document without its text: pins, views, dates; no row when nothing did. Versions that have been
 -- overtaken stay as they were
 UPDATE documents SET metadata = metadata || %(metadata)s, updated_at = now()
-WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND status <> 'superseded'
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND status NOT IN ('superseded', 'binned')
   AND NOT metadata @> %(metadata)s
 
 -- Runs

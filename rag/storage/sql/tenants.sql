@@ -31,6 +31,18 @@ FROM tenants WHERE id = rag_tenant();
 SELECT id, name, created_at, suspended_at, ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) AS domains
 FROM tenants ORDER BY id;
 
+-- setup_progress --
+-- How far a company's administrators have come with what a new one has to do
+SELECT t.name, t.name <> t.id AS is_named, coalesce((t.settings ->> 'is_set_up')::boolean, false) AS is_finished,
+       (SELECT count(*) FROM accounts WHERE is_active) AS people,
+       EXISTS (SELECT FROM documents WHERE added_by IS NOT NULL AND status <> 'binned') AS has_documents,
+       EXISTS (SELECT FROM chat_logs WHERE kind = 'question') AS has_questions
+FROM tenants t WHERE t.id = rag_tenant()
+
+-- rename_tenant --
+-- A company's name, as its people know it
+UPDATE tenants SET name = %(name)s WHERE id = rag_tenant()
+
 -- is_suspended --
 -- Whether the tenant is suspended.
 SELECT suspended_at IS NOT NULL FROM tenants WHERE id = rag_tenant();

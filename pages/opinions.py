@@ -1,0 +1,384 @@
+"""Draft opinions on legal references: the case, the references found for it, the draft as it comes, and those kept.
+
+Administrators add references here too, name them and set the tags of their passages. A draft is its author's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pandas as pd
+import streamlit as st
+
+from rag.answering.opinion_drafts import FoundReferences, Opinion, as_docx
+from rag.answering.opinions import reference_block
+from rag.errors import RagError
+from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
+from rag.ingestion.tagging import tag_names, vocabulary_of
+from rag.language import N_, _
+from rag.profiles import REFERENCE_PROFILES, profile_of
+from rag.services import require, services
+from rag.types import Collection, PdfType, Role, SearchResult
+from rag.ui.actions import attempt
+from rag.ui.formats import ago, count, field_label, money
+from rag.ui.text import answer_markdown, lines, plain
+from rag.ui.widgets import choose_collection, name_labels
+
+identity = require(Role.EMPLOYEE)
+running = services()
+is_admin = identity.may(Role.ADMIN)
+state = st.session_state
+for name, value in (("opinions_found", None), ("opinions_written", None), ("opinions_problem", "")):
+    state.setdefault(name, value)
+STATES = {"complete": (N_("Whole"), "green"), "cut": (N_("Not whole"), "orange"), "failed": (N_("Failed"), "red"),
+          "writing": (N_("Being written"), "blue")}  # fmt: skip
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PER_PAGE = 20
+
+
+# The draft
+
+
+def find(collection: Collection) -> None:
+    """Search the references of the case, all of them ticked."""
+    state.opinions_problem, state.opinions_found, state.opinions_written = "", None, None
+    kind = (state.opinions_kind or "").strip()
+    if not kind or not state.opinions_facts.strip():
+        state.opinions_problem = _("Choose the kind of opinion and write down the facts of the case first.")
+        return
+    tags = profile_of(collection).search.metadata_filters
+    filters = {tag: value for tag in tags if (value := state.get(f"opinions_filter_{tag}"))}
+    try:
+        running.limits.count_question(identity)
+        state.opinions_found = running.opinions.find_references(
+            identity, collection, kind, summary=state.opinions_facts, filters=filters
+        )
+    except RagError as error:
+        state.opinions_problem = error.message
+
+
+def draw_case(collection: Collection) -> None:
+    profile = profile_of(collection)
+    words = vocabulary_of(profile.reading.tag_values)
+    with st.container(border=True):
+        st.selectbox(
+            _("Kind of opinion"),
+            list(dict(profile.search.opinion_queries)),
+            index=None,
+            key="opinions_kind",
+            accept_new_options=True,
+            placeholder=_("Choose or type a kind"),
+        )
+        st.text_area(
+            _("Facts of the case"),
+            key="opinions_facts",
+            height=160,
+            max_chars=200_000,
+            help=_("Only what is written here is taken for the facts. References are searched by its beginning."),
+        )
+        filters = [tag for tag in profile.search.metadata_filters if words.get(tag)]
+        if filters:
+            with st.container(horizontal=True):
+                for tag in filters:
+                    st.selectbox(
+                        plain(field_label(tag)),
+                        list(dict.fromkeys(words[tag])),
+                        index=None,
+                        key=f"opinions_filter_{tag}",
+                        placeholder=_("All"),
+                        accept_new_options=True,
+                        width=220,
+                    )
+        st.button(
+            _("Find references"),
+            key="opinions_find",
+            type="primary",
+            icon=":material/search:",
+            on_click=find,
+            args=(collection,),
+        )
+
+
+def draw_reference(found: SearchResult) -> bool:
+    """Draw a reference with its tick; return whether it is ticked."""
+    tags = [str(found.metadata[name]) for name in ("topic", "crime_type") if found.metadata.get(name)]
+    with st.container(border=True, gap="small"):
+        ticked = st.checkbox(
+            f"{plain(found.title)}, p. {found.first_page}", value=True, key=f"opinions_use_{found.chunk_id}"
+        )
+        if tags:
+            st.markdown(" ".join(f":blue-badge[{plain(tag)}]" for tag in tags))
+        if summary := str(found.metadata.get("summary") or ""):
+            st.caption(plain(summary))
+        with st.expander(_("Passage")):
+            st.markdown(lines(found.content))
+    return ticked
+
+
+def write(collection: Collection, found: FoundReferences, chosen: list[SearchResult]) -> None:
+    """Write the draft here while it comes, and keep its id."""
+    slot, text = st.empty(), ""
+    try:
+        running.limits.count_question(identity)
+        draft = running.opinions.write(
+            identity,
+            collection,
+            state.opinions_kind or "",
+            facts=state.opinions_facts,
+            instructions=state.opinions_wanted,
+            references=chosen,
+            query=found.query,
+        )
+        with st.spinner(_("Writing the draft")):
+            for piece in draft.pieces:
+                text += piece
+                slot.markdown(answer_markdown(text))
+        state.opinions_written = draft.id
+    except RagError as error:
+        state.opinions_problem = error.message
+    slot.empty()
+    st.rerun()
+
+
+def draw_found(collection: Collection, found: FoundReferences) -> None:
+    st.subheader(_("References"), anchor=False)
+    for notice in found.notices:
+        st.info(plain(notice), icon=":material/info:")
+    if not found.results:
+        st.caption(_("No reference fits. Add some, or search without the filters."))
+    chosen = [item for item in found.results if draw_reference(item)]
+    block = reference_block(profile_of(collection), chosen)
+    with st.expander(_("What the model gets, exactly"), icon=":material/data_object:"):
+        st.code(block or _("No references."), language=None, wrap_lines=True)
+    st.text_area(
+        _("What is wanted of the draft"),
+        key="opinions_wanted",
+        height=80,
+        max_chars=20_000,
+        placeholder=_("Such as: ask for probation, two pages"),
+    )
+    if st.button(_("Write the draft"), key="opinions_write", type="primary", icon=":material/edit_document:"):
+        write(collection, found, chosen)
+
+
+def draw_opinion(opinion: Opinion, place: str) -> None:
+    """Draw a draft with the passages it cites and what it cost."""
+    words, color = STATES[opinion.state]
+    with st.container(border=True):
+        st.markdown(
+            f"**{plain(opinion.opinion_type)}** :{color}-badge[{_(words)}] "
+            f":gray[{plain(opinion.model)} · {plain(money(opinion.cost))} · {ago(opinion.created_at)}]"
+        )
+        if opinion.message:
+            st.caption(plain(opinion.message))
+        st.markdown(answer_markdown(opinion.content))
+        for item in opinion.cited:
+            with st.expander(plain(f"[{item['cited']}] {item['title']}, p. {item['page_number']}")):
+                st.markdown(lines(str(item["content"])))
+        with st.container(horizontal=True):
+            st.download_button(
+                _("Save as Word"),
+                lambda: as_docx(opinion),
+                f"{opinion.opinion_type}.docx",
+                DOCX,
+                icon=":material/download:",
+                key=f"opinions_docx_{place}_{opinion.id}",
+            )
+            st.button(
+                _("Delete"),
+                key=f"opinions_delete_{place}_{opinion.id}",
+                icon=":material/delete:",
+                type="tertiary",
+                on_click=delete,
+                args=(opinion.id,),
+            )
+
+
+def delete(opinion_id: UUID) -> None:
+    if (
+        attempt("opinions_problem", running.opinions.delete, identity, opinion_id)
+        and state.opinions_written == opinion_id
+    ):
+        state.opinions_written = None
+
+
+def draw_kept() -> None:
+    kept, total = running.opinions.list(identity, limit=PER_PAGE)
+    if not kept:
+        st.caption(_("No draft yet. Each one is kept here, for you alone."))
+    for opinion in kept:
+        draw_opinion(opinion, "kept")
+    if total > len(kept):
+        st.caption(_("The latest {shown} of {total} are shown.", shown=len(kept), total=total))
+
+
+# References
+
+
+def add_reference(collection: Collection) -> None:
+    """Take a PDF through all steps, or a pasted text by its steps, saying where it is."""
+    title, text, file = state.references_title.strip(), state.references_text.strip(), state.references_file
+    about = {"title": title, "source_description": state.references_source, "category": state.references_category}
+    if not title or not (text or file):
+        state.opinions_problem = _("A reference needs a title, and a PDF or a text.")
+        return
+    state.opinions_problem = ""
+    try:
+        with st.status(_("Reading, splitting, embedding and tagging")) as status:
+            if file:
+                kind: PdfType = "scanned" if state.references_scanned else "digital"
+                made = running.references.ingest(
+                    identity, collection, file_name=file.name, content=file.getvalue(), pdf_type=kind, **about
+                )
+            else:
+                made = running.references.register(identity, collection, **about)
+                status.update(label=_("Splitting"))
+                running.references.chunk(identity, made.id, page_texts={1: text})
+                status.update(label=_("Tagging"))
+                running.references.tag(identity, made.id)
+                status.update(label=_("Embedding"))
+                made = running.references.embed(identity, made.id)
+        st.toast(_("{title} is added: {passages}.", title=plain(made.title), passages=count(made.chunks, "passage")))
+    except RagError as error:
+        state.opinions_problem = error.message
+
+
+def draw_add(collection: Collection) -> None:
+    with (
+        st.expander(_("Add a reference"), icon=":material/add:"),
+        st.form("references_add", border=False, clear_on_submit=True),
+    ):
+        st.text_input(_("Title"), key="references_title", max_chars=LONGEST_TITLE)
+        st.text_input(_("Source or description"), key="references_source", max_chars=LONGEST_DESCRIPTION)
+        st.text_input(_("Category"), key="references_category", max_chars=LONGEST_CATEGORY)
+        st.file_uploader(_("PDF"), type="pdf", key="references_file")
+        st.checkbox(_("The pages are scanned: recognise their text"), key="references_scanned")
+        st.text_area(_("Or paste the text"), key="references_text", max_chars=2_000_000)
+        added = st.form_submit_button(_("Add"), type="primary", icon=":material/check:")
+    if added:
+        add_reference(collection)
+
+
+def save_particulars(document_id: UUID) -> None:
+    given = {name: state[f"reference_{name}_{document_id}"] for name in ("title", "source_description", "category")}
+    if attempt("opinions_problem", running.references.change, identity, document_id, **given):
+        st.toast(_("Saved."), icon=":material/check:")
+
+
+def draw_tags(document: ReferenceDocument, collection: Collection) -> None:
+    """Draw the tags of the passages as a table that can be edited."""
+    profile = profile_of(collection)
+    names = tag_names(profile.reading.chunk_tags)
+    vocabulary = vocabulary_of(profile.reading.tag_values)
+    chunks = running.documents.chunks(identity, document.id, limit=200)
+    rows = [
+        {
+            "Passage": chunk.content[:160],
+            **{n: ", ".join(v) if isinstance(v := chunk.metadata.get(n), list) else v or "" for n in names},
+        }
+        for chunk in chunks
+    ]
+    table = pd.DataFrame(rows, columns=["Passage", *names])
+    edited = st.data_editor(
+        table,
+        key=f"reference_tags_{document.id}",
+        hide_index=True,
+        disabled=["Passage"],
+        column_config={
+            "Passage": st.column_config.TextColumn(_("Passage"), width=260),
+            **{
+                n: st.column_config.TextColumn(
+                    plain(field_label(n)), help=plain(", ".join(vocabulary.get(n, ()))) or None
+                )
+                for n in names
+            },
+        },
+    )
+    if st.button(_("Save tags"), key=f"reference_save_{document.id}", icon=":material/check:"):
+        for chunk, before, after in zip(chunks, rows, edited.to_dict("records"), strict=True):
+            changed: dict[str, str | Sequence[str] | None] = {
+                name: value.split(",") if name == "keywords" else value
+                for name in names
+                if (value := str(after[name] or "")) != before[name]
+            }
+            if changed and not attempt(
+                "opinions_problem", running.references.set_tags, identity, document.id, chunk.chunk_index, changed
+            ):
+                break
+        else:
+            st.toast(_("Saved."), icon=":material/check:")
+
+
+def draw_references(collection: Collection) -> None:
+    draw_add(collection)
+    found, _total = running.references.list(identity, limit=100)
+    found = [document for document in found if document.collection_id == collection.id]
+    if not found:
+        st.caption(_("No reference yet."))
+        return
+    st.caption(count(len(found), "reference"))
+    names = name_labels({document.id: document.title for document in found})
+    chosen = st.selectbox(_("Reference"), list(names), format_func=names.of, key="references_chosen")
+    document = next(item for item in found if item.id == chosen)
+    with st.container(border=True):
+        st.text_input(_("Title"), document.title, key=f"reference_title_{document.id}", max_chars=LONGEST_TITLE)
+        st.text_input(
+            _("Source or description"),
+            document.source_description,
+            key=f"reference_source_description_{document.id}",
+            max_chars=LONGEST_DESCRIPTION,
+        )
+        st.text_input(
+            _("Category"), document.category, key=f"reference_category_{document.id}", max_chars=LONGEST_CATEGORY
+        )
+        st.button(
+            _("Save"),
+            key=f"reference_keep_{document.id}",
+            icon=":material/check:",
+            on_click=save_particulars,
+            args=(document.id,),
+        )
+        st.caption(
+            f"{count(document.chunks, 'passage')}, {document.embedded:,} embedded, {document.tagged:,} tagged"
+            + (f". {plain(document.message)}" if document.message else "")
+        )
+        draw_tags(document, collection)
+
+
+# The page
+
+st.title(_("Opinions"), anchor=False)
+collections = [c for c in running.documents.collections(identity) if c.profile in REFERENCE_PROFILES]
+if not collections:
+    st.caption(
+        _("There are no legal references. An administrator can make a collection of them on the page Collections.")
+    )
+    st.stop()
+collection = collections[0]
+if len(collections) > 1:
+    wanted = choose_collection(
+        {c.id: c.name for c in collections}, key="opinions_collection", label=_("References"), width=320
+    )
+    collection = next((c for c in collections if c.id == wanted), collection)
+st.caption(
+    _("Drafts are written on the case you describe and the references you tick. They are yours to check and sign.")
+)
+if state.opinions_problem:
+    st.error(plain(state.opinions_problem), icon=":material/error:")
+labels = [_("Draft"), _("Your drafts"), *([_("References")] if is_admin else [])]
+draft_tab, kept_tab, *admin_tabs = st.tabs(labels)
+with draft_tab:
+    draw_case(collection)
+    if state.opinions_found is not None:
+        draw_found(collection, state.opinions_found)
+    if state.opinions_written is not None:
+        try:
+            draw_opinion(running.opinions.get(identity, state.opinions_written), "written")
+        except RagError:
+            state.opinions_written = None
+with kept_tab:
+    draw_kept()
+for tab in admin_tabs:
+    with tab:
+        draw_references(collection)

@@ -1,0 +1,149 @@
+"""The bin: deleted documents are found by nothing from then on, and can be had back for thirty days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, errors
+from psycopg.types.json import Jsonb
+
+from rag.access.sessions import require_admin, require_recent
+from rag.errors import InvalidInput, NotFound
+from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
+from rag.ingestion.document_rows import request_file_removal
+from rag.ingestion.publish import restore
+from rag.retrieval.bm25.index import remove_document
+from rag.storage.database import Database, queries
+from rag.types import Identity, Who
+
+#: How long a document stays in the bin.
+BIN_DAYS = 30
+#: Documents in one transaction: publishing in their collections waits that long.
+DOCUMENTS_AT_ONCE = 100
+#: Rows of the bin that a page shows.
+SHOWN = 200
+
+#: Estimates a restored document whose vectors have to be made again.
+Estimate = Callable[[Connection, DocumentJob], dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinnedDocument:
+    """A document in the bin, with all versions that came there with it."""
+
+    id: UUID
+    title: str
+    file_name: str
+    version: int
+    page_count: int
+    collection_id: UUID
+    binned_at: datetime
+    binned_by_name: str
+
+    @property
+    def kept_until(self) -> datetime:
+        """When it is deleted for good."""
+        return self.binned_at + timedelta(days=BIN_DAYS)
+
+
+class Bin:
+    """Puts documents into the bin and takes them out. Changes need an administrator."""
+
+    def __init__(
+        self,
+        database: Database,
+        queue: JobQueue,
+        *,
+        estimate: Estimate,
+        forget: Callable[[str, Iterable[UUID]], None],
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._control = JobControl(database)
+        self._estimate = estimate
+        self._forget = forget
+
+    def put(self, identity: Identity, document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> int:
+        """Put documents into the bin: of one that answers all versions, else that version.
+
+        When this returns, no question finds them, and their pages and files cannot be opened. Returns the number of
+        documents given that were not there before. Raises `SignInAgain`; with `is_unconfirmed`, `InvalidInput` when
+        none of them waits for a decision any more.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        binned: set[UUID] = set()
+        for first in range(0, len(document_ids), DOCUMENTS_AT_ONCE):
+            part = list(document_ids[first : first + DOCUMENTS_AT_ONCE])
+            with self._database.transaction(identity) as connection:
+                wanted = {"document_ids": part, "is_unconfirmed": is_unconfirmed}
+                rows = connection.execute(queries["bin_documents"], wanted).fetchall()
+                for document_id, collection_id, status in rows:
+                    if status == "completed":
+                        where = {"tenant_id": identity.tenant_id, "collection_id": collection_id}
+                        remove_document(connection, **where, document_id=document_id)
+                connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
+            binned |= {row[0] for row in rows}
+        if is_unconfirmed and document_ids and not binned:
+            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
+        return len(binned.intersection(document_ids))
+
+    def list(self, who: Who) -> list[BinnedDocument]:
+        """List what is in the bin, what came last first."""
+        return self._database.fetch_all(who, "binned_documents", BinnedDocument, limit=SHOWN)
+
+    def count(self, who: Who) -> int:
+        """Count the documents in the bin."""
+        return int(self._database.fetch_value(who, "count_binned"))
+
+    def take_back(self, identity: Identity, document_id: UUID) -> None:
+        """Return a document with its versions to where they were; it answers again at once where it did.
+
+        Where the collection's vectors are of another model by now, it is estimated first and waits for a yes. Raises
+        `NotFound`, and `InvalidInput` when the same content was added again meanwhile.
+        """
+        require_admin(identity)
+        try:
+            with self._database.transaction(identity) as connection:
+                rows = connection.execute(queries["take_from_bin"], {"document_id": document_id}).fetchall()
+                if not rows:
+                    raise NotFound("This document is no longer in the bin.")
+                for restored, status in rows:
+                    if status in ("reading", "processing"):
+                        self._queue.enqueue(identity.tenant_id, restored, connection=connection)
+        except errors.UniqueViolation as exc:
+            raise InvalidInput(
+                "A document with the same content has been added again. Delete that one first, or leave this one here."
+            ) from exc
+        for answered in (restored for restored, status in rows if status == "completed"):
+            job = self._control.job(identity.tenant_id, answered)
+            with self._database.transaction(identity) as connection:
+                connection.execute(queries["lock_versions"], {"original_id": job.document.original_id})
+                if not restore(connection, job.document, job.collection.embedding_model):
+                    parameters = {"document_id": answered, "estimate": Jsonb(self._estimate(connection, job))}
+                    connection.execute(queries["await_confirmation"], parameters)
+
+    def delete_for_good(self, identity: Identity, document_ids: Sequence[UUID]) -> int:
+        """Delete documents in the bin with their files; returns the number of versions. Raises `SignInAgain`."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        return self._delete(identity, document_ids)
+
+    def empty(self, tenant_id: str) -> int:
+        """Delete what has been in the bin for thirty days, and ask for the next time."""
+        return self._delete(tenant_id, ())
+
+    def _delete(self, who: Identity | str, document_ids: Sequence[UUID]) -> int:
+        tenant_id = who if isinstance(who, str) else who.tenant_id
+        with self._database.transaction(who) as connection:
+            parameters = {"document_ids": list(document_ids), "days": BIN_DAYS}
+            removed = dict(connection.execute(queries["take_out_of_bin_for_good"], parameters).fetchall())
+            if removed:
+                request_file_removal(connection, tenant_id, [*removed.values()])
+            connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
+        self._forget(tenant_id, removed)
+        return len(removed)

@@ -1,0 +1,221 @@
+"""What people write about documents: title, folder, tags, owner, dates, language. It holds for all versions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, NotFound
+from rag.ingestion.collections import LANGUAGES
+from rag.retrieval.bm25.index import index_document
+from rag.storage.database import Database, queries
+from rag.types import DocumentFilters, DocumentStatus, Identity, Who
+
+LONGEST_TITLE = 300
+LONGEST_FOLDER = 200
+LONGEST_TAG = 60
+MOST_TAGS = 20
+LONGEST_VIEW_NAME = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Particulars:
+    """Changes to a document; None leaves a field as it is. Owner and dates are given together with their fellows."""
+
+    title: str | None = None
+    folder: str | None = None
+    tags: Sequence[str] | None = None
+    #: A language of `LANGUAGES` by its code.
+    language: str | None = None
+    with_owner: bool = False
+    owner_id: UUID | None = None
+    with_dates: bool = False
+    valid_from: date | None = None
+    valid_until: date | None = None
+    review_on: date | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedView:
+    """Filters of the library under a name that a person gave them."""
+
+    id: UUID
+    name: str
+    filters: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reminders:
+    """How many documents are no longer valid, and how many are to be looked at again."""
+
+    expired: int
+    to_review: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelves:
+    """The folders and tags in use, each with how many documents it holds itself."""
+
+    folders: dict[str, int]
+    tags: dict[str, int]
+
+
+class DocumentParticulars:
+    """Changes and counts them. Changes need an administrator."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def change(self, identity: Identity, document_ids: Sequence[UUID], changes: Particulars) -> None:
+        """Write the changes for all versions of these documents; a title is for one document only.
+
+        With another title or language a document's words are indexed again, and its meaning is read again in the
+        background. Raises `InvalidInput`, and `NotFound` when none of them is there.
+        """
+        require_admin(identity)
+        if changes.title is not None and len(document_ids) != 1:
+            raise InvalidInput("A title is given to one document at a time.")
+        if changes.language is not None and changes.language not in LANGUAGES:
+            raise InvalidInput(f"The language has to be one of {', '.join(LANGUAGES.values())}.")
+        if changes.valid_from and changes.valid_until and changes.valid_until < changes.valid_from:
+            raise InvalidInput("A document cannot end before it begins: “valid until” has to be after “valid from”.")
+        parameters = {
+            "document_ids": list(document_ids),
+            "title": None if changes.title is None else title_given(changes.title),
+            "folder": None if changes.folder is None else folder_given(changes.folder),
+            "tags": None if changes.tags is None else tags_given(changes.tags),
+            "add_tags": None,
+            "remove_tags": None,
+            "language": changes.language,
+            "with_owner": changes.with_owner,
+            "owner_id": changes.owner_id,
+            "with_dates": changes.with_dates,
+            "valid_from": changes.valid_from,
+            "valid_until": changes.valid_until,
+            "review_on": changes.review_on,
+        }
+        self._note(identity, parameters, is_indexed_again=bool(changes.title or changes.language))
+
+    def tag(
+        self, identity: Identity, document_ids: Sequence[UUID], *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> None:
+        """Give documents tags and take others from them. Raises `InvalidInput`, `NotFound`."""
+        require_admin(identity)
+        nothing = dict.fromkeys(("title", "folder", "tags", "language", "owner_id"))
+        dates = dict.fromkeys(("valid_from", "valid_until", "review_on"))
+        parameters = {
+            **nothing,
+            **dates,
+            "with_owner": False,
+            "with_dates": False,
+            "document_ids": list(document_ids),
+            "add_tags": tags_given(add),
+            "remove_tags": tags_given(remove),
+        }
+        self._note(identity, parameters, is_indexed_again=False)
+
+    def move(self, identity: Identity, document_ids: Sequence[UUID], folder: str) -> None:
+        """Put documents into a folder; into none with an empty name. Raises `InvalidInput`, `NotFound`."""
+        self.change(identity, document_ids, Particulars(folder=folder))
+
+    def _note(self, identity: Identity, parameters: dict[str, Any], *, is_indexed_again: bool) -> None:
+        with self._database.transaction(identity) as connection:
+            rows = connection.execute(queries["note_particulars"], parameters).fetchall()
+            if not rows:
+                raise NotFound("This document does not exist, or no longer.")
+            for document_id, collection_id, status in rows if is_indexed_again else ():
+                if status == DocumentStatus.COMPLETED:
+                    where = {"collection_id": collection_id, "document_id": document_id}
+                    index_document(connection, tenant_id=identity.tenant_id, **where)
+                    connection.execute(queries["forget_meaning"], where)
+                    again = {"tenant_id": identity.tenant_id, "collection_id": collection_id, "wait_seconds": 0.0}
+                    connection.execute(queries["enqueue_meaning"], again)
+
+    # Looking
+
+    def shelves(self, who: Who) -> Shelves:
+        """List the folders and tags in use."""
+        with self._database.transaction(who) as connection:
+            rows = connection.execute(queries["folders_and_tags"]).fetchall()
+        found: dict[str, dict[str, int]] = {"folder": {}, "tag": {}}
+        for kind, name, documents in rows:
+            found[kind][name] = documents
+        return Shelves(folders=found["folder"], tags=found["tag"])
+
+    def reminders(self, who: Who, *, owner_id: UUID | None = None) -> Reminders:
+        """Count the searchable documents that need their owner; of all owners without one."""
+        found = self._database.fetch_one(who, "library_reminders", Reminders, owner_id=owner_id)
+        return found or Reminders(expired=0, to_review=0)
+
+    # Views
+
+    def views(self, identity: Identity) -> list[SavedView]:
+        """List a person's views of the library by name."""
+        return self._database.fetch_all(identity, "find_views", SavedView, account_id=identity.account_id)
+
+    def save_view(self, identity: Identity, name: str, filters: DocumentFilters) -> None:
+        """Keep filters under a name; the same name again takes the new ones. Raises `InvalidInput`."""
+        name = " ".join(name.split())
+        if not 1 <= len(name) <= LONGEST_VIEW_NAME:
+            raise InvalidInput(f"Give the view a name of at most {LONGEST_VIEW_NAME} characters.")
+        parameters = {"account_id": identity.account_id, "name": name, "filters": Jsonb(filters_to_json(filters))}
+        self._database.execute(identity, "save_view", **parameters)
+
+    def drop_view(self, identity: Identity, view_id: UUID) -> None:
+        """Remove a person's own view."""
+        self._database.execute(identity, "drop_view", account_id=identity.account_id, view_id=view_id)
+
+
+def filters_to_json(filters: DocumentFilters) -> dict[str, Any]:
+    """Return the filters a view keeps: all but ids that were found by text, which is searched again."""
+    values = {
+        "text": filters.text,
+        "statuses": [status.value for status in filters.statuses],
+        "language": filters.language,
+        "mime_type": filters.mime_type,
+        "collection_id": str(filters.collection_id) if filters.collection_id else "",
+        "folder": filters.folder,
+        "tag": filters.tag,
+        "owner_id": str(filters.owner_id) if filters.owner_id else "",
+        "due": filters.due,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def title_given(title: str) -> str:
+    """Return a title as it is kept. Raises `InvalidInput`."""
+    name = _plain_line(title)
+    if not 1 <= len(name) <= LONGEST_TITLE:
+        raise InvalidInput(f"Give the document a title of at most {LONGEST_TITLE} characters.")
+    return name
+
+
+def folder_given(folder: str) -> str:
+    """Return a folder's name with one slash between a folder and those within it. Raises `InvalidInput`."""
+    name = "/".join(filter(None, (part.strip() for part in re.split(r"[/\\]", _plain_line(folder)))))
+    if len(name) > LONGEST_FOLDER:
+        raise InvalidInput(f"The name of a folder has at most {LONGEST_FOLDER} characters.")
+    return name
+
+
+def tags_given(tags: Sequence[str]) -> list[str]:
+    """Return tags as they are kept: each once, without a comma. Raises `InvalidInput`."""
+    found = list(dict.fromkeys(filter(None, (_plain_line(tag.replace(",", " ")) for tag in tags))))
+    if any(len(tag) > LONGEST_TAG for tag in found):
+        raise InvalidInput(f"A tag has at most {LONGEST_TAG} characters.")
+    if len(found) > MOST_TAGS:
+        raise InvalidInput(f"A document has at most {MOST_TAGS} tags.")
+    return found
+
+
+def _plain_line(text: str) -> str:
+    kept = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in unicodedata.normalize("NFC", text))
+    return " ".join(kept.split())

@@ -1,0 +1,89 @@
+"""Keys of providers that an administrator pasted in a page: encrypted in the data folder, read at every start.
+
+What the environment or secrets.toml sets wins over what was pasted. The secret they are encrypted with is
+RAG_SECRET_KEY, else a file of the data folder that only its owner may read.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import threading
+from collections.abc import Mapping
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from rag.errors import InvalidInput
+from rag.settings import Settings
+from rag.settings.providers import PROVIDERS
+from rag.storage.data_folder import write_private
+
+#: The names that can be pasted, by provider.
+PASTED = {spec.name: spec.key_variable for spec in PROVIDERS if spec.key_variable}
+LONGEST_KEY = 500
+FILE, SECRET_FILE = "provider_keys", "provider_keys.secret"
+
+log = logging.getLogger("rag.settings")
+
+
+class PastedKeys:
+    """Reads, keeps and takes over pasted keys. Thread-safe within a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = settings.data_dir
+        self._lock = threading.Lock()
+        #: Providers whose key the environment sets.
+        self.fixed = frozenset(name for name in PASTED if settings.key_of(name))
+
+    def adopt(self) -> None:
+        """Take over the keys that were pasted before, but for those that the environment sets."""
+        with self._lock:
+            self._settings.adopt({PASTED[name]: key for name, key in self._read().items() if name not in self.fixed})
+
+    def hint(self, provider: str) -> str:
+        """Return the end of a provider's key, by which people recognise it; empty without one."""
+        key = self._settings.key_of(provider)
+        return f"…{key[-4:]}" if len(key) > 8 else "set" if key else ""
+
+    def keep(self, provider: str, key: str) -> None:
+        """Keep a key and take it over; an empty one removes it. Raises `InvalidInput`."""
+        key = key.strip()
+        if provider not in PASTED:
+            raise InvalidInput("This provider has no key.")
+        if provider in self.fixed:
+            raise InvalidInput(f"{PASTED[provider]} is set where this product is started, and that counts.")
+        if len(key) > LONGEST_KEY or not key.isascii() or any(not c.isprintable() or c == " " for c in key):
+            raise InvalidInput("This is not a key: a key is one line of letters and digits, without spaces.")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            kept = {**self._read(), provider: key}
+            kept = {name: value for name, value in kept.items() if value}
+            text = self._cipher().encrypt(json.dumps(kept).encode()).decode()
+            write_private(self._folder / FILE, text)
+            self._settings.adopt({PASTED[provider]: key})
+
+    def _read(self) -> Mapping[str, str]:
+        path = self._folder / FILE
+        if not path.is_file():
+            return {}
+        try:
+            found = json.loads(self._cipher().decrypt(path.read_bytes()))
+        except InvalidToken:
+            log.warning(
+                "The keys of providers that were pasted cannot be read with this RAG_SECRET_KEY; paste them again"
+            )
+            return {}
+        return {name: str(key) for name, key in found.items() if name in PASTED}
+
+    def _cipher(self) -> Fernet:
+        if given := self._settings.secret_key:
+            derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"provider keys").derive(given.encode())
+            return Fernet(base64.urlsafe_b64encode(derived))
+        path = self._folder / SECRET_FILE
+        if not path.is_file():
+            write_private(path, Fernet.generate_key().decode())
+        return Fernet(path.read_text("utf-8").strip())

@@ -1,0 +1,219 @@
+"""Draw what people write about a document, its test box, and the questions that were answered from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from threading import Event
+from typing import Any
+from uuid import UUID
+
+import pandas as pd
+import streamlit as st
+
+from rag.answering.events import CitationsEvent, DoneEvent, TextEvent
+from rag.answering.pipeline import Answerer
+from rag.errors import RagError
+from rag.ingestion.collections import LANGUAGES
+from rag.ingestion.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
+from rag.profiles import profile_of
+from rag.types import AnsweredQuestion, Collection, Document, DocumentStatus, Identity, Question
+from rag.ui.document_library import all_folders
+from rag.ui.text import answer_markdown, plain
+from rag.ui.widgets import name_labels
+
+#: What an answer is called in the list of a document's questions.
+OUTCOMES: Mapping[str, str] = {
+    "answered": "Answered",
+    "perhaps": "Answered in part",
+    "no_context": "Not answered",
+    "failed": "Failed",
+    "stopped": "Stopped",
+    "refused": "Refused",
+}
+
+
+def draw_form(
+    identity: Identity,
+    document: Document,
+    particulars: DocumentParticulars,
+    owners: Mapping[UUID, str],
+    shelves: Shelves,
+    *,
+    today: date,
+) -> None:
+    """Draw title, language, folder, tags, owner and dates of a document to change, for all its versions."""
+    problem, saved = st.empty(), st.empty()
+    labels = name_labels({**owners, **({document.owner_id: document.owner_name} if document.owner_id else {})})
+    languages = name_labels(LANGUAGES)
+    folders = list(dict.fromkeys([*all_folders(shelves.folders), *([document.folder] if document.folder else [])]))
+    key = f"{document.id}_{document.updated_at:%s%f}"
+    if remark := date_remark(document, today):
+        st.warning(remark, icon=":material/event_busy:")
+    with st.form(f"documents_form_{key}", border=False):
+        title = st.text_input("Title", document.title, key=f"documents_form_title_{key}", max_chars=300)
+        with st.grid(2, min_column_width=240, vertical_alignment="bottom"):
+            language = st.selectbox(
+                "Language",
+                list(languages),
+                index=list(languages).index(document.language) if document.language in languages else None,
+                format_func=languages.of,
+                key=f"documents_form_language_{key}",
+                help="The language its words are searched in. Reading the file again does not change it.",
+            )
+            owner = st.selectbox(
+                "Owner",
+                list(labels),
+                index=list(labels).index(document.owner_id) if document.owner_id else None,
+                format_func=labels.of,
+                placeholder="Nobody",
+                key=f"documents_form_owner_{key}",
+                help="Is reminded on this page when the document is to be reviewed or no longer valid.",
+            )
+            folder = st.selectbox(
+                "Folder",
+                folders,
+                index=folders.index(document.folder) if document.folder else None,
+                accept_new_options=True,
+                placeholder="No folder",
+                key=f"documents_form_folder_{key}",
+            )
+            tags = st.multiselect(
+                "Tags",
+                list(dict.fromkeys([*shelves.tags, *document.tags])),
+                document.tags,
+                accept_new_options=True,
+                max_selections=MOST_TAGS,
+                key=f"documents_form_tags_{key}",
+            )
+        with st.grid(3, min_column_width=150):
+            valid_from = st.date_input("Valid from", document.valid_from, key=f"documents_form_from_{key}")
+            valid_until = st.date_input(
+                "Valid until",
+                document.valid_until,
+                key=f"documents_form_until_{key}",
+                help="Its last day. After that it goes on answering, and each answer from it says so.",
+            )
+            review_on = st.date_input("Review on", document.review_on, key=f"documents_form_review_{key}")
+        if st.form_submit_button("Save", icon=":material/check:", type="primary"):
+            changes = Particulars(
+                title=title if title != document.title else None,
+                language=language if language and language != document.language else None,
+                folder=folder or "",
+                tags=tags,
+                with_owner=True,
+                owner_id=owner,
+                with_dates=True,
+                valid_from=_day(valid_from),
+                valid_until=_day(valid_until),
+                review_on=_day(review_on),
+            )
+            try:
+                particulars.change(identity, [document.id], changes)
+            except RagError as error:
+                problem.error(plain(error.message), icon=":material/error:")
+            else:
+                saved.success("Saved, for all versions of this document.", icon=":material/check_circle:")
+                st.rerun()
+
+
+def _day(value: Any) -> date | None:
+    return value if isinstance(value, date) else None
+
+
+def date_remark(document: Document, today: date) -> str:
+    """Return what the document's dates ask for; nothing when all is well."""
+    if document.valid_until is not None and document.valid_until < today:
+        return f"No longer valid since {document.valid_until:%-d %B %Y}. Answers from it say so."
+    if document.valid_from is not None and document.valid_from > today:
+        return f"Valid from {document.valid_from:%-d %B %Y} only. Answers from it say so."
+    if document.review_on is not None and document.review_on <= today:
+        return f"To be reviewed since {document.review_on:%-d %B %Y}."
+    return ""
+
+
+def draw_ask(identity: Identity, document: Document, collection: Collection, answerer: Answerer) -> None:
+    """Draw a box that answers from this document alone, to try what it is good for."""
+    if document.status is not DocumentStatus.COMPLETED:
+        st.caption("It can be asked as soon as it is ready.")
+        return
+    st.caption("Answers from this document only. It counts as a question of yours, with its cost.")
+    with (
+        st.form(f"documents_ask_form_{document.id}", border=False),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
+        text = st.text_input(
+            "Ask this document", key=f"documents_ask_{document.id}", placeholder="What would an employee ask?"
+        )
+        is_asked = st.form_submit_button("Ask", icon=":material/send:", type="primary")
+    if not is_asked or not text.strip():
+        return
+    question = Question(text=text.strip(), identity=identity, collection=collection, document_ids=(document.id,))
+    place, answer = st.empty(), ""
+    place.caption(":shimmer[Looking in this document]")
+    ending: CitationsEvent | None = None
+    try:
+        for event in answerer.answer(question, profile=profile_of(collection), cancel=Event()):
+            if isinstance(event, TextEvent):
+                answer = event.text if event.starts_over else answer + event.text
+                place.markdown(answer_markdown(answer))
+            elif isinstance(event, CitationsEvent):
+                ending = event
+            elif isinstance(event, DoneEvent) and not answer:
+                place.info(
+                    plain(" ".join(event.notices)) or "This document does not say it.", icon=":material/search_off:"
+                )
+    except RagError as error:
+        place.error(plain(error.message), icon=":material/error:")
+        return
+    if ending is None:
+        return
+    if answer:
+        place.markdown(answer_markdown(answer, [c.number for c in ending.citations]))
+    if ending.citations:
+        st.caption("The passages that came nearest" if ending.kind == "nearest" else "Passages it answers from")
+    for citation in ending.citations:
+        with st.container(border=True, gap="xxsmall"):
+            st.markdown(f"**[{citation.number}]** p. {citation.first_page} :gray[{plain(citation.section)}]")
+            st.caption(plain(citation.passage[:400]))
+
+
+def draw_questions(asked: Sequence[AnsweredQuestion]) -> None:
+    """Draw the questions that were answered from a document."""
+    if not asked:
+        st.caption("No question has been answered from this document yet.")
+        return
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "Question": [question.question for question in asked],
+                "Answer": [OUTCOMES.get(question.outcome, question.outcome) for question in asked],
+                "Asked": [question.created_at for question in asked],
+            }
+        ),
+        key="documents_questions",
+        hide_index=True,
+        column_config={
+            "Question": st.column_config.TextColumn(width=420),
+            "Asked": st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm", timezone=st.context.timezone),
+        },
+        alt="Questions that were answered from this document, the latest first",
+    )
+
+
+OnFile = Callable[[Document, str, bytes], None]
+
+
+def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> None:
+    """Draw a box that takes the file for the next version of a document, whatever its name."""
+    turn = st.session_state.setdefault("documents_replace_turn", 0)
+    file = st.file_uploader(
+        f"New file for {plain(document.title)}",
+        max_upload_size=largest_mb,
+        key=f"documents_replace_{document.id}_{turn}",
+        help="It is read, and you see which pages differ. The present version answers until you decide.",
+    )
+    if file is not None:
+        st.session_state.documents_replace_turn = turn + 1
+        on_file(document, file.name, file.getvalue())
+        st.rerun()

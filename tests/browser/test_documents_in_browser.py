@@ -1,0 +1,97 @@
+"""The library as an HR administrator uses it: drop, compare, keep both, open, correct, tick, delete and undo."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.conftest import Product, settle
+
+pytestmark = pytest.mark.browser
+
+DROP = """([name, text]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name, { type: "text/plain" }));
+  for (const kind of ["dragover", "drop"])
+    document.querySelector("h1").dispatchEvent(
+      new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+#: Where a row's box and title are, from the table's corner, and how far rows are apart.
+BOX, TITLE, FIRST_ROW, ROW = 17, 100, 50, 33
+
+
+def drop(page: Page, name: str, text: str) -> None:
+    """Drop a file on the heading of the page."""
+    settle(page)
+    page.evaluate(DROP, [name, text])
+
+
+def click_row(page: Page, row: int, across: int) -> None:
+    settle(page)
+    corner = page.get_by_test_id("stDataFrame").locator("canvas").first.bounding_box()
+    assert corner is not None
+    page.mouse.click(corner["x"] + across, corner["y"] + FIRST_ROW + row * ROW)
+
+
+def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
+    offline_product: Product, offline_admin: BrowserContext
+) -> None:
+    page = offline_admin.new_page()
+    page.goto(offline_product.address + "/documents")
+    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+    settle(page)
+    # The table tells screen readers of the columns in sight, and of no others.
+    columns = page.get_by_test_id("stDataFrame").locator("canvas [role=columnheader]")
+    expect(columns).not_to_have_count(0)
+    heads = columns.all_text_contents()
+    assert {"Title", "File name", "Status", "Language", "Owner", "Updated", "Cost"} <= set(heads), heads
+    scrolls = "document.querySelector('[data-testid=stMain]')"
+    assert page.evaluate(f"{scrolls}.scrollHeight - {scrolls}.clientHeight") < 40, "one scroll: that of the table"
+
+    drop(page, "film.mp4", "no text")
+    expect(page.get_by_text("1 file not added")).to_be_visible()
+    page.get_by_role("button", name="Dismiss").click()
+    drop(page, "parking_rules.txt", "Bicycles are parked in the cellar. Cars are parked on level two.")
+    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    drop(page, "parking_rules.txt", "Bicycles are parked in the cellar. Cars are parked on level five.")
+    expect(page.get_by_text("Replaces version 1 of Parking rules: 1 page differs")).to_be_visible(timeout=20_000)
+    page.get_by_text("Compare page 1").click()
+    expect(page.get_by_text("on level two.")).to_be_visible()
+    expect(page.get_by_text("on level five.")).to_be_visible()
+    page.get_by_role("button", name="Keep both").click()
+    expect(page.get_by_text("Parking rules (2)").first).to_be_visible(timeout=20_000)
+    while page.get_by_role("button", name="Dismiss").count():
+        page.get_by_role("button", name="Dismiss").first.click()
+        settle(page)
+
+    page.get_by_placeholder("Search in titles and text").fill("bicycles cellar")
+    expect(page.get_by_text("2 documents.")).to_be_visible()
+    click_row(page, 0, TITLE)
+    panel = page.get_by_role("dialog")
+    expect(panel.get_by_text("on level five.")).to_be_visible()
+    panel.get_by_role("tab", name="Details").click()
+    panel.get_by_label("Title").fill("Parking since May")
+    panel.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog").get_by_text("Parking since May").first).to_be_visible()
+    page.get_by_role("tab", name="Ask").click()
+    page.get_by_label("Ask this document").fill("Where are cars parked?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Passages it answers from")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+    click_row(page, 0, BOX)
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    click_row(page, 1, BOX)
+    page.get_by_role("button", name="Delete 2 documents").click()
+    expect(page.get_by_text("2 documents are in the bin for 30 days.")).to_be_visible()
+    expect(page.get_by_text("No document matches.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("2 documents.")).to_be_visible()
+    # Other tests ask this product: the documents of this one leave it.
+    click_row(page, 0, BOX)
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    click_row(page, 1, BOX)
+    page.get_by_role("button", name="Delete 2 documents").click()
+    expect(page.get_by_text("2 documents are in the bin for 30 days.")).to_be_visible()
+    page.close()

@@ -1,0 +1,225 @@
+"""The bin: what is deleted is found by nothing, comes back whole, and goes for good after thirty days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.particulars import Particulars
+from rag.ingestion.queue import Queue
+from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search
+from rag.storage.database import Database
+from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Scope
+from tests import hostile
+from tests.ingestion.conftest import Worker
+from tests.ingestion.uploads import until
+
+
+def policy(days: int) -> bytes:
+    return hostile.leave_policy(f"The special allowance called zebra is {days} days of paid leave in each year.")
+
+
+Add = Callable[..., Document]
+
+
+@pytest.fixture
+def add(library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection) -> Add:
+    def added(days: int, name: str = "policy.pdf") -> Document:
+        document = library.upload(admin, collection, name, policy(days))
+        work("demo", document.id)
+        library.confirm(admin, document.id)
+        work("demo", document.id)
+        return library.get("demo", document.id)
+
+    return added
+
+
+def found(database: Database, collection: Collection) -> set[UUID]:
+    """The documents that words or vectors find."""
+    text = "zebra allowance"
+    (vector,) = LexicalEmbedder().embed([text], purpose="query").vectors
+    scope = Scope(tenant_id="demo", collection_ids=(collection.id,))
+    query = SearchQuery(text=text, language="en", vector=None, embedding_model=collection.embedding_model)
+    by_word = keyword_search(database, query, scope=scope, limit=20)
+    by_both = hybrid_search(database, replace(query, vector=vector), scope=scope, limit=20)
+    return {hit.document_id for hit in (*by_word, *by_both)}
+
+
+def test_what_is_in_the_bin_is_found_by_nothing_and_comes_back_with_its_versions(
+    library: DocumentLibrary, add: Add, admin: Identity, collection: Collection, database: Database, employee: Identity
+) -> None:
+    first = add(3)
+    second = add(4)
+    other = add(9, "other.pdf")
+    assert found(database, collection) == {second.id, other.id}
+    with pytest.raises(NotAllowed):
+        library.bin.put(employee, [second.id])
+    assert library.bin.put(admin, [second.id]) == 1
+    assert library.bin.put(admin, [second.id]) == 0, "it is there already"
+
+    assert found(database, collection) == {other.id}
+    assert library.with_words(admin, "zebra") == (other.id,)
+    assert [row.id for row in library.rows(admin, DocumentFilters(), limit=10)] == [other.id]
+    assert [document.id for document in library.list(admin)] == [other.id]
+    assert sum(figures.documents for figures in library.figures(admin)) == 1
+    for gone in (first.id, second.id):
+        for look in (library.get, library.original, lambda who, i: library.page_image(who, i, 1)):
+            with pytest.raises(NotFound):
+                look(admin, gone)
+    (binned,) = library.bin.list(admin)
+    assert (binned.id, binned.title, library.bin.count(admin)) == (second.id, second.title, 1)
+
+    library.bin.take_back(admin, second.id)
+    assert found(database, collection) == {second.id, other.id}
+    assert library.get(admin, second.id).status is DocumentStatus.COMPLETED
+    assert [v.version for v in library.versions.of(admin, second)] == [2, 1]
+    assert library.bin.count(admin) == 0
+    with pytest.raises(NotFound):
+        library.bin.take_back(admin, second.id)
+
+
+def test_the_same_file_can_be_added_while_it_is_in_the_bin(
+    library: DocumentLibrary, add: Add, admin: Identity, collection: Collection, database: Database
+) -> None:
+    first = add(3)
+    library.bin.put(admin, [first.id])
+    again = add(3)
+    assert again.id != first.id
+    assert again.version == 1
+    assert found(database, collection) == {again.id}
+    with pytest.raises(InvalidInput, match="added again"):
+        library.bin.take_back(admin, first.id)
+    library.bin.put(admin, [again.id])
+    library.bin.take_back(admin, first.id)
+    assert found(database, collection) == {first.id}
+
+
+def test_after_thirty_days_the_worker_deletes_it_with_its_file(
+    library: DocumentLibrary, add: Add, admin: Identity, queue: Queue, superuser_conninfo: str, collection: Collection
+) -> None:
+    old, new = add(3), add(5, "new.pdf")
+    library.bin.put(admin, [old.id])
+    library.bin.put(admin, [new.id])
+    queue.on_empty_bin = library.bin.empty
+    queue.start_worker()
+    assert queue.wait_until_idle(), "what waits for weeks is not counted as work"
+    assert library.bin.count(admin) == 2
+    with psycopg.connect(superuser_conninfo) as connection:
+        connection.execute("UPDATE documents SET binned_at = now() - interval '31 days' WHERE id = %s", (old.id,))
+        connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'empty_bin'")
+    until(lambda: library.bin.count(admin) == 1)
+    queue.wait_until_idle()
+    with psycopg.connect(superuser_conninfo) as connection:
+        left = connection.execute("SELECT id FROM documents WHERE status = 'binned'").fetchall()
+        files = connection.execute("SELECT count(*) FROM file_removals").fetchone()
+        due = connection.execute(
+            "SELECT scheduled_at > now() + interval '29 days' FROM procrastinate_jobs "
+            "WHERE task_name = 'empty_bin' AND status = 'todo'"
+        ).fetchall()
+    assert (left, files, due) == ([(new.id,)], (0,), [(True,)])
+    assert library.bin.delete_for_good(admin, [new.id]) == 1
+    assert library.bin.count(admin) == 0
+
+
+def test_work_on_a_document_ends_in_the_bin_and_goes_on_when_it_is_back(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
+) -> None:
+    document = library.upload(admin, collection, "policy.pdf", policy(3))
+    library.bin.put(admin, [document.id])
+    work("demo", document.id)
+    assert library.bin.count(admin) == 1, "nothing was written over its status"
+    library.bin.take_back(admin, document.id)
+    assert library.get(admin, document.id).status is DocumentStatus.READING
+    work("demo", document.id)
+    assert library.get(admin, document.id).status is DocumentStatus.ESTIMATED
+
+
+def test_nobody_is_asked_about_what_is_within_the_limit_but_for_a_replacement(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection
+) -> None:
+    def after_reading(content: bytes, limit: str | None) -> DocumentStatus:
+        upto = None if limit is None else Decimal(limit)
+        document = library.upload(admin, collection, "a.pdf", content, confirmed_up_to=upto)
+        work("demo", document.id)
+        work("demo", document.id)
+        status = library.get(admin, document.id).status
+        if status is not DocumentStatus.COMPLETED:
+            library.discard(admin, document.id)
+        return status
+
+    assert after_reading(policy(1), None) is DocumentStatus.ESTIMATED
+    assert after_reading(policy(2), "0") is DocumentStatus.COMPLETED, "it costs nothing on the built-in embedder"
+    assert after_reading(policy(3), "5") is DocumentStatus.ESTIMATED, "it would take the place of the one before"
+
+
+def test_particulars_hold_for_every_version_and_correct_what_is_indexed(
+    library: DocumentLibrary, add: Add, admin: Identity, collection: Collection, database: Database, stranger: Identity
+) -> None:
+    first = add(3)
+    changes = Particulars(
+        title="Zebras  and leave",
+        folder=" Policies / Leave ",
+        tags=["Leave", "2026", "Leave"],
+        language="nl",
+        with_dates=True,
+        valid_until=date(2020, 1, 1),
+        review_on=date(2020, 1, 1),
+    )
+    library.particulars.change(admin, [first.id], changes)
+    second = add(4)
+    assert (second.version, second.title, second.folder, second.tags) == (
+        2,
+        "Zebras and leave",
+        "Policies/Leave",
+        ["2026", "Leave"],
+    )
+    assert (second.language, second.valid_until) == ("nl", date(2020, 1, 1)), "reading the new file keeps them"
+    keywords = "SELECT language FROM keyword_documents"
+    with database.transaction(admin) as connection:
+        assert connection.execute(keywords).fetchall() == [("nl",)]
+    library.particulars.tag(admin, [second.id], add=["Old"], remove=["2026"])
+    library.particulars.move(admin, [second.id], "Archive")
+    shelves = library.particulars.shelves(admin)
+    assert (shelves.folders, shelves.tags) == ({"Archive": 1}, {"Leave": 1, "Old": 1})
+    due = library.particulars.reminders(admin)
+    assert (due.expired, due.to_review) == (1, 1)
+    rows = library.rows(admin, DocumentFilters(folder="Archive", tag="Old", due="expired"), limit=5)
+    assert [row.id for row in rows] == [second.id]
+    found_ids = library.with_words(admin, "ZEBRA allowances paid")
+    assert [r.id for r in library.rows(admin, DocumentFilters(text="no such title", found_ids=found_ids), limit=5)] == [
+        second.id
+    ]
+    assert library.with_words(admin, "zebra crocodile") == ()
+    for wrong, sentence in (
+        (Particulars(title="  "), "title"),
+        (Particulars(language="xx"), "Dutch"),
+        (Particulars(with_dates=True, valid_from=date(2026, 2, 1), valid_until=date(2026, 1, 1)), "before it begins"),
+        (Particulars(tags=["x" * 61]), "60"),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            library.particulars.change(admin, [second.id], wrong)
+    with pytest.raises(NotFound):
+        library.particulars.move(stranger, [second.id], "Mine")
+
+
+def test_a_view_is_its_owners(library: DocumentLibrary, admin: Identity) -> None:
+    # The accounts of these tests are made up; views belong to real ones, which the pages' tests have.
+    assert library.particulars.views(admin) == []
+    with pytest.raises(InvalidInput):
+        library.particulars.save_view(admin, " ", DocumentFilters())
+
+
+def test_a_copy_is_information(library: DocumentLibrary, add: Add, admin: Identity, collection: Collection) -> None:
+    first = add(3)
+    with pytest.raises(DocumentAlreadyStored) as refused:
+        library.upload(admin, collection, "copy.pdf", policy(3))
+    assert refused.value.details["document_id"] == first.id

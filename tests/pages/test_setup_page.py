@@ -1,0 +1,106 @@
+"""The page Set-up: a checklist that ends, and keys that are checked, kept encrypted and taken over at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from rag.errors import InvalidInput, NotAllowed
+from rag.profiles import DEFAULT
+from rag.services import Services
+from rag.settings import Settings, load_settings
+from rag.storage.pasted_keys import FILE, PastedKeys
+from rag.types import Collection, Identity, Role
+from tests.pages.test_documents_page import words
+from tests.standin import ProviderStandin
+
+SignIn = Callable[[Role], tuple[AppTest, Identity]]
+
+
+@pytest.fixture
+def settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
+    """Without keys; the stand-in is where OpenAI and Cohere are."""
+    return replace(settings, openai_base_url=provider_standin.openai_url, cohere_base_url=provider_standin.cohere_url)
+
+
+def test_a_key_is_tried_kept_encrypted_used_at_once_and_removed(
+    running: Services, collection: Collection, signed_in: SignIn, provider_standin: ProviderStandin, settings: Settings
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("setup.py").run()
+    assert not page.exception
+    assert running.providers.chat_model_for(DEFAULT) is None
+
+    def paste(key: str) -> None:
+        page.text_input("setup_key_value_openai").set_value(key)
+        next(b for b in page.button if b.label == "Check and keep").click().run()
+        assert not page.exception
+
+    provider_standin.fail_next(401, endpoint="models")
+    paste("sk-wrong")
+    assert "rejected" in words(page)
+    assert not (settings.data_dir / FILE).exists()
+    assert running.providers.chat_model_for(DEFAULT) is None
+
+    paste("sk-test-1234")
+    assert "answers with this key" in "".join(str(success.value) for success in page.success)
+    assert set(provider_standin.calls) == {"models"}, "checking is free"
+    assert running.providers.chat_model_for(DEFAULT) is not None
+    assert b"sk-test-1234" not in (settings.data_dir / FILE).read_bytes()
+    assert "sk-test-1234" not in words(page) + repr(settings)
+    assert "provider key changed" in {entry.action for entry in running.audit.entries(identity)}
+    # The collection on the built-in model says so, and its cost is one click away.
+    assert "is searched with the built-in model" in words(page)
+    page.button(f"documents_reembed_estimate_{collection.id}").click().run()
+    assert not page.exception
+    (move,) = running.documents.reembeddings.find(identity)
+    assert move.is_open
+    assert move.to_model.startswith("openai/")
+
+    again = replace(settings, openai_api_key="", provider_variables={})
+    PastedKeys(again).adopt()
+    assert again.openai_api_key == "sk-test-1234", "the next start has it"
+    fixed = replace(settings, openai_api_key="from the environment")
+    keys = PastedKeys(fixed)
+    keys.adopt()
+    assert fixed.openai_api_key == "from the environment"
+    with pytest.raises(InvalidInput, match="OPENAI_API_KEY"):
+        keys.keep("openai", "sk-other")
+    other = replace(settings, openai_api_key="", secret_key="another secret than the file's")
+    PastedKeys(other).adopt()
+    assert other.openai_api_key == ""
+
+    page.button("setup_key_remove_openai").click().run()
+    page.button("setup_key_sure_openai_confirmed").click().run()
+    assert not page.exception
+    assert running.providers.chat_model_for(DEFAULT) is None
+    with pytest.raises(InvalidInput, match="not a key"):
+        running.pasted_keys.keep("openai", "two words")
+
+
+def test_the_checklist_ends_and_is_for_administrators(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("setup.py").run()
+    assert "1 of 5 steps done" in [str(heading.value) for heading in page.subheader], "it has a name"
+    page.text_input("setup_name").set_value("Ottermere  Mills").run()
+    page.button("setup_name_save").click().run()
+    assert running.tenants.progress(identity).name == "Ottermere Mills"
+    page.button("setup_finish").click().run()
+    assert not page.exception
+    assert not [heading for heading in page.subheader if "steps done" in str(heading.value)]
+    _, employee = signed_in(Role.EMPLOYEE)
+    for act in (running.tenants.progress, running.tenants.finish_setup):
+        with pytest.raises(NotAllowed):
+            act(employee)
+
+
+def test_the_secret_comes_from_the_environment(tmp_path: Path) -> None:
+    settings = load_settings({"RAG_DATA_DIR": str(tmp_path), "RAG_SECRET_KEY": "a long sentence of ours"}, None)
+    PastedKeys(settings).keep("cohere", "co-1234567890")
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert "a long sentence" not in repr(settings)
+    assert PastedKeys(settings).hint("cohere") == "…7890"
