@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.answering.answer_run import TOO_LONG
+from rag.answering.writing import TOO_LONG
 from rag.errors import ProviderStreamCut
 from rag.ingestion.collections import find_collections
 from rag.ingestion.pipeline import Pipeline

@@ -13,46 +13,22 @@ from threading import Event
 from uuid import UUID
 
 from rag.answering.call_records import CallRecords
-from rag.answering.canned_answers import (
-    BUDGET_SPENT,
-    CLOSEST,
-    MODEL_FAILED,
-    NO_LONGER_VALID,
-    NO_MODEL,
-    NOT_THE_MODELS,
-    NOT_YET_VALID,
-    NOTHING_FOUND,
-    NOTHING_NEAR,
-    UNCITED,
-    phrase,
-    quoted_as_they_stand,
-    says_not_found,
-)
+from rag.answering.canned_answers import NO_LONGER_VALID, NOT_YET_VALID, phrase
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
-from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
+from rag.answering.events import AnswerEvent, CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.answering.follow_ups import filled_up, is_question, suggest_follow_ups
-from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
-from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
-from rag.answering.routed_answer import RoutedAnswer, WholeDocumentsCall
+from rag.answering.routed_answer import RoutedAnswer
 from rag.answering.routes import Reply
-from rag.errors import (
-    ProviderAnswerInvalid,
-    ProviderError,
-    ProviderRefused,
-    ProviderStreamCut,
-    ProviderStreamEmpty,
-)
+from rag.answering.writing import AnswerWriter
 from rag.money.ledger import Ledger
 from rag.profile import Profile
-from rag.providers import ChatModel, Completed, Lost
+from rag.providers import ChatModel
 from rag.providers.registry import Providers
-from rag.providers.retry import estimated_chat
-from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.language import detect_language, question_language
 from rag.retrieval.retriever import Retriever
+from rag.retrieval.trace import ms_since
 from rag.settings import Settings
 from rag.storage.sql import queries
 from rag.types import (
@@ -64,17 +40,7 @@ from rag.types import (
     Question,
     RAGDetails,
     TokenUsage,
-    Usage,
 )
-
-#: What the call that writes the answer is known by.
-ANSWER = "answer"
-TOO_LONG = "The answer reached its length limit and ends here."
-#: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
-WITHDRAWN: dict[Trouble, str] = {
-    "repeats": "The language model repeated itself, so its answer was stopped and withdrawn.",
-    "unsupported": "Most of what the language model wrote is not in the passages it named: it was withdrawn.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +91,11 @@ class AnswerRun:
         self.context: ContextResponse | None = None
         self.details = RAGDetails()
         self.details.query.original = question.text
-        self.books = CallRecords(
-            question.identity.tenant_id, chat_log_id, ledger=parts.ledger, chat_logs=parts.chat_logs
+        self.calls = CallRecords(
+            question.identity.tenant_id,
+            chat_log_id,
+            ledger=parts.ledger,
+            chat_logs=parts.chat_logs,
         )
         self.first_text_ms: int | None = None
         self.text_ms: int | None = None
@@ -135,7 +104,7 @@ class AnswerRun:
         self._is_withdrawn = self._starts_over = False
         self._steps: list[StepEvent] = []
         self._on_step = on_step or self._steps.append
-        self._every_seconds = every_seconds
+        self.every_seconds = every_seconds
 
     # The steps
 
@@ -161,7 +130,7 @@ class AnswerRun:
         if model is not None:
             self.step("rewriting")
         started = time.perf_counter()
-        with self.books.paying("chat", line="rewriting"):
+        with self.calls.paying("chat", line="rewriting"):
             found = stand_alone(
                 self.question.text,
                 self.question.history,
@@ -170,11 +139,11 @@ class AnswerRun:
                 maximum_characters=self.parts.settings.maximum_question_characters,
             )
         if found.usage is not None:
-            self.books.charge("chat", found.usage, line="rewriting")
+            self.calls.charge("chat", found.usage, line="rewriting")
         if found.notice:
             self.asides.append(found.notice)
         if model is not None:
-            self.details.timing.openai_ms += _ms_since(started)
+            self.details.timing.openai_ms += ms_since(started)
         return found
 
     def retrieve(self, asked: Standalone) -> ContextResponse:
@@ -189,7 +158,7 @@ class AnswerRun:
             profile=self.profile,
             language=self.language,
             on_step=self.step,
-            recorder=self.books,
+            recorder=self.calls,
         )
         if asked.is_joined:
             # What only the question before it found comes nowhere near this one.
@@ -207,37 +176,7 @@ class AnswerRun:
 
     def write(self, context: ContextResponse) -> Iterator[AnswerEvent]:
         """Write the answer from the passages that were found, or say that there are none."""
-        yield from self.pending_steps()
-        if self.cancel.is_set():
-            self.end(Outcome.STOPPED, MessageState.STOPPED)
-            return
-        yield ContextEvent(context)
-        if not context.citations:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self.show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
-            return
-        self.hold_to_budget()
-        model = self.parts.providers.chat_model_for(self.profile)
-        if model is None:
-            yield from self._quote(NO_MODEL if self.profile.spends else BUDGET_SPENT)
-            return
-        self.step("writing")
-        yield from self.pending_steps()
-        try:
-            yield from self.stream(model, context)
-        except ProviderRefused as exc:
-            self.end(Outcome.REFUSED, MessageState.CUT if self.text else MessageState.COMPLETE, exc.message)
-            if not self.text:
-                self.show_nearest()
-        except ProviderError as exc:
-            if self.text:
-                self.end(Outcome.FAILED, MessageState.CUT, exc.message)
-                return
-            yield from self._quote(MODEL_FAILED)
-            # Of the model's own words none may have been shown: there is nothing that is kept.
-            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else exc.message
-            self.end(Outcome.FAILED, MessageState.CUT, why)
+        return AnswerWriter(self).write(context)
 
     def check_citations(self) -> None:
         """Mark the question's words and the answer's figures in each passage, and the figures that it does not hold.
@@ -258,12 +197,12 @@ class AnswerRun:
                 self.text,
                 checked,
                 question=self.question.text,
-                page_text=self.books.page_text,
-                language=self._written_language(self.text),
+                page_text=self.calls.page_text,
+                language=detect_language(self.text[:400], [self.answer_language]),
                 likely=(language,),
             )
             self.asides += self._warnings(checked)
-        places = self.books.passage_places(checked) if checked else {}
+        places = self.calls.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
         # A reply that names no source, or none that holds, is not an answer.
         if self.outcome is Outcome.ANSWERED and not (
@@ -274,7 +213,7 @@ class AnswerRun:
     def _warnings(self, cited: Sequence[Citation]) -> list[str]:
         """Say of each document the answer was built on that it is not valid today, and since when or from when."""
         titles = {citation.document_id: citation.title for citation in cited}
-        found = self.books.days_of_invalid(titles) if titles else {}
+        found = self.calls.days_of_invalid(titles) if titles else {}
         sentences = []
         for document_id, (is_over, day) in found.items():
             words = NO_LONGER_VALID if is_over else NOT_YET_VALID
@@ -299,7 +238,7 @@ class AnswerRun:
             model=model,
             count=self.profile.answer.follow_ups,
             cancel=self.cancel,
-            on_send=lambda expected: begun.append(self.books.begin("chat", "follow-ups", expected)),
+            on_send=lambda expected: begun.append(self.calls.begin("chat", "follow-ups", expected)),
         )
         self.follow_ups = found.questions
         if 0 < len(found.questions) < self.profile.answer.follow_ups:
@@ -310,8 +249,8 @@ class AnswerRun:
                 count=self.profile.answer.follow_ups,
             )
         for usage in found.lost:
-            self.books.charge("chat", usage, line="follow_ups")
-        self.books.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
+            self.calls.charge("chat", usage, line="follow_ups")
+        self.calls.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
 
     def _follow_up_model(self) -> ChatModel | None:
         """Return the small model; for a profile that answers by another provider than that one, its own."""
@@ -342,12 +281,12 @@ class AnswerRun:
     def close(self) -> None:
         """Close the row of the log."""
         total_ms = self.text_ms if self.text_ms is not None else self._elapsed_ms()
-        self.details.costs = self.books.costs()
+        self.details.costs = self.calls.costs()
         self.details.timing.openai_ms = round(self.details.timing.openai_ms, 1)
         self.details.timing.total_ms = float(total_ms)
         # The documents an answer was built on; none where there was no answer.
         used = self.citations if self.kind == "cited" else ()
-        self.cost = self.books.close(
+        self.cost = self.calls.close(
             outcome=self.outcome,
             answer=self.text,
             details=self.details,
@@ -376,178 +315,7 @@ class AnswerRun:
             follow_ups=self.follow_ups,
         )
 
-    # Writing
-
-    def stream(
-        self, model: ChatModel, context: ContextResponse, asked: WholeDocumentsCall | None = None
-    ) -> Iterator[TextEvent]:
-        """Have the model write from a context; `asked` is for a call about whole documents."""
-        self.model = model.model
-        system = (
-            asked.system
-            if asked
-            else system_prompt(
-                self.profile.answer.prompt,
-                language=self.answer_language,
-                persona_name=self.profile.answer.persona_name,
-                persona_facts=self.profile.answer.persona_facts,
-                own_name=self.profile.answer.own_name,
-                own_rules=self.profile.answer.own_rules,
-            )
-        )
-        messages = answer_messages(
-            system=system,
-            history=() if asked else recent_turns(self.question.history),
-            context_text=context.context_text,
-            question=self.question.text,
-        )
-        self.details.openai.model = model.model
-        self.details.openai.temperature = self.profile.answer.temperature
-        self.details.openai.system_prompt_tokens = estimate_tokens(system)
-        mark = NotFoundMark()
-        filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
-        received: list[str] = []
-        completed: Completed | None = None
-        usage: Usage | None = None
-        error: ProviderError | None = None
-        call_id = self.books.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
-        # A summary is asked for in parts: what one of them lacks, another may say.
-        watch = None if asked and asked.quotes is None else self._watch(context, filtered)
-        trouble: Trouble | None = None
-        started = time.perf_counter()
-        try:
-            for event in model.stream(
-                messages,
-                temperature=self.profile.answer.temperature,
-                maximum_output_tokens=self.profile.answer.maximum_output_tokens,
-                cancel=self.cancel,
-                every_seconds=self._every_seconds,
-            ):
-                if isinstance(event, Completed):
-                    completed, usage = event, event.usage
-                    break
-                if isinstance(event, Lost):
-                    self.books.charge("chat", event.usage, line="openai")
-                    continue
-                received.append(event.text)
-                shown = filtered.feed(mark.feed(event.text))
-                yield from self.show(shown)
-                trouble = watch.feed(shown) if watch else None
-                if trouble or self.cancel.is_set():
-                    # Leaving the loop closes the call.
-                    break
-        except ProviderError as exc:
-            error, usage = exc, exc.details.get("usage")
-            raise
-        finally:
-            # In a `finally`, because the reader may leave at any `yield`.
-            elapsed_ms = _ms_since(started)
-            self.details.openai.streaming_duration_ms = round(elapsed_ms, 1)
-            self.details.timing.openai_ms += elapsed_ms
-            self._charge_stream(
-                call_id, estimated_chat(model.provider, model.model, messages, "".join(received)), usage, error
-            )
-            self.citations = cited(context.citations, filtered.shown)
-        last = filtered.feed(mark.finish()) + filtered.finish()
-        if watch and trouble is None and completed is not None:
-            trouble = watch.feed(last) or watch.finish()
-        if trouble and not mark.is_set and not says_not_found(self.text + last):
-            yield from self._withdraw(trouble, asked)
-            return
-        yield from self.show(last)
-        self.citations = cited(context.citations, filtered.shown)
-        self._judge(completed, mark.is_set or says_not_found(self.text), "".join(received))
-
-    def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
-        """Return the guard that reads the answer while it is written."""
-        likely = (self.question.collection.language,)
-        sources = sources_of(context.citations, context.context_text, likely)
-        return AnswerWatch(sources, filtered.shown, self.question.text, self._written_language)
-
-    def _written_language(self, text: str) -> str:
-        """Return the language a text is written in, most likely the one it was asked to be in."""
-        return detect_language(text[:400], [self.answer_language])
-
-    def _withdraw(self, trouble: Trouble, asked: WholeDocumentsCall | None) -> Iterator[TextEvent]:
-        """Put the passages' own sentences in the place of what the model wrote."""
-        self.asides.append(WITHDRAWN[trouble])
-        self.text, self.citations = "", ()
-        self._is_withdrawn = self._starts_over = True
-        if asked is not None and asked.quotes is not None and self.context is not None:
-            opening = phrase(NOT_THE_MODELS, self.answer_language)
-            yield from self.show_pieces(f"{opening}\n\n{asked.quotes}", self.context)
-            return
-        yield from self._quote(NOT_THE_MODELS)
-
-    def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
-        """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
-        reason = completed.finish_reason if completed else ""
-        if completed is None and self.cancel.is_set():
-            self.end(Outcome.STOPPED, MessageState.STOPPED)
-        elif is_not_found:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self.show_nearest(keep=True)
-        elif not received.strip():
-            raise ProviderAnswerInvalid("The language model sent an empty answer.")
-        elif reason == "length":
-            self.end(Outcome.ANSWERED, MessageState.CUT, TOO_LONG)
-        if self.outcome is Outcome.ANSWERED and not self.citations:
-            self.asides.append(UNCITED)
-            self.show_nearest()
-
-    def _charge_stream(
-        self, call_id: UUID | None, estimated: Usage, usage: Usage | None, error: ProviderError | None
-    ) -> None:
-        """Write the call into the ledger: as the provider counted it, or estimated where it did not say.
-
-        A call that was refused before anything was written costs nothing.
-        """
-        is_refused = error is not None and not error.details.get("is_perhaps_billed")
-        if usage is None and (estimated.output_tokens or not is_refused):
-            usage = estimated
-        self.books.finish(call_id, "chat", usage, line="openai")
-        if usage is not None:
-            self.details.openai.input_tokens = usage.input_tokens
-            self.details.openai.output_tokens = usage.output_tokens
-
-    def _quote(self, reason: dict[str, str]) -> Iterator[TextEvent]:
-        """Answer without a model: with the passages' own sentences, opened by why there is no model."""
-        context = self.context
-        quotes = None
-        if context is not None:
-            translated = self.details.query.translated_query
-            searched = translated or "\n".join(self._searched_text())
-            likely = [self.question.collection.language] if translated else [self.language]
-            quotes = best_quotes(
-                searched,
-                context.citations,
-                language=detect_language(searched, likely),
-                similarities=self._likeness(),
-                parts_by_number=meant_parts(context),
-                days=self.books.document_days(context.citations),
-            )
-        if context is None or quotes is None:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self.show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
-            return
-        opening = phrase(reason, self.answer_language)
-        if context.evidence == "perhaps" or not quotes.is_of_type:
-            # An amount is asked for, and nothing quoted names one: near is all it is.
-            opening = f"{phrase(CLOSEST, self.answer_language)} {opening}"
-            if self.outcome is Outcome.ANSWERED:
-                self.end(Outcome.PERHAPS, MessageState.COMPLETE)
-        quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
-        opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
-        yield from self.show_pieces(f"{opening}\n\n{quotes.text}", context)
-
-    def _likeness(self) -> Similarities | None:
-        """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""
-        embedder = self.parts.providers.meaning_for(self.question.collection.embedding_model)
-        return likeness_by(embedder) if embedder is not None else None
-
-    def _searched_text(self) -> list[str]:
-        return self.details.query.expanded[-1:] or [self.question.text]
+    # The text
 
     def show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
         """Show a text that is whole, its numbers in the order of the text."""
@@ -558,7 +326,7 @@ class AnswerRun:
             yield from self.show(filtered.feed(text) + filtered.finish())
         self.citations = cited(context.citations, filtered.shown)
 
-    def _say(self, sentence: str) -> Iterator[TextEvent]:
+    def say(self, sentence: str) -> Iterator[TextEvent]:
         yield from self.show(sentence)
 
     def show(self, text: str) -> Iterator[TextEvent]:
@@ -569,6 +337,11 @@ class AnswerRun:
         self.text += text
         starts_over, self._starts_over = self._starts_over, False
         yield TextEvent(text, starts_over)
+
+    def withdraw(self) -> None:
+        """Take back what was shown: what is shown next takes its place."""
+        self.text, self.citations = "", ()
+        self._is_withdrawn = self._starts_over = True
 
     def show_nearest(self, *, keep: bool = False) -> None:
         """Show the nearest passages instead of cited ones; with `keep`, numbers already in the text stay theirs."""
@@ -593,8 +366,4 @@ class AnswerRun:
         yield from pending
 
     def _elapsed_ms(self) -> int:
-        return round(_ms_since(self.started))
-
-
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
+        return round(ms_since(self.started))

@@ -60,7 +60,7 @@ class CallRecords:
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
         """Write down a call before it is made, so that it is known should this process be killed meanwhile.
 
-        None when the database does not answer: an answer does not wait for its books.
+        None when the database does not answer: an answer does not wait for its bill.
         """
         try:
             return self._ledger.begin(self._tenant_id, self._chat_log_id, operation, name, expected)

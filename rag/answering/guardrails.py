@@ -23,7 +23,7 @@ Trouble = Literal["repeats", "unsupported"]
 RUN_WORDS, RUN_CHARACTERS = 8, 14
 #: A run that comes for this time, where this part of the text came before, is a loop.
 TIMES, REPEATED = 3, 0.5
-#: Sentences that are judged before an answer is stopped for them, and before one that has ended is replaced.
+#: Sentences that are checked before an answer is stopped for them, and before one that has ended is replaced.
 LEAST_TO_STOP, LEAST_AT_END = 3, 2
 _TOKEN = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _GROUP_END = re.compile(r"(?:\[\d+\]\s?)+(?=[^\s\[])")
@@ -33,7 +33,7 @@ _LONGEST_LINE = 400
 
 
 @dataclass(frozen=True)
-class Judged:
+class CheckedClaim:
     """A sentence that cites passages, with what they do not say of it."""
 
     claim: str
@@ -122,7 +122,7 @@ class AnswerWatch:
         self._beginning = ""
         self._pending = ""
         self._repetition = Repetition()
-        self.judged: list[Judged] = []
+        self.checked: list[CheckedClaim] = []
 
     def feed(self, delta: str) -> Trouble | None:
         """Return what is wrong once this piece has come, so that no more need be written."""
@@ -136,36 +136,36 @@ class AnswerWatch:
         if "]" in self._pending:
             *_, end = (0, *(match.end() for match in _GROUP_END.finditer(self._pending)))
             if end:
-                self._judge(self._pending[:end])
+                self._check(self._pending[:end])
                 self._pending = self._pending[end:]
         return self._trouble(LEAST_TO_STOP)
 
     def finish(self) -> Trouble | None:
         """Return what is wrong with the whole answer."""
         self._repetition.finish()
-        self._judge(self._pending)
+        self._check(self._pending)
         self._pending = ""
         return self._trouble(LEAST_AT_END)
 
-    def _judge(self, text: str) -> None:
+    def _check(self, text: str) -> None:
         if self._asked is None or len(self._beginning) < LANGUAGE_CHARACTERS:
             self._asked = Asked(self._question, self._language_of(self._beginning))
         by_shown = {shown: number for number, shown in self._shown.items()}
         for claim, numbers in claims(text):
             sources = [self._sources[by_shown[n]] for n in numbers if by_shown.get(n) in self._sources]
             if claim and sources:
-                self.judged.append(Judged(claim, numbers, faults(claim, sources, self._asked)))
+                self.checked.append(CheckedClaim(claim, numbers, faults(claim, sources, self._asked)))
 
     def _trouble(self, least: int) -> Trouble | None:
         if self._repetition.is_found:
             return "repeats"
-        wrong = [judged for judged in self.judged if judged.faults]
-        if 2 * len(wrong) <= len(self.judged) or not wrong:
+        wrong = [claim for claim in self.checked if claim.faults]
+        if 2 * len(wrong) <= len(self.checked) or not wrong:
             return None
-        if len(self.judged) >= least:
+        if len(self.checked) >= least:
             return "unsupported"
         # A single sentence is replaced where it says something else or the contrary, not for a figure worked out.
-        is_plain = least == LEAST_AT_END and any({"words", "negation"} & judged.faults for judged in wrong)
+        is_plain = least == LEAST_AT_END and any({"words", "negation"} & claim.faults for claim in wrong)
         return "unsupported" if is_plain else None
 
 

@@ -89,6 +89,8 @@ class LiveAnswer:
         self._listeners: list[Callable[[], None]] = []
         self._done = Event()
         self._is_written = Event()
+        #: Set once there is text, or there will be none.
+        self._has_begun = Event()
         self._is_frozen = False
         #: Set once text and sources are final and only next questions may still come.
         self.written: CitationsEvent | None = None
@@ -112,24 +114,21 @@ class LiveAnswer:
         return self._done.is_set()
 
     def follow_steps(self, pulse_seconds: float = 0.25) -> Iterator[StepEvent | None]:
-        """Yield each step so far, then each as it begins, until the text begins or the answer ends.
+        """Yield the steps so far, then every `pulse_seconds` those that have begun since, until the text begins.
 
-        None comes about every `pulse_seconds` while nothing happens, so that a page can draw and be interrupted.
+        None comes where there are none, so that a page can be interrupted. A reader is not woken for each step: with a
+        hundred of them that would take the time that answers begin in.
         """
         seen = 0
         while True:
             self._look_up()
-            with self._changed:
-                self._changed.wait_for(
-                    lambda seen=seen: len(self.steps) > seen or bool(self.text) or self.is_done,  # type: ignore[misc]
-                    timeout=pulse_seconds,
-                )
-                new = self.steps[seen:]
-            yield from new
+            has_begun = self._has_begun.is_set()
+            new = self.steps[seen:]
             seen += len(new)
-            if not new:
-                if self.text or self.is_done:
-                    return
+            yield from new
+            if has_begun:
+                return
+            if not self._has_begun.wait(pulse_seconds) and len(self.steps) == seen:
                 yield None
 
     def tail(
@@ -222,6 +221,7 @@ class LiveAnswer:
                 if not self._is_frozen:
                     self.restarts += event.starts_over
                     self.text = event.text if event.starts_over else self.text + event.text
+                    self._has_begun.set()
             elif isinstance(event, StepEvent):
                 self.steps.append(event)
             elif isinstance(event, ContextEvent):
@@ -247,6 +247,7 @@ class LiveAnswer:
                 self._ended = time.monotonic()
                 self._done.set()
                 self._is_written.set()
+                self._has_begun.set()
             self._changed.notify_all()
         self._tell()
 
@@ -349,6 +350,8 @@ class StoredAnswer(LiveAnswer):
         if not self.text.startswith(row.content):
             self.restarts += not row.content.startswith(self.text)
             self.text = row.content
+        if self.text:
+            self._has_begun.set()
         self.state = MessageState(row.state)
         self.notice = row.notice
         self.outcome = Outcome(row.outcome) if row.outcome else None

@@ -15,6 +15,7 @@ from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.prompts import route_rules
 from rag.answering.routes import ModelPart, Reply, Router
+from rag.answering.writing import AnswerWriter
 from rag.errors import ProviderError, ProviderRefused
 from rag.providers import ChatModel
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
@@ -53,10 +54,10 @@ class RoutedAnswer:
             fixed_language=run.profile.language.answer_language,
             model=providers.chat_model_for(run.profile),
             small_model=providers.translation_model_for(run.profile),
-            price=run.books.price,
-            charge=lambda usage: run.books.charge("chat", usage, line="rewriting"),
+            price=run.calls.price,
+            charge=lambda usage: run.calls.charge("chat", usage, line="rewriting"),
         )
-        with run.books.paying("chat", line="rewriting"):
+        with run.calls.paying("chat", line="rewriting"):
             return router.reply()
 
     def write(self, reply: Reply) -> Iterator[AnswerEvent]:
@@ -98,7 +99,8 @@ class RoutedAnswer:
         run = self._run
         filtered = CitationFilter([citation.number for citation in context.citations])
         rules = route_rules(reply.task, run.answer_language)
-        yield from run.stream(model, context, WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text))
+        asked = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
+        yield from AnswerWriter(run).stream(model, context, asked)
 
     def _in_parts(self, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse) -> Iterator[TextEvent]:
         """Have each part summed up in turn; a number is shown only of a passage that the model was given by then."""
@@ -111,7 +113,7 @@ class RoutedAnswer:
             if len(parts) > 1:
                 opening = "\n\n" if run.text else ""
                 yield from run.show(f"{opening}**{part.heading or part.place}**\n\n")
-            yield from run.stream(model, replace(context, context_text=part.context_text), asked)
+            yield from AnswerWriter(run).stream(model, replace(context, context_text=part.context_text), asked)
             tokens[0] += run.details.openai.input_tokens
             tokens[1] += run.details.openai.output_tokens
             run.details.openai.input_tokens, run.details.openai.output_tokens = tokens

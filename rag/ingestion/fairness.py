@@ -80,26 +80,21 @@ class Places:
         return [tenant_id for tenant_id, count in self.taken.items() if count >= self.number]
 
 
-class FairJobs(JobManager):
-    """Hands the jobs of one queue to a worker of this process, as `Places` allows."""
+class KnownJobs(JobManager):
+    """Hands jobs to a worker of this process and knows which it has, until how each ended is stored.
 
-    def __init__(self, connector: BaseConnector, places: Places, *, is_spare: bool) -> None:
+    A job whose work is done has let go of its document already: without this, it would look like one that a dead
+    process left, be put back, and be gone when its own worker stores how it ended.
+    """
+
+    def __init__(self, connector: BaseConnector, job_ids: set[int]) -> None:
         super().__init__(connector)
-        self._places = places
-        self._is_spare = is_spare
+        self._job_ids = job_ids
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
-        full = self._places.full_tenants(is_spare=self._is_spare)
-        if full is None:
-            return None
-        if full:
-            query = queries["fetch_job_of_others"]
-            rows = await self.connector.execute_query_all_async(query, queues=queues, worker_id=worker_id, full=full)
-            job = Job.from_row(rows[0]) if rows else None
-        else:
-            job = await super().fetch_job(queues, worker_id)
-        if job is not None:
-            self._places.taken[str(job.task_kwargs["tenant_id"])] += 1
+        job = await self._fetch(queues, worker_id)
+        if job is not None and job.id is not None:
+            self._job_ids.add(job.id)
         return job
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
@@ -114,5 +109,36 @@ class FairJobs(JobManager):
         finally:
             self._leave(job)
 
+    async def _fetch(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        return await super().fetch_job(queues, worker_id)
+
     def _leave(self, job: Job) -> None:
+        if job.id is not None:
+            self._job_ids.discard(job.id)
+
+
+class FairJobs(KnownJobs):
+    """Hands the jobs of one queue to a worker of this process, as `Places` allows."""
+
+    def __init__(self, connector: BaseConnector, job_ids: set[int], places: Places, *, is_spare: bool) -> None:
+        super().__init__(connector, job_ids)
+        self._places = places
+        self._is_spare = is_spare
+
+    async def _fetch(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        full = self._places.full_tenants(is_spare=self._is_spare)
+        if full is None:
+            return None
+        if full:
+            query = queries["fetch_job_of_others"]
+            rows = await self.connector.execute_query_all_async(query, queues=queues, worker_id=worker_id, full=full)
+            job = Job.from_row(rows[0]) if rows else None
+        else:
+            job = await super()._fetch(queues, worker_id)
+        if job is not None:
+            self._places.taken[str(job.task_kwargs["tenant_id"])] += 1
+        return job
+
+    def _leave(self, job: Job) -> None:
+        super()._leave(job)
         self._places.taken[str(job.task_kwargs["tenant_id"])] -= 1

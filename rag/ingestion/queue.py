@@ -33,7 +33,7 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
-from rag.ingestion.fairness import FairJobs, Places
+from rag.ingestion.fairness import FairJobs, KnownJobs, Places
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers.retry import retry_after
@@ -113,6 +113,8 @@ class Queue:
         self._failures: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._waits: dict[str, float] = {}
+        #: Jobs of the worker that runs here, from their start until how they ended is stored.
+        self._job_ids: set[int] = set()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
@@ -168,7 +170,7 @@ class Queue:
     def take_up_abandoned(self) -> None:
         """Queue the work of dead processes again: their jobs, and unfinished documents without a job."""
         with self._database.transaction(WORKER) as connection:
-            quiet = {"quiet_seconds": self._abandoned_seconds}
+            quiet = {"quiet_seconds": self._abandoned_seconds, "known": list(self._job_ids)}
             connection.execute(queries["drop_abandoned"], quiet)
             connection.execute(queries["take_up_abandoned"], quiet)
             tenants = {row[0] for row in connection.execute(queries["known_tenants"]).fetchall()}
@@ -216,13 +218,14 @@ class Queue:
         )
         is_pooled = self._database.is_pooled
         places = Places(self._concurrency)
+        self._job_ids.clear()
         # For each queue: how many jobs run at once, and who hands them out.
         served: list[tuple[str, int, JobManager]] = [
-            (QUEUE, self._concurrency, FairJobs(connector, places, is_spare=False)),
-            (QUEUE, 1, FairJobs(connector, places, is_spare=True)),
+            (QUEUE, self._concurrency, FairJobs(connector, self._job_ids, places, is_spare=False)),
+            (QUEUE, 1, FairJobs(connector, self._job_ids, places, is_spare=True)),
         ]
         if self._pipeline.meaning is not None:
-            served.append((MEANING_QUEUE, 1, JobManager(connector)))
+            served.append((MEANING_QUEUE, 1, KnownJobs(connector, self._job_ids)))
         async with App(connector=connector).open_async():
             workers = [
                 asyncio.create_task(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -69,6 +69,27 @@ class Ledger:
             "operation": operation, "digest": name, "expected": Jsonb(asdict(expected)), "chat_log_id": chat_log_id,
         }  # fmt: skip
         return UUID(str(self._database.fetch_value(tenant_id, "begin_call_of_question", **row)))
+
+    def begin_for_collection(self, tenant_id: str, collection_id: UUID, operation: Operation, expected: Usage) -> UUID:
+        """Record a call for a collection before it is made, as `begin` does; `finish_for_collection` ends it.
+
+        What a process that dies leaves behind is settled with the calls of documents.
+        """
+        row = {
+            "owner_id": collection_id, "operation": operation, "digest": uuid4().hex,
+            "expected": Jsonb(asdict(expected)), "document_id": None, "chat_log_id": None,
+        }  # fmt: skip
+        return UUID(str(self._database.fetch_value(tenant_id, "begin_paid_call", **row)))
+
+    def finish_for_collection(self, tenant_id: str, call_id: UUID, charge: Charge | None) -> None:
+        """Write the charge of a recorded call and remove its record.
+
+        Where the record is gone, the call took so long that its estimate was charged: nothing is charged twice.
+        """
+        with self._database.transaction(tenant_id) as connection:
+            is_open = connection.execute(queries["finish_paid_call"], {"id": call_id}).rowcount > 0
+            if is_open and charge is not None:
+                self.record(tenant_id, charge, connection=connection)
 
     def finish(self, tenant_id: str, call_id: UUID, charge: Charge | None, *, chat_log_id: UUID) -> None:
         """Write the charge of a recorded call, None for no charge, and remove its record, in one transaction."""

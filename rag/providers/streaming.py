@@ -80,9 +80,10 @@ class _Opening(Generic[Opened]):
 
     def wait(self, cancel: Event) -> Source[Opened] | None:
         """Return the open source, or None when `cancel` was set before; then it is closed whenever it opens."""
-        while not self._ready.wait(2 * LOOK_EVERY_SECONDS):
-            if cancel.is_set():
-                break
+        # The one thread that watches streams wakes this one: a hundred that look for themselves would wake each other.
+        watched = WATCHER.watch(cancel, self._ready.set)
+        self._ready.wait()
+        WATCHER.forget(watched)
         with self._lock:
             if self._error is not None:
                 raise self._error

@@ -8,6 +8,7 @@ Lee et al. 2019): nobody has to write questions.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -20,7 +21,7 @@ from rag.money.price_list import charge
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.providers.retry import lost_calls, lost_with
+from rag.providers.retry import Notes, lost_calls, lost_with
 from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.trace import TenantPrices
 from rag.storage.database import Database, queries
@@ -111,13 +112,27 @@ class Calibrations:
         self._tenant_prices = tenant_prices
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
-        """Measure a collection's threshold and keep it with the collection. Raises as `calibrated` does."""
-        prices = self._tenant_prices(collection.tenant_id)
+        """Measure a collection's threshold and keep it with the collection. Raises as `calibrated` does.
+
+        Each request has its row before it is made, and its charge once it is known.
+        """
+        tenant_id, prices = collection.tenant_id, self._tenant_prices(collection.tenant_id)
+        sent: deque[UUID] = deque()
+
+        def send(expected: Usage) -> None:
+            sent.append(self._ledger.begin_for_collection(tenant_id, collection.id, "embedding", expected))
+
+        def drop() -> None:
+            self._ledger.finish_for_collection(tenant_id, sent.pop(), None)
 
         def record(usage: Usage) -> None:
-            self._ledger.record(collection.tenant_id, charge("embedding", usage, prices))
+            paid = charge("embedding", usage, prices)
+            if sent:
+                self._ledger.finish_for_collection(tenant_id, sent.popleft(), paid)
+            else:
+                self._ledger.record(tenant_id, paid)
 
-        with lost_calls(record):
+        with lost_calls(record, notes=Notes(send, drop)):
             found = calibrated(self._database, collection, self._providers.embedder_for(collection.embedding_model))
         for usage in found.usages:
             record(usage)

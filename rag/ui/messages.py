@@ -123,7 +123,7 @@ def follow(live: LiveAnswer, *, pulse_seconds: float) -> None:
         for step in live.follow_steps(pulse_seconds):
             if step is None:
                 be_interrupted()
-            else:
+            elif step is live.steps[-1]:
                 steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
         while not live.wait_until_written(pulse_seconds):
             be_interrupted()

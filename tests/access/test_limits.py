@@ -50,7 +50,11 @@ def test_amounts_count(clock: Clock) -> None:
     assert window.take("a", 30) == 60
     assert window.take("a", 20) == 0
     clock.now += 60
-    # Larger than the whole limit: when nothing else is there.
+    # Larger than the whole limit: when nothing else is there, which is told to the second.
+    assert window.take("a", 10) == 0
+    clock.now += 20
+    assert window.take("a", 500) == 40
+    clock.now += 40
     assert window.take("a", 500) == 0
     assert window.take("a", 1) == 60
 

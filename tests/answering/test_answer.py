@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rag.answering.answer_run import TOO_LONG, WITHDRAWN
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
+from rag.answering.writing import TOO_LONG, WITHDRAWN
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerCut,
@@ -26,7 +26,7 @@ from rag.money.ledger import Ledger
 from rag.profile import Profile
 from rag.profiles import HR
 from rag.records.chat_logs import to_json
-from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
+from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails, Usage
 from tests.answering.scripted import ScriptedModel, Trouble, charged, passage
 
 NO_FOLLOW_UPS = HR.changed(follow_ups=0)
@@ -122,6 +122,22 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
     }
     assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
     assert len(desk.rows("cost_ledger")) == 1
+
+
+def test_a_request_whose_end_a_fault_of_our_own_lost_is_charged_by_its_estimate(desk: Any) -> None:
+    logs = desk.answerer.chat_logs
+    log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
+    calls = CallRecords("demo", log_id, ledger=Ledger(desk.database), chat_logs=logs)
+    expected = Usage(provider="openai", model="text-embedding-3-small", input_tokens=1000, is_estimated=True)
+    calls.send("embedding", expected)
+    calls.send("embedding", expected)
+    calls.drop()
+    calls.close(
+        outcome=Outcome.FAILED, answer="", error="", language="en", model="", document_ids=[], details=RAGDetails(),
+        first_token_ms=None, total_ms=1,
+    )  # fmt: skip
+    rows = [(row["input_tokens"], row["is_estimated"], row["chat_log_id"]) for row in desk.rows("cost_ledger")]
+    assert rows == [(1000, True, log_id)]
 
 
 def test_an_unknown_price_is_unpriced_and_never_nothing(desk: Any) -> None:

@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 from psycopg.rows import dict_row
 
-from rag.answering.answer_run import TOO_LONG, WITHDRAWN
 from rag.answering.canned_answers import UNCITED
 from rag.answering.citations import SHOWN_MARKER
 from rag.answering.guardrails import Repetition
 from rag.answering.jobs import LiveAnswer, LiveAnswers
 from rag.answering.pipeline import Answerer
+from rag.answering.writing import TOO_LONG, WITHDRAWN
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs

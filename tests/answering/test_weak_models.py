@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from psycopg.rows import dict_row
 
-from rag.answering.answer_run import WITHDRAWN
 from rag.answering.events import DoneEvent
 from rag.answering.groundedness import Source
 from rag.answering.guardrails import AnswerWatch, Repetition, sources_of
 from rag.answering.jobs import LiveAnswers
 from rag.answering.live_answer import StoredAnswer, StoredRow
 from rag.answering.pipeline import Answerer, CitationsEvent, TextEvent
+from rag.answering.writing import WITHDRAWN
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
@@ -189,7 +189,7 @@ def test_what_the_model_read_around_a_passage_supports_its_sentences() -> None:
     with_context = AnswerWatch(sources_of([given], context, ("en",)), {1: 1}, "", lambda _: "en")
     assert with_context.feed(answer * 2) is None
     with_context.finish()
-    assert not any(judged.faults for judged in with_context.judged)
+    assert not any(claim.faults for claim in with_context.checked)
     alone = AnswerWatch(sources_of([given], given.passage, ("en",)), {1: 1}, "", lambda _: "en")
     assert alone.feed(answer) is None
     assert alone.finish() == "unsupported"

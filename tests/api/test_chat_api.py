@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rag.answering.answer_run import TOO_LONG
+from rag.answering.writing import TOO_LONG
 from rag.api.app import API
 from rag.api.questions import SearchOptions
 from rag.errors import ProviderRefused

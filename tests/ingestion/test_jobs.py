@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -234,6 +235,38 @@ def test_tags_wait_for_a_key_or_for_money_while_the_document_is_found(
         assert provider_standin.calls["embeddings"] == 0
     finally:
         paid_queue.stop_worker()
+
+
+def test_a_job_is_not_taken_for_abandoned_before_how_it_ended_is_stored(
+    library: DocumentLibrary,
+    paid_queue: Queue,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    provider_standin.fail_next(401, times=2, endpoint="chat")
+    pipeline, looked = paid_queue._pipeline, list[int]()
+    note_message = pipeline.note_message
+    paid_queue._abandoned_seconds = 0.0
+
+    def look_for_abandoned_jobs(*arguments: Any, **options: Any) -> None:
+        """At this moment the failed try has let go of its document, and its job is still under way."""
+        note_message(*arguments, **options)
+        paid_queue.take_up_abandoned()
+        looked.append(1)
+
+    monkeypatch.setattr(pipeline, "note_message", look_for_abandoned_jobs)
+    paid_queue.start_worker()
+    try:
+        document = confirmed(library, admin, collection, hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).metadata.get("summary") == "s")
+        assert looked
+        assert paid_queue.wait_until_idle(10)
+    finally:
+        paid_queue.stop_worker()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_a_document_that_waits_can_be_deleted(

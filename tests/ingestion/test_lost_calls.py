@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -23,13 +23,14 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.sources.import_vectors import VectorImport
 from rag.profile import Profile
 from rag.profiles import HR
-from rag.providers import openai_compatible, retry
+from rag.providers import embeddings, openai_compatible, retry
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import ChatMessage, Collection, Identity, Question
 from tests import hostile
+from tests.ingestion.uploads import until
 from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
@@ -42,6 +43,14 @@ TEXT = "\n\n".join(
     for n, topic in enumerate(
         ("vacation", "parental", "study", "moving", "wedding", "sick", "care", "jury", "sport"), 11
     )
+).encode()
+#: Ten passages that are long enough to measure a collection by.
+LONG_TEXT = "\n\n".join(
+    " ".join(
+        f"Rule {n}.{line} says how {topic} leave is asked for in office {line * n}, and who decides about it there."
+        for line in range(9)
+    )
+    for n, topic in enumerate((*TOPICS, "training"), 11)
 ).encode()
 TAGS = json.dumps({"summary": "Leave rules.", "topics": ["Leave"], "questions": ["How many days?"]})
 PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
@@ -61,18 +70,20 @@ class Desk:
         made = self.library.ensure_collection("demo", f"Rules by {model}", "hr", model, "en")
         return self.library.override_collection(self.admin, made.id, overrides) if overrides else made
 
-    def document(self, collection: Collection, *, tags: bool = False, method: Any = "smart") -> Any:
+    def document(
+        self, collection: Collection, *, tags: bool = False, method: Any = "smart", content: bytes = TEXT
+    ) -> Any:
         """A document that waits for its yes."""
         added = self.library.upload(
-            self.admin, collection, "rules.md", TEXT, chunking_method=method, generate_metadata=tags
+            self.admin, collection, "rules.md", content, chunking_method=method, generate_metadata=tags
         )
         self.parts.pipeline.run("demo", added.id)
         return self.library.confirm(self.admin, added.id)
 
-    def ready(self, model: str = BUILTIN) -> Collection:
+    def ready(self, model: str = BUILTIN, content: bytes = TEXT) -> Collection:
         """A collection with a document that answers."""
         collection = self.collection(model)
-        self.parts.pipeline.run("demo", self.document(collection).id)
+        self.parts.pipeline.run("demo", self.document(collection, content=content).id)
         return collection
 
     def question(self, collection: Collection, text: str = "How many days of vacation leave?") -> Question:
@@ -122,7 +133,7 @@ class Desk:
         return lambda: parts.pipeline.run("demo", document_id)
 
     def calibration(self) -> Callable[[], object]:
-        collection = self.ready(MODEL)
+        collection = self.ready(MODEL, LONG_TEXT)
         return lambda: self.parts.calibrations.measure(collection)
 
     def search(self, model: str = BUILTIN, text: str = "How many days of vacation leave?", **fields: Any) -> Any:
@@ -235,7 +246,7 @@ def desk(
 ) -> Iterator[Desk]:
     # How long is waited between two tries is not what is tried here.
     monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
-    monkeypatch.setattr(openai_compatible, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(embeddings, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setattr(openai_compatible, "RETRY_AFTER_SECONDS", 0.001)
     url = provider_standin.cohere_url
     keyed = replace(
@@ -263,9 +274,11 @@ def test_what_was_billed_is_in_the_ledger_whatever_became_of_it(
     call: str, fault: str, times: int, desk: Desk, database: Database, provider_standin: Standin
 ) -> None:
     make = getattr(desk, call)()
+    made = provider_standin.calls[CALLS[call]]
     faults_of(call)[fault](provider_standin, CALLS[call], times)
     with suppress(RagError):  # the ledger is what counts
         make()
+    assert provider_standin.calls[CALLS[call]] > made, "nothing was called"
     with database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute("SELECT * FROM cost_ledger WHERE provider <> 'builtin'").fetchall()
         logs = cursor.execute("SELECT * FROM chat_logs").fetchall()
@@ -286,3 +299,29 @@ def test_what_was_billed_is_in_the_ledger_whatever_became_of_it(
     for document in documents:
         own = [row["cost"] for row in rows if row["document_id"] == document["id"]]
         assert float(document["costs"].get("total", 0)) == pytest.approx(float(sum(own)), abs=1e-8)
+
+
+def test_a_calibration_killed_in_a_request_leaves_its_estimate_and_no_second_charge(
+    desk: Desk, provider_standin: ProviderStandin, database: Database
+) -> None:
+    def ledger() -> list[tuple[bool, bool]]:
+        with database.transaction("demo") as connection:
+            rows = connection.execute("SELECT is_estimated, input_tokens > 0 FROM cost_ledger ORDER BY created_at")
+            return rows.fetchall()
+
+    measure = desk.calibration()
+    before = ledger()
+    met = provider_standin.meet("embeddings", 2)
+    work = Thread(target=measure)
+    work.start()
+    try:
+        # The request is at the provider: another process takes this one for dead.
+        until(lambda: met.n_waiting == 1)
+        assert desk.parts.pipeline.settle_abandoned_calls("demo", quiet_seconds=0) == 1
+        assert ledger()[len(before) :] == [(True, True)]
+    finally:
+        provider_standin.meetings.clear()
+        met.wait()
+        work.join()
+    # The request that was settled is not charged again; the one after it is, as the provider counted it.
+    assert ledger()[len(before) :] == [(True, True), (False, True)]

@@ -1,0 +1,101 @@
+"""How soon the chat is seen and can be used, and how long another page takes: Chromium on the server's own cores.
+
+    python -m benchmarks.first_paint [--runs 5]
+
+The server has been asked once before. Each run opens the chat in a browser that knows nothing of it, then once more
+with what that browser has kept, and goes to other pages by their links. Counted are the browser's own first contentful
+paint, the moment the field for a question can be typed in, and from a click on a link to the new page with nothing left
+to draw. Needs Playwright (`pip install playwright`) and a Chromium (`--chromium`, `/usr/bin/chromium` otherwise).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+from benchmarks.product import Product
+
+#: Milliseconds: the first paint of the chat, until it can be used, and to another page.
+PAINT_MS, READY_MS, SWITCH_MS = 1000.0, 2000.0, 700.0
+PAGES = ("Documents", "Analytics", "Chat")
+FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+
+
+def opened(context: BrowserContext, url: str) -> tuple[Page, float, float]:
+    """Open the chat; its first paint and the moment it can be used, in milliseconds."""
+    page = context.new_page()
+    begun = time.perf_counter()
+    page.goto(url, wait_until="commit")
+    page.locator("textarea").last.wait_for(state="visible", timeout=30_000)
+    ready_ms = (time.perf_counter() - begun) * 1000
+    page.wait_for_function(f"({FIRST_PAINT}) !== null")
+    return page, float(page.evaluate(FIRST_PAINT)), ready_ms
+
+
+def switched(page: Page, title: str) -> float:
+    """Go to another page by its link; milliseconds until it is drawn."""
+    link = page.locator('[data-testid="stSidebarNavLink"]', has_text=title).first
+    begun = time.perf_counter()
+    link.click()
+    page.wait_for_function("title => document.title.startsWith(title)", arg=title, timeout=30_000)
+    page.locator(SETTLED).wait_for(timeout=30_000)
+    return (time.perf_counter() - begun) * 1000
+
+
+def show(name: str, found_ms: list[float], bar_ms: float) -> bool:
+    """Print a row; whether the bar is met by the median."""
+    median = statistics.median(found_ms)
+    print(f"{name:32}{median:>9.0f}{max(found_ms):>9.0f}{bar_ms:>9.0f}{os.getloadavg()[0]:>8.1f}", flush=True)
+    return median <= bar_ms
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    arguments = parser.parse_args()
+    painted: dict[str, list[float]] = {"empty": [], "kept": []}
+    ready: dict[str, list[float]] = {"empty": [], "kept": []}
+    switches: dict[str, list[float]] = {title: [] for title in PAGES}
+    with tempfile.TemporaryDirectory(prefix="paint-") as folder, sync_playwright() as playwright:
+        product = Product(Path(folder))
+        product.start()
+        browser = playwright.chromium.launch(executable_path=arguments.chromium, args=FLAGS)
+        try:
+            name, value = product.sign_in_admin().split("=", 1)
+            for number in range(-1, arguments.runs):
+                context = browser.new_context(viewport={"width": 1280, "height": 860})
+                context.add_cookies([{"name": name, "value": value, "url": product.url}])
+                for cache in ("empty", "kept"):
+                    page, paint_ms, ready_ms = opened(context, product.url)
+                    if number >= 0:
+                        painted[cache].append(paint_ms)
+                        ready[cache].append(ready_ms)
+                    if cache == "empty":
+                        page.close()
+                page.locator(SETTLED).wait_for(timeout=30_000)
+                for title in PAGES:
+                    took_ms = switched(page, title)
+                    if number >= 0:
+                        switches[title].append(took_ms)
+                context.close()
+        finally:
+            browser.close()
+            product.stop()
+    print(f"{'milliseconds':32}{'median':>9}{'max':>9}{'bar':>9}{'load':>8}")
+    met = [show(f"first paint, {cache} cache", painted[cache], PAINT_MS) for cache in painted]
+    met += [show(f"ready, {cache} cache", ready[cache], READY_MS) for cache in ready]
+    met += [show(f"to {title}", switches[title], SWITCH_MS) for title in PAGES]
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

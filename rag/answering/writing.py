@@ -1,0 +1,277 @@
+"""Have a model write an answer from passages, check it as it is written, or quote the passages' own sentences.
+
+An answer that goes round in circles or says what its passages do not is withdrawn. Each call is in the ledger whatever
+became of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rag.answering.canned_answers import (
+    BUDGET_SPENT,
+    CLOSEST,
+    MODEL_FAILED,
+    NO_MODEL,
+    NOT_THE_MODELS,
+    NOTHING_FOUND,
+    NOTHING_NEAR,
+    UNCITED,
+    phrase,
+    quoted_as_they_stand,
+    says_not_found,
+)
+from rag.answering.citations import CitationFilter, cited
+from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
+from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
+from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
+from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
+from rag.errors import (
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderRefused,
+    ProviderStreamCut,
+    ProviderStreamEmpty,
+)
+from rag.providers import ChatModel, Completed, Lost
+from rag.providers.retry import estimated_chat
+from rag.providers.tokens import estimate_tokens
+from rag.retrieval.language import detect_language
+from rag.retrieval.trace import ms_since
+from rag.types import ContextResponse, MessageState, Outcome, Usage
+
+if TYPE_CHECKING:
+    from rag.answering.answer_run import AnswerRun
+    from rag.answering.routed_answer import WholeDocumentsCall
+
+#: What the call that writes the answer is known by.
+ANSWER = "answer"
+TOO_LONG = "The answer reached its length limit and ends here."
+#: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
+WITHDRAWN: dict[Trouble, str] = {
+    "repeats": "The language model repeated itself, so its answer was stopped and withdrawn.",
+    "unsupported": "Most of what the language model wrote is not in the passages it named: it was withdrawn.",
+}
+
+
+class AnswerWriter:
+    """Writes the answer of one question under way."""
+
+    def __init__(self, run: AnswerRun) -> None:
+        self._run = run
+
+    def write(self, context: ContextResponse) -> Iterator[AnswerEvent]:
+        """Write the answer from the passages that were found, or say that there are none."""
+        run = self._run
+        yield from run.pending_steps()
+        if run.cancel.is_set():
+            run.end(Outcome.STOPPED, MessageState.STOPPED)
+            return
+        yield ContextEvent(context)
+        if not context.citations:
+            run.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
+            run.show_nearest()
+            yield from run.say(phrase(NOTHING_FOUND if run.citations else NOTHING_NEAR, run.answer_language))
+            return
+        run.hold_to_budget()
+        model = run.parts.providers.chat_model_for(run.profile)
+        if model is None:
+            yield from self._quote(NO_MODEL if run.profile.spends else BUDGET_SPENT)
+            return
+        run.step("writing")
+        yield from run.pending_steps()
+        try:
+            yield from self.stream(model, context)
+        except ProviderRefused as exc:
+            run.end(Outcome.REFUSED, MessageState.CUT if run.text else MessageState.COMPLETE, exc.message)
+            if not run.text:
+                run.show_nearest()
+        except ProviderError as exc:
+            if run.text:
+                run.end(Outcome.FAILED, MessageState.CUT, exc.message)
+                return
+            yield from self._quote(MODEL_FAILED)
+            # Of the model's own words none may have been shown: there is nothing that is kept.
+            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else exc.message
+            run.end(Outcome.FAILED, MessageState.CUT, why)
+
+    def stream(
+        self, model: ChatModel, context: ContextResponse, asked: WholeDocumentsCall | None = None
+    ) -> Iterator[TextEvent]:
+        """Have the model write from a context; `asked` is for a call about whole documents."""
+        run = self._run
+        run.model = model.model
+        system = (
+            asked.system
+            if asked
+            else system_prompt(
+                run.profile.answer.prompt,
+                language=run.answer_language,
+                persona_name=run.profile.answer.persona_name,
+                persona_facts=run.profile.answer.persona_facts,
+                own_name=run.profile.answer.own_name,
+                own_rules=run.profile.answer.own_rules,
+            )
+        )
+        messages = answer_messages(
+            system=system,
+            history=() if asked else recent_turns(run.question.history),
+            context_text=context.context_text,
+            question=run.question.text,
+        )
+        run.details.openai.model = model.model
+        run.details.openai.temperature = run.profile.answer.temperature
+        run.details.openai.system_prompt_tokens = estimate_tokens(system)
+        mark = NotFoundMark()
+        filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
+        received: list[str] = []
+        completed: Completed | None = None
+        usage: Usage | None = None
+        error: ProviderError | None = None
+        call_id = run.calls.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
+        # A summary is asked for in parts: what one of them lacks, another may say.
+        watch = None if asked and asked.quotes is None else self._watch(context, filtered)
+        trouble: Trouble | None = None
+        started = time.perf_counter()
+        try:
+            for event in model.stream(
+                messages,
+                temperature=run.profile.answer.temperature,
+                maximum_output_tokens=run.profile.answer.maximum_output_tokens,
+                cancel=run.cancel,
+                every_seconds=run.every_seconds,
+            ):
+                if isinstance(event, Completed):
+                    completed, usage = event, event.usage
+                    break
+                if isinstance(event, Lost):
+                    run.calls.charge("chat", event.usage, line="openai")
+                    continue
+                received.append(event.text)
+                shown = filtered.feed(mark.feed(event.text))
+                yield from run.show(shown)
+                trouble = watch.feed(shown) if watch else None
+                if trouble or run.cancel.is_set():
+                    # Leaving the loop closes the call.
+                    break
+        except ProviderError as exc:
+            error, usage = exc, exc.details.get("usage")
+            raise
+        finally:
+            # In a `finally`, because the reader may leave at any `yield`.
+            elapsed_ms = ms_since(started)
+            run.details.openai.streaming_duration_ms = round(elapsed_ms, 1)
+            run.details.timing.openai_ms += elapsed_ms
+            self._charge_stream(
+                call_id, estimated_chat(model.provider, model.model, messages, "".join(received)), usage, error
+            )
+            run.citations = cited(context.citations, filtered.shown)
+        last = filtered.feed(mark.finish()) + filtered.finish()
+        if watch and trouble is None and completed is not None:
+            trouble = watch.feed(last) or watch.finish()
+        if trouble and not mark.is_set and not says_not_found(run.text + last):
+            yield from self._withdraw(trouble, asked)
+            return
+        yield from run.show(last)
+        run.citations = cited(context.citations, filtered.shown)
+        self._note_ending(completed, mark.is_set or says_not_found(run.text), "".join(received))
+
+    def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
+        """Return the guard that reads the answer while it is written."""
+        run = self._run
+        likely = (run.question.collection.language,)
+        sources = sources_of(context.citations, context.context_text, likely)
+        return AnswerWatch(sources, filtered.shown, run.question.text, self._written_language)
+
+    def _written_language(self, text: str) -> str:
+        """Return the language a text is written in, most likely the one it was asked to be in."""
+        return detect_language(text[:400], [self._run.answer_language])
+
+    def _withdraw(self, trouble: Trouble, asked: WholeDocumentsCall | None) -> Iterator[TextEvent]:
+        """Put the passages' own sentences in the place of what the model wrote."""
+        run = self._run
+        run.asides.append(WITHDRAWN[trouble])
+        run.withdraw()
+        if asked is not None and asked.quotes is not None and run.context is not None:
+            opening = phrase(NOT_THE_MODELS, run.answer_language)
+            yield from run.show_pieces(f"{opening}\n\n{asked.quotes}", run.context)
+            return
+        yield from self._quote(NOT_THE_MODELS)
+
+    def _note_ending(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
+        """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
+        run = self._run
+        reason = completed.finish_reason if completed else ""
+        if completed is None and run.cancel.is_set():
+            run.end(Outcome.STOPPED, MessageState.STOPPED)
+        elif is_not_found:
+            run.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
+            run.show_nearest(keep=True)
+        elif not received.strip():
+            raise ProviderAnswerInvalid("The language model sent an empty answer.")
+        elif reason == "length":
+            run.end(Outcome.ANSWERED, MessageState.CUT, TOO_LONG)
+        if run.outcome is Outcome.ANSWERED and not run.citations:
+            run.asides.append(UNCITED)
+            run.show_nearest()
+
+    def _charge_stream(
+        self, call_id: UUID | None, estimated: Usage, usage: Usage | None, error: ProviderError | None
+    ) -> None:
+        """Write the call into the ledger: as the provider counted it, or estimated where it did not say.
+
+        A call that was refused before anything was written costs nothing.
+        """
+        run = self._run
+        is_refused = error is not None and not error.details.get("is_perhaps_billed")
+        if usage is None and (estimated.output_tokens or not is_refused):
+            usage = estimated
+        run.calls.finish(call_id, "chat", usage, line="openai")
+        if usage is not None:
+            run.details.openai.input_tokens = usage.input_tokens
+            run.details.openai.output_tokens = usage.output_tokens
+
+    def _quote(self, reason: dict[str, str]) -> Iterator[TextEvent]:
+        """Answer without a model: with the passages' own sentences, opened by why there is no model."""
+        run = self._run
+        context = run.context
+        quotes = None
+        if context is not None:
+            translated = run.details.query.translated_query
+            searched = translated or "\n".join(self._searched_text())
+            likely = [run.question.collection.language] if translated else [run.language]
+            quotes = best_quotes(
+                searched,
+                context.citations,
+                language=detect_language(searched, likely),
+                similarities=self._likeness(),
+                parts_by_number=meant_parts(context),
+                days=run.calls.document_days(context.citations),
+            )
+        if context is None or quotes is None:
+            run.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
+            run.show_nearest()
+            yield from run.say(phrase(NOTHING_FOUND if run.citations else NOTHING_NEAR, run.answer_language))
+            return
+        opening = phrase(reason, run.answer_language)
+        if context.evidence == "perhaps" or not quotes.is_of_type:
+            # An amount is asked for, and nothing quoted names one: near is all it is.
+            opening = f"{phrase(CLOSEST, run.answer_language)} {opening}"
+            if run.outcome is Outcome.ANSWERED:
+                run.end(Outcome.PERHAPS, MessageState.COMPLETE)
+        quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
+        opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, run.answer_language))))
+        yield from run.show_pieces(f"{opening}\n\n{quotes.text}", context)
+
+    def _likeness(self) -> Similarities | None:
+        """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""
+        run = self._run
+        embedder = run.parts.providers.meaning_for(run.question.collection.embedding_model)
+        return likeness_by(embedder) if embedder is not None else None
+
+    def _searched_text(self) -> list[str]:
+        run = self._run
+        return run.details.query.expanded[-1:] or [run.question.text]
