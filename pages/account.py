@@ -8,6 +8,7 @@ from rag.access.connected_apps import ConnectedApp
 from rag.access.sessions import OpenSession
 from rag.language import _
 from rag.services import current_identity, services
+from rag.ui import language
 from rag.ui.formats import time_zone
 from rag.ui.people import ROLES, draw_apps, draw_sessions
 from rag.ui.text import plain
@@ -34,6 +35,7 @@ def disconnect(app: ConnectedApp) -> None:
 st.title(_("Your account"), anchor=False)
 group = f" · {plain(identity.user_group)}" if identity.user_group else ""
 st.markdown(f"**{plain(identity.name)}**  \n{plain(identity.email)}  \n:gray[{_(ROLES[identity.role])}{group}]")
+language.draw_choice(identity, key="account_language")
 st.header(_("Where you are signed in"), anchor=False, divider="gray")
 opened = sessions.list(identity)
 draw_sessions(opened, identity.session_id, time_zone(st.context.timezone), end)

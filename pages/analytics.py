@@ -27,6 +27,7 @@ from rag.ui.formats import count, time_zone
 from rag.ui.gaps import draw_gaps
 from rag.ui.quality import draw_quality
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
+from rag.ui.run_again import draw_run_again
 from rag.ui.widgets import choose_collection, document_labels, words_of
 
 PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
@@ -306,6 +307,7 @@ def draw_details(chat_log_id: UUID) -> None:
         st.caption(_("This question is no longer there."))
     else:
         draw_question(entry, zone)
+        draw_run_again(identity, entry)
 
 
 def draw_nothing(filters: Filters) -> None:

@@ -655,7 +655,9 @@ for locked in list(state.documents_locked):
 draw_refused_files(library.refused(identity), on_dismiss=lambda i: library.dismiss_refused(identity, i))
 state.documents_drawn_whole = (figures, at_work)
 # Also while a document that answers is tagged: its message changes when that is done.
-state.documents_interval = "1s" if at_work[1] else None
+# And while a job runs: what costs nothing waits for a moment between being read and being processed.
+is_followed = at_work[1] or any(f.status in ACTIVE for f in figures) or library.queue_state(identity.tenant_id).running
+state.documents_interval = "1s" if is_followed else None
 st.fragment(draw_queue, run_every=state.documents_interval)()
 draw_troubled(figures)
 draw_library(figures, collections)

@@ -180,6 +180,7 @@ with st.sidebar:
     draw_setup_link(identity)
     draw_account(identity)
     st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
+    st.html(language.page_script(), unsafe_allow_javascript=True)
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot

@@ -21,7 +21,7 @@ from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
 from rag.ui.actions import attempt
-from rag.ui.formats import ago, count, field_label, money
+from rag.ui.formats import ago, count, field_label, money, thousands
 from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.widgets import choose_collection, name_labels
 
@@ -121,7 +121,7 @@ def write(collection: Collection, found: FoundReferences, chosen: list[SearchRes
     slot, text = st.empty(), ""
     try:
         running.limits.count_question(identity)
-        draft = running.opinions.write(
+        draft = running.opinions.begin(
             identity,
             collection,
             state.opinions_kind or "",
@@ -210,7 +210,7 @@ def draw_kept() -> None:
     for opinion in kept:
         draw_opinion(opinion, "kept")
     if total > len(kept):
-        st.caption(_("The latest {shown} of {total} are shown.", shown=len(kept), total=total))
+        st.caption(_("The latest {shown} of {total} are shown.", shown=thousands(len(kept)), total=thousands(total)))
 
 
 # References

@@ -168,7 +168,7 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
 @st.dialog("Add a person", icon=":material/person_add:")
 def ask_to_add() -> None:
     with st.form("people_add", border=False):
-        st.text_input("E-mail", key="people_new_email", max_chars=254, autocomplete="off")
+        st.text_input(_("E-mail"), key="people_new_email", max_chars=254, autocomplete="off")
         st.text_input(_("Name"), key="people_new_name", max_chars=120, autocomplete="off")
         st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_new_role", help=ROLE_HELP)
         st.text_input(_("Group (optional)"), key="people_new_group", max_chars=120, help=GROUP_HELP)

@@ -10,7 +10,19 @@ from types import FrameType
 
 from asgi_correlation_id import correlation_id
 
-from rag.commands import audit, backup, collections, documents, evaluation, prices, privacy, questions, service, tenants
+from rag.commands import (
+    audit,
+    backup,
+    collections,
+    documents,
+    evaluation,
+    prices,
+    privacy,
+    questions,
+    report,
+    service,
+    tenants,
+)
 from rag.errors import RagError
 from rag.settings import hide_secrets, load_settings
 
@@ -24,7 +36,19 @@ def command_line() -> argparse.ArgumentParser:
         prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for module in (service, documents, collections, questions, evaluation, tenants, prices, privacy, audit, backup):
+    for module in (
+        service,
+        documents,
+        collections,
+        questions,
+        evaluation,
+        report,
+        tenants,
+        prices,
+        privacy,
+        audit,
+        backup,
+    ):
         module.add_parsers(commands)
     return parser
 

@@ -24,32 +24,49 @@ from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 PROJECT = Path(__file__).resolve().parent.parent
 #: Only programs and terminals read these; they stay English.
 NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
+#: Errors that are raised here are read by programs, or by whoever runs the product.
+ERRORS_IN_ENGLISH = (
+    "rag/providers/", "rag/api/", "rag/access/tenants.py", "rag/access/oidc.py", "rag/access/supabase.py",
+    "rag/retrieval/", "rag/ingestion/sources/vector_export.py", "rag/ingestion/sources/import_vectors.py",
+    "rag/ingestion/sources/board/", "rag/ingestion/chunking/", "rag/profile/", "rag/profiles.py",
+)  # fmt: skip
 ERRORS = frozenset(name for name, value in vars(errors).items() if isinstance(value, type)) - {"SettingsError"}
 KEYWORDS: dict[str, Any] = {"_": None, "N_": None, "ngettext": (1, 2)}
 COMMENT_TAGS = ("Translators:",)
 WIDTH = 100
+OF_AN_ERROR = "where an error is raised"
 
 
 def extract_errors(
     file: IO[bytes], keywords: Any, comment_tags: Any, options: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, str | tuple[str, ...], list[str]]]:
     """Find the sentences of errors in a module, and its gettext calls; an extractor of Babel's."""
-    from babel.messages.extract import extract_python
-
-    source = file.read()
-    yield from extract_python(io.BytesIO(source), keywords, comment_tags, dict(options))  # type: ignore[arg-type,misc]
-    tree = ast.parse(source)
+    tree = ast.parse(file.read())
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name in ERRORS and (sentence := ast.get_docstring(node)):
             yield node.lineno, "_", " ".join(sentence.split()), []
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ERRORS
-            and node.args
-            and (sentence := sentence_of(node.args[0]))
-        ):
-            yield node.lineno, "_", sentence, []
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id in ERRORS and node.args and (sentence := sentence_of(node.args[0])):
+            yield node.lineno, "_", sentence, [OF_AN_ERROR]
+        if node.func.id in KEYWORDS:
+            # Only what is written in the call: a word looked up in it is marked where its table is.
+            wanted = KEYWORDS[node.func.id] or (1,)
+            given = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
+            literals = [text for text in given if isinstance(text, str)]
+            if len(literals) == len(wanted):
+                yield node.lineno, node.func.id, literals[0] if len(literals) == 1 else tuple(literals), []
+        if words := words_of(node, node.func.id):
+            yield node.lineno, "ngettext" if len(words) == 2 and node.func.id == "count" else "_", words, []
+
+
+def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:
+    """Return the two forms of `count(number, "page")`, else ""."""
+    literals = [item.value for item in call.args[1:] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    if name != "count" or not literals or len(literals) < len(call.args) - 1:
+        return ""
+    one, many = literals[0], literals[1] if len(literals) > 1 else literals[0] + "s"
+    return f"{{count}} {one}", f"{{count}} {many}"
 
 
 def sentence_of(node: ast.expr) -> str:
@@ -103,8 +120,11 @@ def template() -> Catalog:
             comment_tags=COMMENT_TAGS,
         ):
             path = f"{folder}/{name}"
-            if not path.startswith(NOT_TRANSLATED):
-                found.add(message, None, [(path, 0)], auto_comments=comments, context=context)
+            is_error = comments == [OF_AN_ERROR]
+            if not path.startswith(NOT_TRANSLATED) and not (is_error and path.startswith(ERRORS_IN_ENGLISH)):
+                found.add(
+                    message, None, [(path, 0)], auto_comments=[c for c in comments if c != OF_AN_ERROR], context=context
+                )
     return found
 
 

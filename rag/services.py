@@ -169,7 +169,10 @@ def assemble(
     budgets = Budgets(database)
 
     def stop_spending(identity: Identity) -> str:
-        spent = budgets.spent_for(identity)
+        try:
+            spent = budgets.spent_for(identity)
+        except DatabaseUnavailable:
+            return ""  # an answer that is under way is worth more than its cost
         return "" if spent is None else BUDGET_OF[spent.scope]
 
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)

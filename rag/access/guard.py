@@ -226,7 +226,7 @@ class AuthGuard:
         if identity is None:
             await (self._app if is_open else _sign_in_first(scope, path))(scope, receive, send)
             return
-        if identity.language:
+        if identity.language and not scope.get("language"):
             language.speak(identity.language)
         try:
             self._within_limits(scope, path, identity, services)

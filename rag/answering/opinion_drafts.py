@@ -126,7 +126,7 @@ class Opinions:
         found = retrieval.hits[: top_k or profile.search.top_k]
         return FoundReferences(query=query, results=found, notices=retrieval.response.notices)
 
-    def write(
+    def begin(
         self,
         identity: Identity,
         collection: Collection,

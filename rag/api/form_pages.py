@@ -8,16 +8,18 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
-from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
 from anyio import to_thread
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup, escape
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from rag import language
 from rag.access.accounts import KNOWN_BROWSER_DAYS
 from rag.access.external import AccountFromElsewhere
 from rag.access.guard import FORM_TYPE, SESSION_COOKIE, cookie_name, is_https, read_cookie
@@ -25,13 +27,12 @@ from rag.access.identity import AccessServices
 from rag.access.limits import Browser
 from rag.access.passwords import PasswordQueue
 from rag.access.sessions import TOKEN
+from rag.language import LANGUAGES, N_, _
 from rag.types import Account, Identity
 
-_TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "templates").glob("*.html")}
-#: What pages share: colours and icon, the name above them, and the end of a form that sets a password.
-_SHARED = {name: _TEXTS.pop(name) for name in ("head", "brand", "choose_password")}
-TEMPLATES = {name: Template(Template(text).safe_substitute(_SHARED)) for name, text in _TEXTS.items()}
 CSRF_COOKIE = "hr_csrf"
+#: The language chosen in this browser, for pages before anybody has signed in.
+LANGUAGE_COOKIE = "hr_language"
 #: Kept after signing out: wrong passwords are counted apart where somebody has signed in before.
 KNOWN_COOKIE = "hr_known_browser"
 #: Stands for a password that was right, until the second factor is given.
@@ -40,20 +41,34 @@ SECOND_FACTOR = "/second-factor"
 MAXIMUM_FORM_BYTES = 16 * 1024
 #: Where passwords are kept elsewhere, nothing is hashed here: who signs in waits for the network.
 PASSWORDS_ELSEWHERE_AT_ONCE = 100
-STALE_FORM = "This page was open for too long. Please try again."
+STALE_FORM = N_("This page was open for too long. Please try again.")
 Result = TypeVar("Result")
 
 
-class Markup(str):
-    """Text that is HTML already."""
+def said(message: str) -> Markup:
+    """Return a sentence of the catalogues for a template, whose `format` escapes what it fills in."""
+    return escape(_(message))
 
-    __slots__ = ()
+
+TEMPLATES = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True)
+TEMPLATES.globals["_"] = said
 
 
 def page_of(template: str, /, *, title: str, foot: str = "", **values: str) -> str:
     """Fill a template, and put the frame of our pages around it. Values are escaped unless they are `Markup`."""
-    body = _filled(template, values)
-    return _filled("frame", {"title": title, "body": body, "foot": foot})
+    return TEMPLATES.get_template("frame.html").render(
+        title=title,
+        body=filled(template, **values),
+        foot=foot,
+        language=language.current(),
+        direction=language.direction(),
+        languages=LANGUAGES,
+    )
+
+
+def filled(template: str, /, **values: str) -> Markup:
+    """Fill a template."""
+    return Markup(TEMPLATES.get_template(f"{template}.html").render(values))  # noqa: S704 - it escapes by itself
 
 
 def note(text: str, *, is_error: bool = True) -> Markup:
@@ -61,12 +76,12 @@ def note(text: str, *, is_error: bool = True) -> Markup:
     if not text:
         return Markup("")
     kind, role = ("wrong", "alert") if is_error else ("right", "status")
-    return Markup(f'<p class="note {kind}" role="{role}">{escape(text)}</p>')
+    return Markup('<p class="note {}" role="{}">{}</p>').format(kind, role, text)
 
 
-def _filled(template: str, values: dict[str, str]) -> Markup:
-    escaped = {key: value if isinstance(value, Markup) else escape(value) for key, value in values.items()}
-    return Markup(TEMPLATES[template].substitute(escaped))
+def link(address: str, text: str) -> Markup:
+    """Return a link in a sentence below a form."""
+    return Markup('<a href="{}">{}</a>').format(address, text)
 
 
 class FormPages:
@@ -145,10 +160,16 @@ class FormPages:
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
-        html = page_of(template, title=title, foot=foot, csrf=token, **values)
+        asked = str(request.scope.get("language", ""))
+        html = page_of(template, title=title, foot=foot, csrf=token, **{"chosen_language": asked, **values})
         answer = HTMLResponse(html, status, {"Cache-Control": "no-store"})
         if is_new:
             self._set_cookie(request, answer, CSRF_COOKIE, token)
+        if asked:
+            self._set_cookie(request, answer, LANGUAGE_COOKIE, asked, days=365)
+            if isinstance(identity := request.scope.get("identity"), Identity):
+                keep = self.services().sessions.set_language
+                answer.background = BackgroundTask(keep, identity.tenant_id, identity.account_id, asked)
         return answer
 
     def cookie(self, request: Request, name: str) -> str:

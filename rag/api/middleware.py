@@ -98,6 +98,11 @@ class Languages:
         if scope["type"] == "http":
             request = HTTPConnection(scope)
             chosen = [request.cookies.get(name, "") for name in LANGUAGE_COOKIES]
+            asked = request.query_params.get("language", "") if scope["method"] == "GET" else ""
+            if asked in language.LANGUAGES and not is_for_programs(route_path(scope)):
+                # Chosen below a form just now: it counts before what was chosen earlier.
+                scope = {**scope, "language": asked}
+                chosen.insert(0, asked)
             language.speak(language.choose(chosen, language.accepted(request.headers.get("accept-language", ""))))
         await self._app(scope, receive, send)
 

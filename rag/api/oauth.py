@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from anyio import to_thread
+from markupsafe import Markup
 from mcp.server.auth.handlers.authorize import AuthorizationHandler
 from mcp.server.auth.handlers.register import RegistrationHandler
 from mcp.server.auth.handlers.token import TokenHandler
@@ -45,14 +46,15 @@ from rag.access.connected_apps import (
     shown_address,
 )
 from rag.access.guard import MCP_PATH, OAUTH, PROTECTED_RESOURCE, base_of
-from rag.api.form_pages import FormPages, Markup, page_of, read_form
+from rag.api.form_pages import FormPages, page_of, read_form
 from rag.errors import InvalidInput, NotAllowed
+from rag.language import N_, _
 from rag.services import services
 from rag.types import Identity
 
 CONSENT = "/account/connect"
-TITLE = "Connect a program"
-STALE = "This request has expired, or was not made for this page. Begin again in the program."
+TITLE = N_("Connect a program")
+STALE = N_("This request has expired, or was not made for this page. Begin again in the program.")
 MAXIMUM_BYTES = 16 * 1024
 
 
@@ -177,22 +179,23 @@ async def consent(request: Request) -> Response:
     asked = apps.unseal("request", sealed)
     program = apps.program(asked["c"]) if asked else None
     if asked is None or program is None or asked["e"] < time.time():
-        return _message(STALE, status=400)
+        return _message(_(STALE), status=400)
     try:
         apps.require_allowed(identity.role)
     except NotAllowed as exc:
         return _message(exc.message, status=403)
     pages = FormPages(services)
     if not form or not pages.has_token(request, form):
-        allowed = "".join(f"<li>{SCOPE_WORDS[scope]}</li>" for scope in SCOPES if scope in asked["s"])
+        scopes = [scope for scope in SCOPES if scope in asked["s"]]
+        allowed = Markup("").join(Markup("<li>{}</li>").format(_(SCOPE_WORDS[scope])) for scope in scopes)
         return pages.page(
             request,
             "connect",
-            title=TITLE,
+            title=_(TITLE),
             program=program.name,
             host=shown_address(asked["u"]),
             person=f"{identity.name} ({identity.email})",
-            allowed=Markup(allowed),
+            allowed=allowed,
             request=sealed,
         )
     answer: dict[str, Any] = {"state": asked["t"], "iss": base_of(request.scope, services().settings)}
@@ -250,13 +253,13 @@ async def protected_resource(request: Request) -> Response:
 
 
 def _message(text: str, *, status: int) -> Response:
-    html = page_of("message", title=TITLE, message=text, action="/", label="Go to the chat")
+    html = page_of("message", title=_(TITLE), message=text, action="/", label=_("Go to the chat"))
     return HTMLResponse(html, status, {"Cache-Control": "no-store"})
 
 
 def _onward(address: str, program: str) -> Response:
     """Send the browser on by a page: forms of ours may lead nowhere else, so this is no redirect."""
-    html = page_of("onward", title=TITLE, address=address, program=program)
+    html = page_of("onward", title=_(TITLE), address=address, program=program)
     return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
 
 

@@ -14,24 +14,30 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.identity import AccessServices
-from rag.api.form_pages import STALE_FORM, FormPages, Markup, note, read_form
+from rag.api.form_pages import STALE_FORM, FormPages, link, note, read_form
 from rag.errors import LinkExpired, RagError
+from rag.language import N_, _
 from rag.types import Identity
 
 log = logging.getLogger("rag.access")
 #: Before and after asking for a new password, by whether an e-mail is sent.
 LOST = {
-    True: "Give the e-mail address of your account. A link to choose a new password is sent there.",
-    False: "Give the e-mail address of your account. Your administrators then see that you need a link to choose a new "
-    "password, and give it to you. No e-mail is sent.",
+    True: N_("Give the e-mail address of your account. A link to choose a new password is sent there."),
+    False: N_(
+        "Give the e-mail address of your account. Your administrators then see that you need a link to choose a new "
+        "password, and give it to you. No e-mail is sent."
+    ),
 }
 ASKED = {
-    True: "If there is an account with this address, an e-mail with a link is on its way. If none comes within a few "
-    "minutes, ask your administrator for a link.",
-    False: "If there is an account with this address, your administrators see now that it needs a new password. "
-    "No e-mail is sent: one of them gives you the link.",
+    True: N_(
+        "If there is an account with this address, an e-mail with a link is on its way. If none comes within a few "
+        "minutes, ask your administrator for a link."
+    ),
+    False: N_(
+        "If there is an account with this address, your administrators see now that it needs a new password. No "
+        "e-mail is sent: one of them gives you the link."
+    ),
 }
-BACK = Markup('<a href="/login">Back to sign in</a>')
 
 
 def routes(forms: FormPages) -> list[Route]:
@@ -73,7 +79,7 @@ class PasswordPages:
         token, email, name = (form.get(field, "") for field in ("token", "email", "name"))
         shown = {"token": token, "email": email[:254], "name": name[:120]}
         if not self._forms.has_token(request, form):
-            return self._welcome_page(request, **shown, error=STALE_FORM, status=403)
+            return self._welcome_page(request, **shown, error=_(STALE_FORM), status=403)
         try:
             account = await self._forms.with_password(
                 self._services().accounts.create_first_admin, token, email, name, form.get("password", "")
@@ -91,7 +97,7 @@ class PasswordPages:
         form = await read_form(request)
         token = form.get("token", "")
         if not self._forms.has_token(request, form):
-            return await self._set_password_page(request, token, error=STALE_FORM, status=403)
+            return await self._set_password_page(request, token, error=_(STALE_FORM), status=403)
         try:
             account = await self._forms.with_password(
                 self._services().accounts.set_password_by_link, token, form.get("password", "")
@@ -106,7 +112,7 @@ class PasswordPages:
     async def change_password(self, request: Request) -> Response:
         form = await read_form(request)
         if not self._forms.has_token(request, form):
-            return self._change_password_page(request, error=STALE_FORM, status=403)
+            return self._change_password_page(request, error=_(STALE_FORM), status=403)
         identity: Identity = request.scope["identity"]
         try:
             await self._forms.with_password(
@@ -117,9 +123,9 @@ class PasswordPages:
             return self._change_password_page(
                 request, error=exc.message, status=422 if exc.status == 401 else exc.status
             )
-        message = "Your password is changed. You are signed out everywhere but here."
+        message = _("Your password is changed. You are signed out everywhere but here.")
         answer = self._forms.page(
-            request, "message", title="Password changed", message=message, action="/", label="Continue"
+            request, "message", title=_("Password changed"), message=message, action="/", label=_("Continue")
         )
         # With the old password all browsers were forgotten.
         await self._forms.know_browser(request, answer, identity)
@@ -132,7 +138,7 @@ class PasswordPages:
         form = await read_form(request)
         email = form.get("email", "")[:254]
         if not self._forms.has_token(request, form):
-            return self._forgot_page(request, email=email, error=STALE_FORM, status=403)
+            return self._forgot_page(request, email=email, error=_(STALE_FORM), status=403)
         accounts = self._services().accounts
         try:
             accounts.count_reset_request(email)
@@ -143,10 +149,10 @@ class PasswordPages:
         answer = self._forms.page(
             request,
             "message",
-            title="Request received",
-            message=ASKED[accounts.sends_mail],
+            title=_("Request received"),
+            message=_(ASKED[accounts.sends_mail]),
             action="/login",
-            label="Back to sign in",
+            label=_("Back to sign in"),
         )
         # After the answer, so that the time it takes tells nothing either.
         answer.background = BackgroundTask(self._ask, email)
@@ -160,7 +166,7 @@ class PasswordPages:
         form = await read_form(request)
         proof = form.get("access_token", ""), form.get("refresh_token", "")
         if not self._forms.has_token(request, form):
-            return self._new_password_page(request, proof, error=STALE_FORM, status=403)
+            return self._new_password_page(request, proof, error=_(STALE_FORM), status=403)
         try:
             account = await self._forms.with_password(
                 self._services().accounts.set_password_by_mail, *proof, form.get("password", "")
@@ -180,22 +186,29 @@ class PasswordPages:
             log.warning("A request for a new password was lost: %s", exc)
 
     def _forgot_page(self, request: Request, *, email: str = "", error: str = "", status: int = 200) -> Response:
-        lead = LOST[self._services().accounts.sends_mail]
-        title = "Forgot your password?"
+        lead = _(LOST[self._services().accounts.sends_mail])
+        title = _("Forgot your password?")
         return self._forms.page(
-            request, "forgot_password", title=title, foot=BACK, status=status, lead=lead, email=email, note=note(error)
+            request,
+            "forgot_password",
+            title=title,
+            foot=link("/login", _("Back to sign in")),
+            status=status,
+            lead=lead,
+            email=email,
+            note=note(error),
         )
 
     def _new_password_page(
         self, request: Request, proof: tuple[str, str] = ("", ""), *, error: str = "", status: int = 200
     ) -> Response:
         values = {"access_token": proof[0], "refresh_token": proof[1], "note": note(error)}
-        return self._forms.page(request, "new_password", title="Choose a new password", status=status, **values)
+        return self._forms.page(request, "new_password", title=_("Choose a new password"), status=status, **values)
 
     def _welcome_page(
         self, request: Request, *, token: str, email: str = "", name: str = "", error: str = "", status: int = 200
     ) -> Response:
-        title = "Welcome"
+        title = _("Welcome")
         return self._forms.page(
             request, "welcome", title=title, status=status, token=token, email=email, name=name, note=note(error)
         )
@@ -205,26 +218,38 @@ class PasswordPages:
             account = await to_thread.run_sync(self._services().accounts.account_of_link, token)
         except RagError as exc:
             return self._link_trouble(request, exc, is_first_admin=False)
-        title = "Choose a password"
+        title = _("Choose a password")
         return self._forms.page(
             request, "set_password", title=title, status=status, token=token, email=account.email, note=note(error)
         )
 
     def _change_password_page(self, request: Request, *, error: str = "", status: int = 200) -> Response:
         email = request.scope["identity"].email
-        foot = Markup('<a href="/">Back to HR Assistant</a>')
+        foot = link("/", _("Back to HR Assistant"))
         return self._forms.page(
-            request, "change_password", title="Change password", foot=foot, status=status, email=email, note=note(error)
+            request,
+            "change_password",
+            title=_("Change password"),
+            foot=foot,
+            status=status,
+            email=email,
+            note=note(error),
         )
 
     def _link_trouble(self, request: Request, exc: RagError, *, is_first_admin: bool) -> Response:
         message = exc.message
         if is_first_admin and isinstance(exc, LinkExpired):
-            message = (
+            message = _(
                 "This link has been used or has expired. If there is no account yet, start HR Assistant again: "
                 "it prints a new link."
             )
-        title = "This link does not work" if isinstance(exc, LinkExpired) else "Not available"
+        title = _("This link does not work") if isinstance(exc, LinkExpired) else _("Not available")
         return self._forms.page(
-            request, "message", title=title, status=exc.status, message=message, action="/login", label="Go to sign in"
+            request,
+            "message",
+            title=title,
+            status=exc.status,
+            message=message,
+            action="/login",
+            label=_("Go to sign in"),
         )

@@ -484,7 +484,7 @@ def generate_opinion(caller: Caller, body: Case) -> Drafted:
     collection, found = _found(caller, body)
     wanted = body.reference_ids
     chosen = [item for item in found.results if wanted is None or item.chunk_id in wanted]
-    draft = parts.opinions.write(
+    draft = parts.opinions.begin(
         caller,
         collection,
         body.opinion_type,

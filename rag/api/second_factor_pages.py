@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from urllib.parse import quote
 
 import segno
 from anyio import to_thread
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -15,26 +15,31 @@ from starlette.routing import Route
 from rag.access.identity import AccessServices
 from rag.access.second_factor import SecondFactors
 from rag.access.sessions import CONFIRM
-from rag.api.form_pages import PENDING_COOKIE, SECOND_FACTOR, STALE_FORM, FormPages, Markup, note, read_form, redirect
+from rag.api.form_pages import (
+    PENDING_COOKIE,
+    SECOND_FACTOR,
+    STALE_FORM,
+    FormPages,
+    filled,
+    link,
+    note,
+    read_form,
+    redirect,
+)
 from rag.errors import LinkExpired, RagError
+from rag.language import N_, _, ngettext
 from rag.types import Account, Identity
 
 OWN = "/account/second-factor"
-BACK = Markup('<a href="/">Back to HR Assistant</a>')
-START_AGAIN = Markup('<a href="/login">Sign in again</a>')
-ELSEWHERE = "Your password is kept by another service, which asks for its own second factor."
-TURN_OFF = '<button class="other" name="wish" value="off" type="submit">Turn it off</button>'
-PASSWORD = Markup(
-    '<div>\n<label for="password">Current password</label>\n<div class="secret"><input id="password" name="password" '
-    'type="password" autocomplete="current-password" maxlength="1024" required></div>\n</div>'
-)
+ELSEWHERE = N_("Your password is kept by another service, which asks for its own second factor.")
 
 
-CONFIRM_FOOT = Markup('<a href="/">Back to HR Assistant</a><br>Not you? <a href="/logout">Sign out</a>')
-CONFIRM_CODE = Markup(
-    '<div>\n<label for="code">Code of your authenticator app, or a recovery code</label>\n<input id="code" name="code" '
-    'type="text" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="20" required>\n</div>'
-)
+def _back() -> Markup:
+    return link("/", _("Back to HR Assistant"))
+
+
+def _start_again() -> Markup:
+    return link("/login", _("Sign in again"))
 
 
 def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
@@ -66,8 +71,8 @@ class SecondFactorPages:
         target, token = self._safe_next(form.get("next", "/")), request.cookies.get(PENDING_COOKIE, "")
         if not self._forms.has_token(request, form):
             return self._forms.page(
-                request, "message", title="Second factor", status=403, message=STALE_FORM, action="/login",
-                label="Sign in again",
+                request, "message", title=_("Second factor"), status=403, message=_(STALE_FORM), action="/login",
+                label=_("Sign in again"),
             )  # fmt: skip
         try:
             account = await to_thread.run_sync(self._factors.account_of, token)
@@ -99,14 +104,14 @@ class SecondFactorPages:
         except LinkExpired:
             return redirect("/login")
         if not state.is_on:
-            lead = "Your organisation asks for a second factor. Set it up once; then a code follows the password."
+            lead = _("Your organisation asks for a second factor. Set it up once; then a code follows the password.")
             where = {"action": SECOND_FACTOR, "next": target, "lead": lead}
             return await self._set_up_page(request, _identity(account), where, error=error, status=status)
         return self._forms.page(
             request,
             "second_factor",
-            title="Second factor",
-            foot=START_AGAIN,
+            title=_("Second factor"),
+            foot=_start_again(),
             status=status,
             next=target,
             note=note(error),
@@ -121,7 +126,7 @@ class SecondFactorPages:
         form = await read_form(request)
         identity: Identity = request.scope["identity"]
         if not self._forms.has_token(request, form):
-            return await self._own(request, error=STALE_FORM, status=403)
+            return await self._own(request, error=_(STALE_FORM), status=403)
         try:
             await self._forms.with_password(
                 self._services.accounts.require_password, identity, form.get("password", ""), source=identity.session_id
@@ -142,26 +147,31 @@ class SecondFactorPages:
         identity: Identity = request.scope["identity"]
         if not self._services.accounts.hashes_passwords:
             return self._forms.page(
-                request, "message", title="Second factor", message=ELSEWHERE, action="/", label="Back to HR Assistant"
+                request,
+                "message",
+                title=_("Second factor"),
+                message=_(ELSEWHERE),
+                action="/",
+                label=_("Back to HR Assistant"),
             )
         state = await to_thread.run_sync(self._factors.state, identity.tenant_id, identity.account_id)
         if not state.is_on:
-            lead = "With a second factor, a code of an app on your telephone follows the password at each sign-in."
-            where = {"action": OWN, "next": "/", "lead": lead, "password": PASSWORD}
-            return await self._set_up_page(request, identity, where, error=error, status=status, foot=BACK)
+            lead = _("With a second factor, a code of an app on your telephone follows the password at each sign-in.")
+            where = {"action": OWN, "next": "/", "lead": lead, "password": filled("password_field")}
+            return await self._set_up_page(request, identity, where, error=error, status=status, foot=_back())
         left = await to_thread.run_sync(self._factors.recovery_codes_left, identity)
-        off = "" if state.is_required else TURN_OFF
+        off = Markup("") if state.is_required else filled("turn_off_button")
         return self._forms.page(
             request,
             "own_second_factor",
-            title="Second factor",
-            foot=BACK,
+            title=_("Second factor"),
+            foot=_back(),
             status=status,
             note=note(error),
-            left=f"{left} recovery code{'s' if left != 1 else ''} left.",
-            required="Your role needs it here. " if state.is_required else "",
-            password=PASSWORD,
-            off=Markup(off),
+            left=ngettext("{count} recovery code left.", "{count} recovery codes left.", left),
+            required=_("Your role needs it here.") + " " if state.is_required else "",
+            password=filled("password_field"),
+            off=off,
         )
 
     # Inside
@@ -174,7 +184,7 @@ class SecondFactorPages:
         *,
         error: str = "",
         status: int = 200,
-        foot: str = START_AGAIN,
+        foot: str = "",
     ) -> Response:
         made = await to_thread.run_sync(self._factors.new_secret, identity)
         picture = segno.make(made.address, error="m").svg_inline(scale=4, border=2, light="white", dark="black")
@@ -182,18 +192,18 @@ class SecondFactorPages:
         return self._forms.page(
             request,
             "set_up_second_factor",
-            title="Set up a second factor",
-            foot=foot,
+            title=_("Set up a second factor"),
+            foot=foot or _start_again(),
             status=status,
             note=note(error),
             secret=groups,
-            picture=Markup(picture),
+            picture=Markup(picture),  # noqa: S704 - made here
             **{"password": Markup(""), **values},
         )
 
     def _codes_page(self, request: Request, codes: Sequence[str], target: str) -> Response:
-        items = Markup("\n".join(f"<li><code>{escape(code)}</code></li>" for code in codes))
-        return self._forms.page(request, "recovery_codes", title="Your recovery codes", codes=items, target=target)
+        items = Markup("\n").join(Markup("<li><code>{}</code></li>").format(code) for code in codes)
+        return self._forms.page(request, "recovery_codes", title=_("Your recovery codes"), codes=items, target=target)
 
     @property
     def _services(self) -> AccessServices:
@@ -227,7 +237,7 @@ class ConfirmPages:
         form = await read_form(request)
         target = self._safe_next(form.get("next", "/"))
         if not self._forms.has_token(request, form):
-            return await self._page(request, target, error=STALE_FORM, status=403)
+            return await self._page(request, target, error=_(STALE_FORM), status=403)
         identity: Identity = request.scope["identity"]
         try:
             await self._forms.with_password(
@@ -264,13 +274,13 @@ class ConfirmPages:
         return self._forms.page(
             request,
             "confirm",
-            title="Confirm that it is you",
-            foot=CONFIRM_FOOT,
+            title=_("Confirm that it is you"),
+            foot=_back() + Markup("<br>{} ").format(_("Not you?")) + link("/logout", _("Sign out")),
             status=status,
             next=target,
             email=identity.email,
             note=note(error),
-            code=CONFIRM_CODE if asks_for_code else Markup(""),
+            code=filled("code_field") if asks_for_code else Markup(""),
         )
 
     @property

@@ -10,11 +10,11 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from html import escape
 from urllib.parse import quote, urlsplit
 
 from anyio import to_thread
 from cryptography.fernet import Fernet, InvalidToken
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -24,18 +24,18 @@ from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvide
 from rag.access.limits import Browser
 from rag.access.oidc import Attempt, OpenIdProvider
 from rag.api import password_pages, second_factor_pages
-from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, Markup, note, read_form, redirect
+from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, said
 from rag.errors import AccessError, NotFound, RagError, TooManyAttempts, WrongPassword
+from rag.language import LANGUAGES, N_, _
 from rag.settings import Settings
 from rag.types import Account
 
 NEXT_PATH = re.compile(r"/(?!/)[^\\\x00-\x20\x7f]*")
-FOOT = Markup('<a href="/forgot-password">Forgot your password?</a><br>No account? Ask your administrator.')
 
 ATTEMPT_COOKIE = "hr_sso"
 #: How long somebody may take at the provider, in seconds.
 ATTEMPT_SECONDS = 600
-STALE = "This sign-in took too long, or was begun in another browser. Please try again."
+STALE = N_("This sign-in took too long, or was begun in another browser. Please try again.")
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -81,13 +81,13 @@ class SignInPages:
         if elsewhere := self._provider().begin(target):
             return redirect(elsewhere)
         is_signed_out = "signed-out" in request.query_params
-        return self._sign_in_page(request, next=target, message="You are signed out." if is_signed_out else "")
+        return self._sign_in_page(request, next=target, message=_("You are signed out.") if is_signed_out else "")
 
     async def sign_in(self, request: Request) -> Response:
         form = await read_form(request)
         target, email = safe_next(form.get("next", "/")), form.get("email", "")[:254]
         if not self.forms.has_token(request, form):
-            return self._sign_in_page(request, next=target, email=email, error=STALE_FORM, status=403)
+            return self._sign_in_page(request, next=target, email=email, error=_(STALE_FORM), status=403)
         try:
             browser = self.forms.browser_of(request)
             is_known = bool(browser.known_token) and await to_thread.run_sync(
@@ -101,6 +101,9 @@ class SignInPages:
             if isinstance(exc, TooManyAttempts) and "wait_seconds" in exc.details:
                 answer.headers["Retry-After"] = str(exc.details["wait_seconds"])
             return answer
+        if (chosen := form.get("language", "")) in LANGUAGES:
+            # Chosen on this page by whoever signs in; what the browser had from earlier may be another person's.
+            await to_thread.run_sync(self._services().sessions.set_language, account.tenant_id, account.id, chosen)
         return await self.forms.start_session(request, account, target)
 
     async def _checked(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
@@ -114,11 +117,11 @@ class SignInPages:
             raise
 
     async def show_sign_out(self, request: Request) -> Response:
-        return self.forms.page(request, "sign_out", title="Sign out", note=note(""))
+        return self.forms.page(request, "sign_out", title=_("Sign out"), note=note(""))
 
     async def sign_out(self, request: Request) -> Response:
         if not self.forms.has_token(request, await read_form(request)):
-            return self.forms.page(request, "sign_out", title="Sign out", note=note(STALE_FORM), status=403)
+            return self.forms.page(request, "sign_out", title=_("Sign out"), note=note(_(STALE_FORM)), status=403)
         await to_thread.run_sync(self._services().sessions.end, self.forms.cookie(request, SESSION_COOKIE))
         answer = redirect("/login?signed-out=1")
         for name in (SESSION_COOKIE, CSRF_COOKIE):
@@ -141,8 +144,10 @@ class SignInPages:
         return self.forms.page(
             request,
             "sign_in",
-            title="Sign in",
-            foot=FOOT,
+            title=_("Sign in"),
+            foot=link("/forgot-password", _("Forgot your password?"))
+            + Markup("<br>")
+            + said("No account? Ask your administrator."),
             status=status,
             next=next,
             email=email,
@@ -156,9 +161,9 @@ class SignInPages:
         services = self._services()
         if services.single_sign_on is None:
             return Markup("")
-        where = escape(f"/sso/start?next={quote(target, safe='/')}")
-        name = escape(services.settings.oidc_name)
-        return Markup(f'<p class="or">or</p><a class="other" href="{where}">Sign in with {name}</a>')
+        where = f"/sso/start?next={quote(target, safe='/')}"
+        words = _("Sign in with {name}", name=services.settings.oidc_name)
+        return Markup('<p class="or">{}</p><a class="other" href="{}">{}</a>').format(_("or"), where, words)
 
 
 class SingleSignOn:

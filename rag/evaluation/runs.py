@@ -191,6 +191,14 @@ class Evaluations:
         """Have runs end after their present question; they can be gone on with."""
         self._cancel.set()
 
+    def ask_again(self, identity: Identity, collection: Collection, question: str, profile: Profile) -> UUID:
+        """Ask one question with another profile or other settings; return its row in the log.
+
+        It counts as one of an evaluation: no question of a person, and its cost is in the ledger.
+        """
+        chat_log_id, _ = self._ask(collection, profile, GoldenQuestion(question=question), identity)
+        return chat_log_id
+
     def runs(self, who: Who, collection_id: UUID | None = None) -> builtins.list[Run]:
         """Return the newest runs first."""
         return self._database.fetch_all(

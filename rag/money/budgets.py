@@ -7,6 +7,8 @@ a budget is at most the calls that were under way.
 from __future__ import annotations
 
 import builtins
+import math
+import time as clock
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
@@ -20,6 +22,9 @@ from rag.types import Identity, Who
 
 Scope = Literal["company", "group", "person"]
 HIGHEST = Decimal(10_000_000)
+#: So long somebody for whom no budget holds is not looked at again, in seconds.
+LOOKED_AGAIN_SECONDS = 5.0
+MOST_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +61,26 @@ class Budgets:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        #: People for whom no budget held when last looked, with when: most have none, and each question asks.
+        self._without: dict[tuple[str, UUID], float] = {}
 
     def list(self, who: Who) -> builtins.list[Budget]:
         """Return all budgets with what was spent this month: the company's first."""
         return self._states(_tenant_of(who), for_all=True)
 
     def spent_for(self, identity: Identity) -> Budget | None:
-        """Return a budget that holds for this person and is spent; None while there is something left."""
+        """Return a budget that holds for this person and is spent; None while there is something left.
+
+        A first budget that another process sets counts here within seconds.
+        """
+        who = (identity.tenant_id, identity.account_id)
+        if clock.monotonic() - self._without.get(who, -math.inf) < LOOKED_AGAIN_SECONDS:
+            return None
         found = self._states(identity.tenant_id, for_account=identity.account_id, for_group=identity.user_group)
+        if not found:
+            if len(self._without) >= MOST_REMEMBERED:
+                self._without.clear()
+            self._without[who] = clock.monotonic()
         return next((budget for budget in found if budget.is_spent), None)
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
@@ -91,6 +108,7 @@ class Budgets:
             raise InvalidInput("Choose the group or the person whose budget it is.")
         if not 0 <= warn_percent <= 100:
             raise InvalidInput("The share from which to warn is between 0 and 100 %.")
+        self._without.clear()
         self._database.execute(
             identity,
             "set_budget",

@@ -6,6 +6,8 @@ never as zero. Days that are over are added up once (`AddedDays`); percentiles o
 
 from __future__ import annotations
 
+import logging
+import threading
 import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_recent
-from rag.errors import InvalidInput, NotFound
+from rag.errors import InvalidInput, NotFound, RagError
 from rag.records.chat_logs import (
     ChatLogEntry,
     FoundPassage,
@@ -30,12 +32,15 @@ from rag.records.chat_logs import (
 from rag.storage.database import Database, queries
 from rag.types import Identity, Who
 
+log = logging.getLogger("rag.analytics")
+
 #: The stages of a question in their order.
 STAGES = ("translation", "embedding", "search", "reranking", "model")
 #: What a reader waits for: the first words, and the whole answer.
 FIRST, WHOLE = "first", "whole"
-#: Reading the page adds up missing days for about so long; a long history takes some visits, or the nightly run.
+#: Reading the page waits about so long for missing days.
 ADDING_SECONDS = 0.5
+LONGEST_SECONDS = 600.0
 DAYS_AT_ONCE = 7
 
 Unit = Literal["day", "week", "month"]
@@ -288,25 +293,56 @@ class AddedDays:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._lock = threading.Lock()
+        self._going_on: set[str] = set()
 
-    def add_up(self, tenant_id: str, *, seconds: float = ADDING_SECONDS) -> int:
+    def add_up(self, tenant_id: str, *, seconds: float = LONGEST_SECONDS) -> int:
         """Add up missing days, the newest first, for about so long. Return how many."""
         added, until = 0, clock.monotonic() + seconds
         while True:
-            with self._database.transaction(tenant_id) as connection:
-                row = connection.execute(queries["lock_days"]).fetchone()
-                if row is None or not row[0]:
-                    return added
-                found = connection.execute(queries["days_to_roll"], {"limit": DAYS_AT_ONCE}).fetchall()
-                days = {"days": [row[0] for row in found]}
-                if found:
-                    for kind in ("question", "time", "document", "cost"):
-                        connection.execute(queries[f"forget_{kind}_days"], days)
-                        connection.execute(queries[f"roll_{kind}_days"], days)
-                    connection.execute(queries["note_rolled_days"], days)
-            added += len(found)
-            if len(found) < DAYS_AT_ONCE or clock.monotonic() >= until:
+            days = self._add_some(tenant_id)
+            added += days
+            if days < DAYS_AT_ONCE or clock.monotonic() >= until:
                 return added
+
+    def add_up_soon(self, tenant_id: str) -> None:
+        """Add up what takes half a second; a longer history is gone on with in the background."""
+        until = clock.monotonic() + ADDING_SECONDS
+        while self._add_some(tenant_id) == DAYS_AT_ONCE:
+            if clock.monotonic() >= until:
+                self._go_on(tenant_id)
+                return
+
+    def _add_some(self, tenant_id: str) -> int:
+        with self._database.transaction(tenant_id) as connection:
+            row = connection.execute(queries["lock_days"]).fetchone()
+            if row is None or not row[0]:
+                return 0
+            found = connection.execute(queries["days_to_roll"], {"limit": DAYS_AT_ONCE}).fetchall()
+            days = {"days": [row[0] for row in found]}
+            if found:
+                for kind in ("question", "time", "document", "cost"):
+                    connection.execute(queries[f"forget_{kind}_days"], days)
+                    connection.execute(queries[f"roll_{kind}_days"], days)
+                connection.execute(queries["note_rolled_days"], days)
+        return len(found)
+
+    def _go_on(self, tenant_id: str) -> None:
+        with self._lock:
+            if tenant_id in self._going_on:
+                return
+            self._going_on.add(tenant_id)
+
+        def work() -> None:
+            try:
+                self.add_up(tenant_id)
+            except RagError:
+                log.warning("the days of %s are added up when somebody looks again", tenant_id)
+            finally:
+                with self._lock:
+                    self._going_on.discard(tenant_id)
+
+        threading.Thread(target=work, name=f"days of {tenant_id}", daemon=True).start()
 
 
 class Analytics:
@@ -319,9 +355,9 @@ class Analytics:
     def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
         """Return totals of the period and the one before, and metrics by day for the sparklines.
 
-        Days that are over and not added up yet are, as far as that takes half a second.
+        Days that are over and not added up yet are, for half a second now and the rest in the background.
         """
-        self.days.add_up(who.tenant_id if isinstance(who, Identity) else who)
+        self.days.add_up_soon(who.tenant_id if isinstance(who, Identity) else who)
         waited = [FIRST, WHOLE]
         times = self.times(who, period, filters, stages=waited)
         previous_times = self.times(who, period.previous, filters, stages=waited)

@@ -286,6 +286,8 @@ class LoggedQuestion:
 class LoggedQuestionDetails(LoggedQuestion):
     error: str
     rag_details: dict[str, Any]
+    #: None once the collection is deleted.
+    collection_id: UUID | None
 
 
 @dataclass(frozen=True, kw_only=True)

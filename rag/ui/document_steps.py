@@ -316,12 +316,17 @@ def draw_trouble(
             st.caption(_(ADVICE[document.step]))
         is_scan = document.status is DocumentStatus.NEEDS_OCR
         if is_scan:
-            cost = _(", whose cost is shown before anything is spent") if engine != TESSERACT else _(", free of charge")
-            st.caption(
-                _("{engines} can recognise its text{cost}.", engines=engine_title(engine), cost=cost)
-                if engine
-                else _(NO_ENGINE)
-            )
+            if engine is None:
+                st.caption(_(NO_ENGINE))
+            elif engine == TESSERACT:
+                st.caption(_("{engine} can recognise its text, free of charge.", engine=engine_title(engine)))
+            else:
+                st.caption(
+                    _(
+                        "{engine} can recognise its text, whose cost is shown before anything is spent.",
+                        engine=engine_title(engine),
+                    )
+                )
         if document.version > 1:
             st.caption(_("The version before it is still searched."))
         with st.container(horizontal=True):

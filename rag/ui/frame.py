@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html import escape
 
+from rag.language import _
 from rag.ui.source_chips import CHIPS, LOOK
 from rag.ui.text import ANSWER_TAGS
 
@@ -105,17 +106,18 @@ def account_actions(csrf_token: str) -> str:
     Signing out is a real form and not a button of Streamlit: it is a request of its own, and its answer clears the
     cookie. Without the token, which an old tab may lack, it is a link to the page that asks once more.
     """
-    change = f'<a href="/account/password" target="_self" style="{LOOK}">Change password</a>'
-    change += f'<a href="/account/second-factor" target="_self" style="{LOOK}">Second factor</a>'
+    change = f'<a href="/account/password" target="_self" style="{LOOK}">{escape(_("Change password"))}</a>'
+    change += f'<a href="/account/second-factor" target="_self" style="{LOOK}">{escape(_("Second factor"))}</a>'
     if not csrf_token:
-        return change + f'<a href="/logout" target="_self" style="{LOOK}">Sign out</a>'
+        return change + f'<a href="/logout" target="_self" style="{LOOK}">{escape(_("Sign out"))}</a>'
     return change + (
         '<form method="post" action="/logout" style="margin:0">'
         f'<input type="hidden" name="csrf" value="{escape(csrf_token, quote=True)}">'
-        f'<button type="submit" style="{LOOK}">Sign out</button></form>'
+        f'<button type="submit" style="{LOOK}">{escape(_("Sign out"))}</button></form>'
     )
 
 
 def confirm_link(address: str) -> str:
     """To where one confirms who one is, in this tab."""
-    return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">Confirm that it is you</a>'
+    words = escape(_("Confirm that it is you"))
+    return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">{words}</a>'

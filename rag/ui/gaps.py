@@ -13,7 +13,7 @@ from rag.access.sessions import require_admin
 from rag.errors import RagError
 from rag.language import N_, _, ngettext
 from rag.records.analytics import Filters, Period
-from rag.records.gaps import Gap, Status, written_answer
+from rag.records.gaps import GROUPED_AT_ONCE, Gap, Status, written_answer
 from rag.records.help_requests import HelpRequest
 from rag.services import services
 from rag.types import DocumentFilters, DocumentStatus, Identity, Role
@@ -31,7 +31,10 @@ MOST_DOCUMENTS = 200
 def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details: Callable[[UUID], None]) -> None:
     """Draw the gaps of a period, and the chosen one with what can be done; `draw_details` draws its latest question."""
     gaps = services().gaps
-    gaps.group(identity.tenant_id)
+    with st.spinner(_("Grouping questions")):
+        is_more = gaps.group(identity.tenant_id) >= GROUPED_AT_ONCE
+    if is_more:
+        st.caption(_("There are more questions than could be grouped now. Open this again to see them."))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(
             _("Asked, and not in the documents or rated as not helpful, grouped by what is asked in any wording and "

@@ -6,11 +6,13 @@ language is kept in the session of the page, where `rag.language` asks for it.
 
 from __future__ import annotations
 
+import json
+
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from rag import language
-from rag.language import LANGUAGES, _
+from rag.language import LANGUAGES, N_, _
 from rag.services import services
 from rag.types import Identity
 
@@ -52,3 +54,107 @@ def _choose(identity: Identity, key: str) -> None:
     chosen = language.choose(str(st.session_state[key]))
     services().sessions.set_language(identity.tenant_id, identity.account_id, chosen)
     st.session_state[KEY] = chosen
+
+
+#: What Streamlit itself says on these pages, in English alone: the browser puts our words in its place.
+STREAMLIT_WORDS = (
+    N_("Upload"),
+    N_("Drag and drop files here"),
+    N_("Drag and drop a file here"),
+    N_("No results"),
+    N_("Choose options"),
+    N_("Choose an option"),
+    N_("Connecting"),
+    N_("Connecting to Streamlit server"),
+    N_("Running..."),
+    N_("Loading..."),
+    N_("Stop"),
+    N_("Select all"),
+    N_("No options to select"),
+    N_("No options to select."),
+    N_("Fullscreen"),
+    N_("Close fullscreen"),
+    N_("Search"),
+    N_("Show password"),
+    N_("Hide password"),
+    N_("Clear value"),
+    N_("Clear all"),
+    N_("Copy to clipboard"),
+    N_("Copied"),
+    N_("Collapse sidebar"),
+    N_("Expand sidebar"),
+    N_("Close"),
+    N_("Skip to main content"),
+    N_("Type to search"),
+    N_("Send message"),
+    N_("Next page"),
+    N_("Previous page"),
+    N_("Page not found"),
+    N_("Connection closed"),
+    N_("empty"),
+    N_("View more"),
+    N_("View less"),
+)
+#: Of what has a number in it: the pattern of the English, and ours.
+STREAMLIT_SENTENCES = {
+    r"^(.+) per file(?: • (.+))?$": N_("$1 per file"),
+    r"^(\d+)/(\d+)$": "$1/$2",
+}
+SPEAK = """
+<script>
+window.hrAssistantWords = WORDS;
+document.documentElement.lang = LANGUAGE;
+document.documentElement.dir = DIRECTION;
+if (!window.hrAssistantSpeaks) {
+  window.hrAssistantSpeaks = true;
+  // Widgets of Streamlit alone: what documents and people wrote is never touched.
+  const places = '[data-testid="stFileUploader"],[data-testid="stStatusWidget"],[data-testid="stSkipLink"],' +
+    '[data-testid="stConnectionStatus"],[data-testid="stToolbar"],[data-baseweb="select"],[data-baseweb="popover"],' +
+    '[data-testid="stElementToolbar"],[data-testid="stTextInput"],[data-testid="InputInstructions"],' +
+    '[data-testid="stDialog"] > button,[data-testid="stSidebarHeader"],[data-testid="stSidebarCollapseButton"],' +
+    '[data-testid="stExpandSidebarButton"],[data-testid="stChatInput"],[data-testid="stPagination"],' +
+    '[data-testid="stSidebarNavViewButton"]';
+  const said = (text) => {
+    const words = window.hrAssistantWords, plain = text.trim();
+    if (Object.hasOwn(words.whole, plain)) return text.replace(plain, words.whole[plain]);
+    for (const [pattern, ours] of words.parts) {
+      if (new RegExp(pattern).test(plain)) return plain.replace(new RegExp(pattern), ours);
+    }
+    return text;
+  };
+  const change = (place) => {
+    const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const ours = said(walker.currentNode.data);
+      if (ours !== walker.currentNode.data) walker.currentNode.data = ours;
+    }
+    for (const name of ["aria-label", "placeholder", "title"]) {
+      for (const node of [place, ...place.querySelectorAll("[" + name + "]")]) {
+        const text = node.getAttribute(name), ours = text && said(text);
+        if (ours && ours !== text) node.setAttribute(name, ours);
+      }
+    }
+  };
+  let due = false;
+  const look = () => { due = false; for (const place of document.querySelectorAll(places)) change(place); };
+  const soon = () => { if (!due) { due = true; requestAnimationFrame(look); } };
+  new MutationObserver(soon).observe(document.body, { childList: true, subtree: true, characterData: true });
+  look();
+}
+</script>
+"""
+
+
+def page_script() -> str:
+    """Return the script that sets the page's language and direction, and what Streamlit says in our words."""
+    spoken = language.current()
+    is_english = spoken == language.ENGLISH
+    words = {
+        "whole": {} if is_english else {words: _(words) for words in STREAMLIT_WORDS},
+        "parts": [] if is_english else [(pattern, _(ours)) for pattern, ours in STREAMLIT_SENTENCES.items()],
+    }
+    return (
+        SPEAK.replace("WORDS;", json.dumps(words).replace("<", "\\u003c") + ";")
+        .replace("LANGUAGE", json.dumps(spoken))
+        .replace("DIRECTION", json.dumps(language.direction()))
+    )

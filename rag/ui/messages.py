@@ -148,7 +148,7 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
     notice = plain(message.notice)
     kept = _("What was written is kept.") if message.content else _("Nothing had been written yet.")
     if message.state is MessageState.STOPPED:
-        st.caption(f":material/stop_circle: {f'Stopped. {notice}' if notice else f'Stopped. {kept}'}")
+        st.caption(f":material/stop_circle: {_('Stopped.')} {notice or kept}")
     elif message.state is MessageState.CUT:
         st.warning(notice or _("The answer ended early. {kept}", kept=kept), icon=":material/content_cut:")
     elif message.state is MessageState.FAILED:

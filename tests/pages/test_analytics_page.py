@@ -292,6 +292,20 @@ def test_a_written_answer_is_found_cited_and_closes_the_gap(
     assert document.metadata["review_on"] > today().isoformat()
 
 
+def test_a_question_is_run_again_beside_what_was_answered(
+    open_page: Open, month: list[UUID], database: Database
+) -> None:
+    page = open_page(analytics_view="Questions")
+    select_row(page, "analytics_questions_", 0)
+    next(box for box in page.selectbox if box.label == "Profile").set_value("legal")
+    next(button for button in page.button if button.label == "Run again").click().run()
+
+    assert not page.exception
+    assert "As it was" in words(page)
+    with database.transaction("demo") as connection:
+        assert connection.execute("SELECT count(*) FROM chat_logs WHERE kind = 'evaluation'").fetchone() == (1,)
+
+
 def test_golden_questions_are_run_and_compared_on_the_page(
     open_page: Open, month: list[UUID], app_services: Services, collection: Collection
 ) -> None:

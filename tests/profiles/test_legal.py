@@ -345,7 +345,7 @@ def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
     assert client.post("/api/opinion/generate", json={"opinionType": "무죄주장"}).status_code == 422
     collection = app_services.documents.choose(admin, profile="legal")
     assert collection is not None
-    left = app_services.opinions.write(
+    left = app_services.opinions.begin(
         admin, collection, "무죄주장", facts="피고인은 초범이다.", instructions="", references=()
     )
     next(left.pieces)

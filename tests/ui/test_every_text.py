@@ -89,6 +89,7 @@ HTML_BUILDERS = {
     "copy_html",
     "place_of",
     "sources_html",
+    "page_script",
 }
 
 

@@ -156,7 +156,8 @@ def test_no_picker_decides_by_labels_that_could_be_equal(call: Call) -> None:
         assert all(len(in_language(language, language_name, words)) == len(words) for language in LANGUAGES)
         return
     if shown == "_":
-        options = ast.unparse(call.node.args[1])
+        # A function that draws several such choices is given them: all that its file has.
+        options = ast.unparse(call.tree if ast.unparse(call.node.args[1]) == "options" else call.node.args[1])
         named = re.fullmatch(r"list\((\w+)\)", options)
         words = {word: word for word in (constant(call.path, named[1]) if named else WORDS.findall(options))}
     elif scopes := re.fullmatch(r"lambda \w+: f'\{_\((\w+)\[\w+\]\)\}.*'", shown):

@@ -258,7 +258,7 @@ WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_grou
 -- analytics_question --
 -- One question with everything that was logged of it.
 SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.outcome, l.error, l.model, l.total_ms,
-       l.first_token_ms, l.cost, l.is_priced, l.rag_details,
+       l.first_token_ms, l.cost, l.is_priced, l.rag_details, l.collection_id,
        (SELECT max(f.rating) FROM feedback f WHERE f.chat_log_id = l.id) AS rating,
        (SELECT coalesce(string_agg(f.comment, ' / ' ORDER BY f.created_at), '')
         FROM feedback f WHERE f.chat_log_id = l.id AND f.comment <> '') AS comment,

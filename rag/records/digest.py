@@ -1,0 +1,97 @@
+"""Write a digest of a period for who does not open the page: as text, and as HTML that a mail program shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period, StageTimes, Summary
+from rag.records.gaps import Gap, Gaps
+from rag.types import Who
+
+MOST_GAPS, MOST_DOCUMENTS = 5, 5
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Lines under headings; each line is a label and what is said of it."""
+
+    title: str
+    sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+
+    def as_text(self) -> str:
+        """Return plain text in two columns."""
+        lines = [self.title, "=" * len(self.title)]
+        for heading, rows in self.sections:
+            lines += ["", heading, "-" * len(heading)]
+            lines += [f"{label:<28} {said}".rstrip() for label, said in rows] or ["none"]
+        return "\n".join(lines) + "\n"
+
+    def as_html(self) -> str:
+        """Return a whole page without anything that is loaded from elsewhere."""
+        parts = []
+        for heading, rows in self.sections:
+            cells = "".join(
+                f'<tr><td style="padding:4px 24px 4px 0;color:#555">{escape(label)}</td>'
+                f'<td style="padding:4px 0">{escape(said)}</td></tr>'
+                for label, said in rows
+            )
+            parts.append(f"<h2>{escape(heading)}</h2>" + (f"<table>{cells}</table>" if rows else "<p>none</p>"))
+        title = escape(self.title)
+        return (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
+            f'<body style="font-family:sans-serif;max-width:640px;margin:24px auto"><h1>{title}</h1>'
+            f"{''.join(parts)}</body></html>\n"
+        )
+
+
+def make_digest(analytics: Analytics, gaps: Gaps, who: Who, tenant_id: str, name: str, period: Period) -> Digest:
+    """Read the figures of a period and of the one before, the most asked documents and what was not answered."""
+    gaps.group(tenant_id)
+    summary = analytics.summary(who, period, Filters())
+    used = analytics.top_documents(who, period, Filters(), limit=MOST_DOCUMENTS)
+    missing = gaps.list(who, period, Filters(), limit=MOST_GAPS)
+    return Digest(
+        title=f"{name}: {period.first:%-d %b} to {period.last:%-d %b %Y}",
+        sections=(
+            ("Questions", _figures(summary)),
+            ("Not answered yet, most asked first", [(_times(gap), gap.question) for gap in missing]),
+            ("Most used documents", [(f"{use.questions} questions", use.title) for use in used]),
+        ),
+    )
+
+
+def _figures(summary: Summary) -> list[tuple[str, str]]:
+    now, before = summary.current, summary.previous
+    rows = [
+        ("Questions", _beside(f"{now.questions:,}", f"{before.questions:,}")),
+        ("People", _beside(f"{now.people:,}", f"{before.people:,}")),
+        ("Answered", _beside(_percent(now.answered_rate), _percent(before.answered_rate))),
+        ("Rated helpful", _beside(_percent(now.helpful_rate), _percent(before.helpful_rate))),
+        ("First words, median", _beside(*_seconds(summary, FIRST))),
+        ("Whole answer, median", _beside(*_seconds(summary, WHOLE))),
+        ("Cost", _beside(f"${now.cost:,.2f}", f"${before.cost:,.2f}")),
+    ]
+    if now.unpriced_calls:
+        rows.append(("Unpriced calls", f"{now.unpriced_calls:,}, not in the cost"))
+    return rows
+
+
+def _beside(now: str, before: str) -> str:
+    return f"{now} (before: {before})"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
+
+
+def _seconds(summary: Summary, stage: str) -> tuple[str, str]:
+    def written(times: StageTimes | None) -> str:
+        return "–" if times is None else f"{times.p50_ms / 1000:.1f} s"
+
+    return written(summary.times.get(stage)), written(summary.previous_times.get(stage))
+
+
+def _times(gap: Gap) -> str:
+    return f"{gap.times} times, before {gap.times_before}"

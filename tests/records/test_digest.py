@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rag.commands.report import report
+from rag.errors import InvalidInput
+from rag.records.analytics import Period
+from rag.records.digest import make_digest
+from rag.services import Services
+from rag.settings import Settings
+from rag.storage.database import Database
+from rag.types import Collection
+from tests.question_month import write_month
+
+
+def test_the_digest_says_what_the_page_says_and_what_was_not_answered(
+    app_services: Services, database: Database, collection: Collection,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    write_month(database, "demo", collection.id, until=yesterday, days=14, questions_per_day=8)
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO chat_logs (tenant_id, collection_id, question, outcome, created_at) "
+            "SELECT 'demo', %s, 'May <b>dogs</b> come?', 'no_context', %s FROM generate_series(1, 20)",
+            (collection.id, datetime.now(UTC) - timedelta(days=2)),
+        )
+        row = connection.execute(
+            "SELECT count(*) FROM chat_logs WHERE created_at >= %s", (yesterday - timedelta(days=6),)
+        ).fetchone()
+    assert row is not None
+    period = Period.of_days(7, until=yesterday)
+    html = make_digest(app_services.analytics, app_services.gaps, "demo", "demo", "Demo", period).as_html()
+    asked = argparse.Namespace(days=7, html=None, tenant="demo")
+
+    assert report(asked, Settings(tenant="demo")) == 0
+
+    text = capsys.readouterr().out
+    assert f"{row[0]} (before: " in text
+    assert "20 times, before 0" in text
+    assert "May <b>dogs</b> come?" in text
+    assert "Leave policy" in text
+    assert "May &lt;b&gt;dogs&lt;/b&gt; come?" in html
+    assert "<b>dogs" not in html
+    asked.days = 0
+    with pytest.raises(InvalidInput, match="between 1 and 366"):
+        report(asked, Settings(tenant="demo"))

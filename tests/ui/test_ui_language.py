@@ -1,0 +1,203 @@
+"""The interface in the reader's language: every string goes through the catalogues, and these are usable."""
+
+from __future__ import annotations
+
+import ast
+import re
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from babel.messages.catalog import Message
+from streamlit.testing.v1 import AppTest
+
+from rag import catalogues
+from rag.errors import DocumentError, QuestionEmpty
+from rag.language import LANGUAGES, _, accepted, choose, direction, ngettext, speaking
+from rag.services import Services
+from rag.types import Identity, Role
+from rag.ui.formats import ago, count, date_time, duration, money, percent
+from tests.pages.conftest import new_tab, running, signed_in  # noqa: F401 - fixtures
+from tests.ui.test_every_text import SINKS, name_of, page_files
+
+TRANSLATED = [language for language in LANGUAGES if language != "en"]
+PLACEHOLDER = re.compile(r"\{\w+\}")
+#: Read by everybody: complete in every language. The pages of administrators are on their way.
+COMPLETE = (
+    "rag/api/templates/change_password", "rag/api/templates/sign_in", "rag/api/templates/sign_out",
+    "rag/api/templates/forgot_password", "rag/api/templates/set_password", "rag/api/templates/second_factor",
+    "rag/api/templates/frame", "rag/api/form_pages", "rag/api/sign_in", "rag/api/password_pages",
+    "rag/api/second_factor_pages", "pages/account", "rag/ui/messages", "rag/ui/recent", "rag/ui/source_cards",
+    "rag/ui/page_view", "rag/ui/frame", "rag/ui/language",
+)  # fmt: skip
+WRAPPERS = {"_", "N_", "ngettext", "count", "translated", "said"}
+#: Calls whose words are keys or codes.
+KEYS = {"get", "join", "setdefault", "code"}
+#: Directives of Streamlit's Markdown, and names of models and settings.
+NO_WORDS = re.compile(
+    r"-badge\[|^openai/\S+$|^\{\"content.*$|:material/\w+:|:[\w-]+\[|https?://\S+|/\w[\w/.]*|[A-Z_]{4,}|\bp95\b|\bUTC\b|\b[KMG]?B\b|\bms\b"
+)
+
+
+def texts_of(message: Message) -> tuple[str, ...]:
+    texts = message.string if isinstance(message.string, (tuple, list)) else [message.string]
+    return tuple(str(text or "") for text in texts)
+
+
+def ids_of(message: Message) -> tuple[str, ...]:
+    return tuple(message.id) if isinstance(message.id, (list, tuple)) else (str(message.id),)
+
+
+# Strings that bypass the catalogues
+
+
+def words_past(files: dict[str, str]) -> Iterator[str]:
+    """Literal words that a page draws without asking a catalogue: file, line and words."""
+    for name, text in files.items():
+        for call in (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and name_of(call.func.value) == "log":
+                continue
+            parameters = SINKS.get(call.func.attr if isinstance(call.func, ast.Attribute) else "")
+            if parameters is None:
+                continue
+            by_place = [parameter for parameter in parameters if parameter != "help"]
+            given = [*zip(by_place, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
+            for parameter, value in given:
+                if parameter in {*parameters, "placeholder", "alt"} and parameter != "page":
+                    yield from (f"{name}:{value.lineno}: {words}" for words in literal_words(value))
+
+
+def literal_words(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call) and name_of(node.func) in {
+        *WRAPPERS,
+        "get",
+        "join",
+        "setdefault",
+        "argument",
+        "code",
+    }:
+        return
+    if isinstance(node, (ast.Compare, ast.Subscript)):
+        return
+    if isinstance(node, ast.FormattedValue):
+        yield from literal_words(node.value)
+        return
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if re.search(r"[A-Za-z]{3,}", NO_WORDS.sub(" ", node.value)):
+            yield node.value
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from literal_words(child)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["st.button('Open it')", "st.caption(f'{number} documents')", "st.text_input(_('Name'), placeholder='Any name')"],
+)
+def test_a_string_that_bypasses_the_catalogues_is_found(call: str) -> None:
+    assert list(words_past({"page.py": call}))
+
+
+def test_no_string_of_the_pages_bypasses_the_catalogues() -> None:
+    assert list(words_past(page_files())) == []
+
+
+# The catalogues
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_catalogue_fits_the_code(language: str) -> None:
+    """`make translations` was run, what is filled in is filled in, and what everybody reads is there."""
+    current, known = catalogues.template(), catalogues.read(language)
+    assert {ids_of(m) for m in known if m.id} == {ids_of(m) for m in current if m.id}, "run make translations"
+    missing = set(catalogues.missing(known, current))
+    for message in current:
+        if message.id and any(path.startswith(COMPLETE) for path, _line in message.locations):
+            assert ids_of(message)[0] not in missing
+    for message in known:
+        if message.id and all(texts_of(message)):
+            names = set(PLACEHOLDER.findall(" ".join(ids_of(message))))
+            assert all(set(PLACEHOLDER.findall(text)) <= names for text in texts_of(message)), message.id
+            assert len(texts_of(message)) == (known.num_plurals if len(ids_of(message)) > 1 else 1)
+
+
+def test_all_languages_have_the_same_sentences() -> None:
+    current = catalogues.template()
+    lacking = {language: set(catalogues.missing(catalogues.read(language), current)) for language in TRANSLATED}
+    assert all(found == lacking["de"] for found in lacking.values())
+
+
+def test_plurals_are_those_of_the_language() -> None:
+    written = {}
+    for language in ("pl", "ar", "ja"):
+        with speaking(language):
+            written[language] = [ngettext("{count} page", "{count} pages", n) for n in (1, 2, 5, 22)]
+    assert written["pl"] == ["1 strona", "2 strony", "5 stron", "22 strony"]
+    assert written["ar"] == ["صفحة واحدة", "صفحتان", "5 صفحات", "22 صفحة"]
+    assert written["ja"] == ["1ページ", "2ページ", "5ページ", "22ページ"]
+
+
+# Choosing, and two people at once
+
+
+def test_the_first_language_that_is_spoken_is_chosen() -> None:
+    assert accepted("fr-CH, fr;q=0.9, en;q=0.8, de;q=0.7, *;q=0.5")[:3] == ["fr", "en", "de"]
+    assert choose("", "", accepted("sv, nl-BE;q=0.8")) == "nl"
+    assert choose("xx", []) == "en"
+    assert (direction("ar"), direction("de")) == ("rtl", "ltr")
+
+
+def test_two_people_at_once_read_their_own_language() -> None:
+    barrier, found = threading.Barrier(2, timeout=30), dict[str, str]()
+
+    def read(language: str) -> None:
+        with speaking(language):
+            barrier.wait()
+            found[language] = _("Sign in")
+            barrier.wait()
+
+    threads = [threading.Thread(target=read, args=(language,)) for language in ("de", "ja")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"de": "Anmelden", "ja": "ログイン"}
+    assert _("Sign in") == "Sign in"
+
+
+def test_an_error_is_read_in_the_readers_language_and_logged_in_english() -> None:
+    stored = "Too many wrong passwords. Wait 3 minutes and try again."
+    with speaking("de"):
+        assert QuestionEmpty().message == "Bitte geben Sie eine Frage ein."
+        assert str(QuestionEmpty()) == "Please type a question."
+        assert DocumentError(stored).message.startswith("Zu viele falsche Passwörter. Warten Sie 3 minutes")
+        assert DocumentError("What nobody translated.").message == "What nobody translated."
+
+
+def test_figures_dates_and_money_are_written_as_the_reader_does() -> None:
+    moment = datetime(2026, 11, 21, 14, 5, tzinfo=UTC)
+    with speaking("de"):
+        assert (money(Decimal("0.0092")), percent(0.772)) == ("0,0092\N{NO-BREAK SPACE}$", "77,2\N{NO-BREAK SPACE}%")
+        assert (date_time(moment), count(1200, "page")) == ("21.11.2026, 14:05", "1.200 Seiten")
+        assert (duration(3200), ago(moment, moment)) == ("3,2 s", "gerade eben")
+    assert (money(1234.5), date_time(moment), percent(0.772)) == ("$1,234.50", "21 Nov 2026, 14:05", "77.2%")
+
+
+# A page
+
+
+def test_a_person_chooses_the_language_of_their_pages(
+    signed_in: Callable[[Role], tuple[AppTest, Identity]],  # noqa: F811
+    running: Services,  # noqa: F811
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    tab.run().switch_page("account.py").run()
+    assert not tab.exception
+    assert tab.title[0].value == "Your account"
+    tab.selectbox(key="account_language").set_value("de").run()
+    assert tab.title[0].value == "Ihr Konto"
+    again = running.sessions.find_by_id(identity.session_id)
+    assert again is not None
+    assert again.language == "de"
