@@ -50,13 +50,20 @@ def draw_entry(entry: AuditEntry) -> None:
     with st.container(border=True, key=f"audit_entry_{entry.id}", gap="small"):
         who = plain(entry.actor or PRODUCT)
         st.markdown(f"**{plain(entry.action.capitalize())}** {plain(entry.target)}")
-        st.caption(f"{who} · {plain(date_time(entry.created_at, zone))} · entry {entry.id:,}")
+        st.caption(
+            _(
+                "{who} · {created_at} · entry {id}",
+                who=who,
+                created_at=plain(date_time(entry.created_at, zone)),
+                id=f"{entry.id:,}",
+            )
+        )
         pairs = {
             field: values if isinstance(values, list) and len(values) == 2 else [None, values]
             for field, values in sorted(entry.changes.items())
         }
         if not pairs:
-            st.caption("Nothing more is known of it.")
+            st.caption(_("Nothing more is known of it."))
             return
         st.dataframe(
             pd.DataFrame(
@@ -74,7 +81,7 @@ def in_full(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-st.title("Audit log", anchor=False)
+st.title(_("Audit log"), anchor=False)
 st.caption(
     _(
         "What people changed here, who signed in, exported data or read the questions of others. No entry can be "

@@ -410,7 +410,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
     present = {row.id for row in shown}
     state.documents_selected = [i for i in state.documents_selected if i in present]
     if not shown:
-        st.caption("No document matches.")
+        st.caption(_("No document matches."))
         return
     # The row above the table is as high with actions as without: ticking a box must not move the boxes.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -419,7 +419,11 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         else:
             more = " (the first of them; narrow the search to see others)" if len(shown) == MOST_ROWS else ""
             st.caption(
-                f"{count(len(shown), 'document')}{more}. Click a title to open it, tick boxes to select.",
+                _(
+                    "{shown}{more}. Click a title to open it, tick boxes to select.",
+                    shown=count(len(shown), "document"),
+                    more=more,
+                ),
                 width="content",
             )
             offered = [row_name(row) for row in shown[:MOST_OFFERED]]
@@ -514,11 +518,11 @@ def draw_panel(document_id: UUID) -> None:
         if document.status is DocumentStatus.COMPLETED:
             draw_steps(document, engine=library.recognition_engine, on_run=run_step, on_read=read_again)
         is_deleted = st.button(
-            red("Delete this document"),
+            red(_("Delete this document")),
             key="documents_delete",
             icon=":material/delete:",
             type="tertiary",
-            help=f"It is in the bin for {BIN_DAYS} days, from where you can have it back.",
+            help=_("It is in the bin for {BIN_DAYS} days, from where you can have it back.", BIN_DAYS=BIN_DAYS),
         )
         if is_deleted:
             put_in_bin([document.id])
@@ -589,24 +593,32 @@ def draw_notes() -> None:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_undo_note"):
             verb = "is" if len(binned) == 1 else "are"
             st.markdown(
-                f":material/delete: {count(len(binned), 'document')} {verb} in the bin for {BIN_DAYS} days.",
+                _(
+                    ":material/delete: {binned} {verb} in the bin for {BIN_DAYS} days.",
+                    binned=count(len(binned), "document"),
+                    verb=verb,
+                    BIN_DAYS=BIN_DAYS,
+                ),
                 width="stretch",
             )
-            st.button("Undo", key="documents_undo", icon=":material/undo:", on_click=take_back, args=(binned,))
-            st.button("Dismiss", key="documents_undo_dismiss", type="tertiary", on_click=binned.clear)
+            st.button(_("Undo"), key="documents_undo", icon=":material/undo:", on_click=take_back, args=(binned,))
+            st.button(_("Dismiss"), key="documents_undo_dismiss", type="tertiary", on_click=binned.clear)
     copies = state.documents_copies
     if copies:
         with st.container(border=True, key="documents_copies_note", gap="xsmall"):
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
                 words = f"{count(len(copies), 'file')} {'is' if len(copies) == 1 else 'are'} in the library already"
                 st.markdown(f":blue[:material/info:] **{words}**", width="stretch")
-                st.button("Dismiss", key="documents_copies_dismiss", type="tertiary", on_click=copies.clear)
+                st.button(_("Dismiss"), key="documents_copies_dismiss", type="tertiary", on_click=copies.clear)
             for name, document_id, title in copies[:MOST_CARDS]:
                 with st.container(horizontal=True, vertical_alignment="center"):
-                    st.caption(f"{plain(name)} has the same content as “{plain(title)}”.", width="content")
+                    st.caption(
+                        _("{name} has the same content as “{title}”.", name=plain(name), title=plain(title)),
+                        width="content",
+                    )
                     if document_id is not None:
                         st.button(
-                            "Open it",
+                            _("Open it"),
                             key=f"documents_copy_{document_id}_{name}",
                             type="tertiary",
                             on_click=open_document,
@@ -623,7 +635,10 @@ def draw_reminders() -> None:
     if due.to_review:
         words.append(f"{count(due.to_review, 'document')} to review")
     if words:
-        st.warning(f"You own {' and '.join(words)}. Choose the view “Owned by me”.", icon=":material/event_busy:")
+        st.warning(
+            _("You own {words}. Choose the view “Owned by me”.", words=" and ".join(words)),
+            icon=":material/event_busy:",
+        )
 
 
 def set_limit(dollars: Decimal) -> None:
@@ -634,7 +649,7 @@ def set_limit(dollars: Decimal) -> None:
 
 figures, at_work = read_state()
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title("Documents", anchor=False, width="content")
+    st.title(_("Documents"), anchor=False, width="content")
     st.caption(totals(figures), width="content")
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)

@@ -89,10 +89,10 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
     administer = [
         st.Page(
             "setup.py",
-            title="Set-up",
+            title=_("Set-up"),
             url_path="set-up",
             icon=":material/rocket_launch:",
-            help="What a new company does first, the keys of providers, and better models for its documents.",
+            help=_("What a new company does first, the keys of providers, and better models for its documents."),
         ),
         st.Page(
             "people.py",
@@ -132,7 +132,7 @@ def draw_setup_link(identity: Identity) -> None:
     if identity.may(Role.ADMIN) and not st.session_state.get("frame_is_set_up"):
         st.session_state.frame_is_set_up = services().tenants.progress(identity).is_finished
         if not st.session_state.frame_is_set_up:
-            st.page_link("setup.py", label="Set up your assistant", icon=":material/rocket_launch:")
+            st.page_link("setup.py", label=_("Set up your assistant"), icon=":material/rocket_launch:")
 
 
 def has_references(identity: Identity) -> bool:

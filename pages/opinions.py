@@ -340,7 +340,12 @@ def draw_references(collection: Collection) -> None:
             args=(document.id,),
         )
         st.caption(
-            f"{count(document.chunks, 'passage')}, {document.embedded:,} embedded, {document.tagged:,} tagged"
+            _(
+                "{chunks}, {embedded} embedded, {tagged} tagged",
+                chunks=count(document.chunks, "passage"),
+                embedded=f"{document.embedded:,}",
+                tagged=f"{document.tagged:,}",
+            )
             + (f". {plain(document.message)}" if document.message else "")
         )
         draw_tags(document, collection)

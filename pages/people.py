@@ -113,23 +113,25 @@ def invite_many() -> None:
         ]
 
 
-@st.dialog("Invite many people", icon=":material/group_add:", width="medium")
+@st.dialog(_("Invite many people"), icon=":material/group_add:", width="medium")
 def ask_to_invite() -> None:
     by_mail = can_send(services().settings)
     with st.form("people_invite", border=False):
         st.text_area(
-            "E-mail addresses",
+            _("E-mail addresses"),
             key="people_list",
             height=150,
-            placeholder="ada@example.com\nGrace Hopper <grace@example.com>",
-            help="One a line, or with commas between. A list with the columns email, name, role, group works as well.",
+            placeholder=_("ada@example.com\nGrace Hopper <grace@example.com>"),
+            help=_(
+                "One a line, or with commas between. A list with the columns email, name, role, group works as well."
+            ),
         )
         st.file_uploader(
-            "Or a CSV file with the columns email, name, role, group", type=["csv"], key="people_list_file"
+            _("Or a CSV file with the columns email, name, role, group"), type=["csv"], key="people_list_file"
         )
         with st.container(horizontal=True):
-            st.selectbox("Role", list(ROLES), format_func=ROLES.__getitem__, key="people_list_role", help=ROLE_HELP)
-            st.text_input("Group (optional)", key="people_list_group", max_chars=120, help=GROUP_HELP)
+            st.selectbox(_("Role"), list(ROLES), format_func=ROLES.__getitem__, key="people_list_role", help=ROLE_HELP)
+            st.text_input(_("Group (optional)"), key="people_list_group", max_chars=120, help=GROUP_HELP)
         words = "Invite them by e-mail" if by_mail else "Invite and get the links"
         st.form_submit_button(words, type="primary", icon=":material/send:", on_click=invite_many)
     if state.people_add_error:
@@ -138,20 +140,22 @@ def ask_to_invite() -> None:
         st.rerun()
 
 
-@st.dialog("Invited", icon=":material/group_add:", width="large")
+@st.dialog(_("Invited"), icon=":material/group_add:", width="large")
 def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
     """Show what became of each person on the list, once."""
     links = [(email, link) for email, link, _ in invited if link]
     sent = [email for email, _, problem in invited if problem == "sent"]
     if sent:
-        st.success(f"{count(len(sent), 'invitation')} sent by e-mail.", icon=":material/mark_email_read:")
+        st.success(_("{sent} sent by e-mail.", sent=count(len(sent), "invitation")), icon=":material/mark_email_read:")
     for email, _link, problem in invited:
         if problem and problem != "sent":
             st.error(f"{plain(email)}: {plain(problem)}", icon=":material/error:")
     if links:
         st.markdown(
-            "Send everybody their own link, by a way only they can read. Each works once, within three days, and is "
-            "not shown again."
+            _(
+                "Send everybody their own link, by a way only they can read. Each works once, within "
+                "three days, and is not shown again."
+            )
         )
         with st.container(height=320 if len(links) > 4 else "content", border=False, gap="small"):
             for email, link in links:
@@ -161,11 +165,11 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
         table = "".join(f"{email}\t{link}\n" for email, link in links)
         with st.container(horizontal=True):
             draw_copy_button(table, "Copy all with their addresses")
-    if st.button("Done", key="people_invited_done", type="primary"):
+    if st.button(_("Done"), key="people_invited_done", type="primary"):
         st.rerun()
 
 
-@st.dialog("Add a person", icon=":material/person_add:")
+@st.dialog(_("Add a person"), icon=":material/person_add:")
 def ask_to_add() -> None:
     with st.form("people_add", border=False):
         st.text_input(_("E-mail"), key="people_new_email", max_chars=254, autocomplete="off")
@@ -355,7 +359,7 @@ def draw_person(person: Account) -> None:
 def draw_readable(person: Account) -> None:
     """Draw which collections somebody may read, with why, and what their role adds."""
     key = f"people_readable_{person.id}"
-    with st.expander("What they can read", icon=":material/visibility:", key=key, on_change="rerun") as opened:
+    with st.expander(_("What they can read"), icon=":material/visibility:", key=key, on_change="rerun") as opened:
         if not opened.open:
             return
         library = services().documents
@@ -422,10 +426,10 @@ def draw_second_factor_rule() -> None:
 people = accounts.list(identity)
 enrolled = accounts.second_factors.enrolled(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.title("People", anchor=False, width="content")
+    st.title(_("People"), anchor=False, width="content")
     with st.container(horizontal=True, width="content"):
-        is_inviting = st.button("Invite many", key="people_invite_button", icon=":material/group_add:")
-        is_adding = st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:")
+        is_inviting = st.button(_("Invite many"), key="people_invite_button", icon=":material/group_add:")
+        is_adding = st.button(_("Add a person"), key="people_add_button", type="primary", icon=":material/person_add:")
     if (is_adding or is_inviting) and not actions.is_needed(identity):
         state.people_add_error = None
         if is_adding:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from rag.language import _
 from rag.profiles import profile_of
 from rag.providers.registry import check_key
 from rag.services import require, services
@@ -72,20 +73,22 @@ def draw_checklist() -> None:
     done = sum((progress.is_named, has_key, *(task.is_done for task in tasks)))
     with st.container(border=True, key="setup_checklist"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.subheader(f"{done} of {len(tasks) + 2} steps done", anchor=False, width="content")
+            st.subheader(
+                _("{done} of {value} steps done", done=done, value=len(tasks) + 2), anchor=False, width="content"
+            )
             st.button(
-                "Finish" if done == len(tasks) + 2 else "Finish without the rest",
+                _("Finish") if done == len(tasks) + 2 else _("Finish without the rest"),
                 key="setup_finish",
                 icon=":material/done_all:",
                 type="primary" if done == len(tasks) + 2 else "secondary",
                 on_click=attempt,
                 args=("", tenants.finish_setup, identity),
-                help="This list is not shown any more. Everything can be done later as well.",
+                help=_("This list is not shown any more. Everything can be done later as well."),
             )
         draw_mark(progress.is_named, "Company name", "As your colleagues know it.")
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input("Company name", progress.name, key="setup_name", max_chars=120, width=320)
-            st.button("Save", key="setup_name_save", on_click=save_name)
+            st.text_input(_("Company name"), progress.name, key="setup_name", max_chars=120, width=320)
+            st.button(_("Save"), key="setup_name_save", on_click=save_name)
             with st.container(width=220):
                 language.draw_choice(identity, key="setup_language")
         sentence = (
@@ -115,10 +118,12 @@ def save_name() -> None:
 
 def draw_keys() -> None:
     """Draw each provider's key: whether it is set and by whom, a box to paste one, and a button to try it."""
-    st.subheader("Keys", anchor=False)
+    st.subheader(_("Keys"), anchor=False)
     st.caption(
-        "A key is kept encrypted on this server and is never shown again. Before it is kept, the provider is asked by "
-        "a call that costs nothing."
+        _(
+            "A key is kept encrypted on this server and is never shown again. Before it is kept, the "
+            "provider is asked by a call that costs nothing."
+        )
     )
     for name in sorted(
         PASTED, key=lambda provider: (provider not in ADDS, list(ADDS).index(provider) if provider in ADDS else 0)
@@ -128,11 +133,11 @@ def draw_keys() -> None:
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
                 st.markdown(f"**{provider_name(name)}** :gray[{plain(ADDS.get(name, ''))}]", width="content")
                 if hint:
-                    st.badge(f"Set, {plain(hint)}", icon=":material/check_circle:", color="green")
+                    st.badge(_("Set, {hint}", hint=plain(hint)), icon=":material/check_circle:", color="green")
                 else:
-                    st.badge("Not set", color="gray")
+                    st.badge(_("Not set"), color="gray")
             if name in keys.fixed:
-                st.caption(f"{PASTED[name]} is set where this product is started, and that counts.")
+                st.caption(_("{PASTED} is set where this product is started, and that counts.", PASTED=PASTED[name]))
                 continue
             draw_key_form(name, has_key=bool(hint))
 
@@ -143,18 +148,20 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
         key = st.text_input(
-            f"Key of {provider_name(name)}",
+            _("Key of {name}", name=provider_name(name)),
             type="password",
             autocomplete="off",
             key=f"setup_key_value_{name}",
             width=420,
         )
-        is_given = st.form_submit_button("Check and keep", icon=":material/key:")
+        is_given = st.form_submit_button(_("Check and keep"), icon=":material/key:")
     if is_given and key.strip() and not actions.is_needed(identity):
         keep_key(name, key.strip())
     if has_key:
         is_asked = st.button(
-            red(f"Remove the key of {provider_name(name)}"), key=f"setup_key_remove_{name}", type="tertiary"
+            red(_("Remove the key of {name}", name=provider_name(name))),
+            key=f"setup_key_remove_{name}",
+            type="tertiary",
         )
         if is_asked and not actions.is_needed(identity):
             ask_to_confirm(
@@ -169,7 +176,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
 
 def keep_key(name: str, key: str) -> None:
     """Ask the provider with a key, and keep it where it answers."""
-    with st.spinner(f"Asking {provider_name(name)}"):
+    with st.spinner(_("Asking {name}", name=provider_name(name))):
         problem = check_key(running.settings, name, key)
     if problem:
         state.setup_problem, state.setup_done = problem, ""
@@ -206,8 +213,11 @@ def draw_moves() -> None:
         with st.container(border=True, key=f"setup_move_{collection.id}"):
             if is_builtin and not any(move.is_open for move in open_moves):
                 st.markdown(
-                    f"**{plain(collection.name)}** is searched with the built-in model. "
-                    f"{plain(embedder_line(options[0]))} would find more."
+                    _(
+                        "**{name}** is searched with the built-in model. {options} would find more.",
+                        name=plain(collection.name),
+                        options=plain(embedder_line(options[0])),
+                    )
                     if options
                     else plain(collection.name)
                 )
@@ -223,7 +233,7 @@ def draw_moves() -> None:
             )
 
 
-st.title("Set-up", anchor=False)
+st.title(_("Set-up"), anchor=False)
 if state.setup_problem:
     st.error(plain(state.setup_problem), icon=":material/error:")
 if state.setup_done:
@@ -232,5 +242,5 @@ draw_checklist()
 if is_own:
     draw_keys()
 else:
-    st.caption("Keys of providers are set by the operator of this installation.")
+    st.caption(_("Keys of providers are set by the operator of this installation."))
 draw_moves()

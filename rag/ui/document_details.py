@@ -97,7 +97,7 @@ def draw_document(
 
 def _draw_details(document: Document, documents: DocumentLibrary, draw_form: Callable[[], None]) -> None:
     draw_form()
-    with st.expander("About the file", type="compact", expanded=True):
+    with st.expander(_("About the file"), type="compact", expanded=True):
         _draw_about(document, _model_of(document, documents))
 
 
@@ -120,7 +120,7 @@ def _draw_versions(
     on_open: Callable[[str], None],
 ) -> None:
     if len(versions) < 2:
-        st.caption("There is one version. Earlier ones stay listed here and can be restored.")
+        st.caption(_("There is one version. Earlier ones stay listed here and can be restored."))
     for version in versions:
         words, color = status_badge(version.status)
         when = version.published_at or version.created_at

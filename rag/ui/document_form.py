@@ -16,6 +16,7 @@ from rag.answering.pipeline import Answerer
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
+from rag.language import _
 from rag.profiles import profile_of
 from rag.types import AnsweredQuestion, Collection, Document, DocumentStatus, Identity, Question
 from rag.ui.document_library import all_folders
@@ -51,35 +52,35 @@ def draw_form(
     if remark := date_remark(document, today):
         st.warning(remark, icon=":material/event_busy:")
     with st.form(f"documents_form_{key}", border=False):
-        title = st.text_input("Title", document.title, key=f"documents_form_title_{key}", max_chars=300)
+        title = st.text_input(_("Title"), document.title, key=f"documents_form_title_{key}", max_chars=300)
         with st.grid(2, min_column_width=240, vertical_alignment="bottom"):
             language = st.selectbox(
-                "Language",
+                _("Language"),
                 list(languages),
                 index=list(languages).index(document.language) if document.language in languages else None,
                 format_func=languages.of,
                 key=f"documents_form_language_{key}",
-                help="The language its words are searched in. Reading the file again does not change it.",
+                help=_("The language its words are searched in. Reading the file again does not change it."),
             )
             owner = st.selectbox(
-                "Owner",
+                _("Owner"),
                 list(labels),
                 index=list(labels).index(document.owner_id) if document.owner_id else None,
                 format_func=labels.of,
-                placeholder="Nobody",
+                placeholder=_("Nobody"),
                 key=f"documents_form_owner_{key}",
-                help="Is reminded on this page when the document is to be reviewed or no longer valid.",
+                help=_("Is reminded on this page when the document is to be reviewed or no longer valid."),
             )
             folder = st.selectbox(
-                "Folder",
+                _("Folder"),
                 folders,
                 index=folders.index(document.folder) if document.folder else None,
                 accept_new_options=True,
-                placeholder="No folder",
+                placeholder=_("No folder"),
                 key=f"documents_form_folder_{key}",
             )
             tags = st.multiselect(
-                "Tags",
+                _("Tags"),
                 list(dict.fromkeys([*shelves.tags, *document.tags])),
                 document.tags,
                 accept_new_options=True,
@@ -87,15 +88,15 @@ def draw_form(
                 key=f"documents_form_tags_{key}",
             )
         with st.grid(3, min_column_width=150):
-            valid_from = st.date_input("Valid from", document.valid_from, key=f"documents_form_from_{key}")
+            valid_from = st.date_input(_("Valid from"), document.valid_from, key=f"documents_form_from_{key}")
             valid_until = st.date_input(
-                "Valid until",
+                _("Valid until"),
                 document.valid_until,
                 key=f"documents_form_until_{key}",
-                help="Its last day. After that it goes on answering, and each answer from it says so.",
+                help=_("Its last day. After that it goes on answering, and each answer from it says so."),
             )
-            review_on = st.date_input("Review on", document.review_on, key=f"documents_form_review_{key}")
-        if st.form_submit_button("Save", icon=":material/check:", type="primary"):
+            review_on = st.date_input(_("Review on"), document.review_on, key=f"documents_form_review_{key}")
+        if st.form_submit_button(_("Save"), icon=":material/check:", type="primary"):
             changes = Particulars(
                 title=title if title != document.title else None,
                 language=language if language and language != document.language else None,
@@ -113,7 +114,7 @@ def draw_form(
             except RagError as error:
                 problem.error(plain(error.message), icon=":material/error:")
             else:
-                saved.success("Saved, for all versions of this document.", icon=":material/check_circle:")
+                saved.success(_("Saved, for all versions of this document."), icon=":material/check_circle:")
                 st.rerun()
 
 
@@ -135,22 +136,22 @@ def date_remark(document: Document, today: date) -> str:
 def draw_ask(identity: Identity, document: Document, collection: Collection, answerer: Answerer) -> None:
     """Draw a box that answers from this document alone, to try what it is good for."""
     if document.status is not DocumentStatus.COMPLETED:
-        st.caption("It can be asked as soon as it is ready.")
+        st.caption(_("It can be asked as soon as it is ready."))
         return
-    st.caption("Answers from this document only. It counts as a question of yours, with its cost.")
+    st.caption(_("Answers from this document only. It counts as a question of yours, with its cost."))
     with (
         st.form(f"documents_ask_form_{document.id}", border=False),
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
         text = st.text_input(
-            "Ask this document", key=f"documents_ask_{document.id}", placeholder="What would an employee ask?"
+            _("Ask this document"), key=f"documents_ask_{document.id}", placeholder=_("What would an employee ask?")
         )
-        is_asked = st.form_submit_button("Ask", icon=":material/send:", type="primary")
+        is_asked = st.form_submit_button(_("Ask"), icon=":material/send:", type="primary")
     if not is_asked or not text.strip():
         return
     question = Question(text=text.strip(), identity=identity, collection=collection, document_ids=(document.id,))
     place, answer = st.empty(), ""
-    place.caption(":shimmer[Looking in this document]")
+    place.caption(_(":shimmer[Looking in this document]"))
     ending: CitationsEvent | None = None
     try:
         for event in answerer.answer(question, profile=profile_of(collection), cancel=Event()):
@@ -161,7 +162,7 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
                 ending = event
             elif isinstance(event, DoneEvent) and not answer:
                 place.info(
-                    plain(" ".join(event.notices)) or "This document does not say it.", icon=":material/search_off:"
+                    plain(" ".join(event.notices)) or _("This document does not say it."), icon=":material/search_off:"
                 )
     except RagError as error:
         place.error(plain(error.message), icon=":material/error:")
@@ -171,7 +172,7 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
     if answer:
         place.markdown(answer_markdown(answer, [c.number for c in ending.citations]))
     if ending.citations:
-        st.caption("The passages that came nearest" if ending.kind == "nearest" else "Passages it answers from")
+        st.caption(_("The passages that came nearest") if ending.kind == "nearest" else _("Passages it answers from"))
     for citation in ending.citations:
         with st.container(border=True, gap="xxsmall"):
             st.markdown(f"**[{citation.number}]** p. {citation.first_page} :gray[{plain(citation.section)}]")
@@ -181,7 +182,7 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
 def draw_questions(asked: Sequence[AnsweredQuestion]) -> None:
     """Draw the questions that were answered from a document."""
     if not asked:
-        st.caption("No question has been answered from this document yet.")
+        st.caption(_("No question has been answered from this document yet."))
         return
     st.dataframe(
         pd.DataFrame(
@@ -208,10 +209,10 @@ def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> N
     """Draw a box that takes the file for the next version of a document, whatever its name."""
     turn = st.session_state.setdefault("documents_replace_turn", 0)
     file = st.file_uploader(
-        f"New file for {plain(document.title)}",
+        _("New file for {title}", title=plain(document.title)),
         max_upload_size=largest_mb,
         key=f"documents_replace_{document.id}_{turn}",
-        help="It is read, and you see which pages differ. The present version answers until you decide.",
+        help=_("It is read, and you see which pages differ. The present version answers until you decide."),
     )
     if file is not None:
         st.session_state.documents_replace_turn = turn + 1

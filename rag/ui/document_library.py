@@ -142,17 +142,17 @@ def draw_toolbar(
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         text = st.text_input(
-            "Search in titles and text",
+            _("Search in titles and text"),
             type="search",
             live=True,
-            placeholder="Search in titles and text",
+            placeholder=_("Search in titles and text"),
             key="documents_text",
             label_visibility="collapsed",
             width=225,
         )
         keep_chosen("documents_view")
         view = st.selectbox(
-            "View",
+            _("View"),
             list(labels),
             format_func=labels.of,
             key="documents_view",
@@ -164,11 +164,11 @@ def draw_toolbar(
         folder = _choice("Folder", folders, "documents_folder", width=150)
         tags = {"": "All tags", **{name: f"{name} ({number:,})" for name, number in shelves.tags.items()}}
         tag = _choice("Tag", tags, "documents_tag", width=130)
-        with st.popover("Filters", icon=":material/tune:", key="documents_filters", width="content"):
+        with st.popover(_("Filters"), icon=":material/tune:", key="documents_filters", width="content"):
             statuses = status_labels(figures)
             keep_chosen("documents_wanted")
             wanted = st.pills(
-                "Status",
+                _("Status"),
                 list(statuses),
                 selection_mode="multi",
                 format_func=drawn(statuses),
@@ -181,7 +181,7 @@ def draw_toolbar(
             only = _id_choice("Collection", "All collections", collections, "documents_only") if collections else None
             owner = _id_choice("Owner", "Any owner", owners, "documents_owner")
             due = _choice("Dates", DUE, "documents_due", is_labelled=True)
-            sort = st.selectbox("Order", list(SORTS), format_func=SORTS.__getitem__, key="documents_sort")
+            sort = st.selectbox(_("Order"), list(SORTS), format_func=SORTS.__getitem__, key="documents_sort")
             filters = DocumentFilters(
                 text=text or "",
                 statuses=tuple(wanted),
@@ -215,10 +215,12 @@ def _draw_saving(
     on_drop: Callable[[SavedView], None],
 ) -> None:
     st.divider()
-    name = st.text_input("Keep these filters as a view", placeholder="Name of the view", key="documents_view_name")
+    name = st.text_input(
+        _("Keep these filters as a view"), placeholder=_("Name of the view"), key="documents_view_name"
+    )
     with st.container(horizontal=True):
         st.button(
-            "Save view",
+            _("Save view"),
             key="documents_view_save",
             icon=":material/bookmark_add:",
             disabled=not (name or "").strip(),
@@ -227,11 +229,11 @@ def _draw_saving(
         )
         if opened is not None:
             st.button(
-                red(f"Remove the view {plain(opened.name)}"),
+                red(_("Remove the view {name}", name=plain(opened.name))),
                 key=f"documents_view_drop_{opened.id}",
                 on_click=on_drop,
                 args=(opened,),
-                help="The documents stay as they are.",
+                help=_("The documents stay as they are."),
             )
 
 
@@ -395,31 +397,31 @@ class BulkActions(NamedTuple):
 def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
     """Draw what can be done with the selected documents."""
     with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{number:,} selected**", width="content")
-        with st.popover("Tag", icon=":material/label:", key="documents_bulk_tags"), st.form("documents_bulk_tag"):
-            add = st.multiselect("Add", list(shelves.tags), accept_new_options=True, key="documents_bulk_tag_add")
-            remove = st.multiselect("Remove", list(shelves.tags), key="documents_bulk_tag_remove")
-            if st.form_submit_button(f"Change {count(number, 'document')}", icon=":material/check:"):
+        st.markdown(_("**{number} selected**", number=f"{number:,}"), width="content")
+        with st.popover(_("Tag"), icon=":material/label:", key="documents_bulk_tags"), st.form("documents_bulk_tag"):
+            add = st.multiselect(_("Add"), list(shelves.tags), accept_new_options=True, key="documents_bulk_tag_add")
+            remove = st.multiselect(_("Remove"), list(shelves.tags), key="documents_bulk_tag_remove")
+            if st.form_submit_button(_("Change {number}", number=count(number, "document")), icon=":material/check:"):
                 actions.on_tag(add, remove)
                 st.rerun()
         with (
-            st.popover("Move", icon=":material/drive_file_move:", key="documents_bulk_folders"),
+            st.popover(_("Move"), icon=":material/drive_file_move:", key="documents_bulk_folders"),
             st.form("documents_bulk_move"),
         ):
             folder = st.selectbox(
-                "To the folder",
+                _("To the folder"),
                 list(all_folders(shelves.folders)),
                 index=None,
                 accept_new_options=True,
-                placeholder="No folder",
+                placeholder=_("No folder"),
                 key="documents_bulk_folder",
-                help="A new name makes a folder. Policies/Leave is the folder Leave within Policies.",
+                help=_("A new name makes a folder. Policies/Leave is the folder Leave within Policies."),
             )
-            if st.form_submit_button(f"Move {count(number, 'document')}", icon=":material/check:"):
+            if st.form_submit_button(_("Move {number}", number=count(number, "document")), icon=":material/check:"):
                 actions.on_move(folder or "")
                 st.rerun()
-        with st.popover("Process again", icon=":material/replay:", key="documents_bulk_again"):
-            st.caption("The documents go on answering. What costs money waits for you to confirm its sum.")
+        with st.popover(_("Process again"), icon=":material/replay:", key="documents_bulk_again"):
+            st.caption(_("The documents go on answering. What costs money waits for you to confirm its sum."))
             for words, key, action in (
                 ("Read the files again", "documents_bulk_read", actions.on_read),
                 ("Try those that failed again", "documents_bulk_retry", actions.on_retry),
@@ -427,13 +429,13 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
             ):
                 st.button(words, key=key, width="stretch", on_click=action)
         st.button(
-            red(f"Delete {count(number, 'document')}"),
+            red(_("Delete {number}", number=count(number, "document"))),
             key="documents_bulk_delete",
             icon=":material/delete:",
-            help=f"They are in the bin for {BIN_DAYS} days, from where you can have them back.",
+            help=_("They are in the bin for {BIN_DAYS} days, from where you can have them back.", BIN_DAYS=BIN_DAYS),
             on_click=actions.on_delete,
         )
-        st.button("Clear", key="documents_bulk_clear", type="tertiary", on_click=actions.on_clear)
+        st.button(_("Clear"), key="documents_bulk_clear", type="tertiary", on_click=actions.on_clear)
 
 
 def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
@@ -449,11 +451,11 @@ def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], No
         st.session_state[key] = None
 
     st.selectbox(
-        "Open a document",
+        _("Open a document"),
         list(shown),
         index=None,
         format_func=shown.of,
-        placeholder="Open a document by its name",
+        placeholder=_("Open a document by its name"),
         key=key,
         on_change=open_chosen,
         label_visibility="collapsed",
@@ -473,9 +475,11 @@ def draw_bin(
     is_confirmed_needed: Callable[[], bool],
 ) -> None:
     """Draw what was deleted, with the way back."""
-    st.caption(f"Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.")
+    st.caption(
+        _("Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS)
+    )
     if not binned:
-        st.info("The bin is empty.", icon=":material/delete_outline:")
+        st.info(_("The bin is empty."), icon=":material/delete_outline:")
         return
     ids = [document.id for document in binned]
     key = f"documents_bin_{hash(tuple(ids))}"
@@ -501,22 +505,24 @@ def draw_bin(
         alt="Deleted documents, who deleted them, and until when they are kept",
     )
     if number > len(binned):
-        st.caption(f"The latest {SHOWN} of {number:,}.")
+        st.caption(_("The latest {SHOWN} of {number}.", SHOWN=SHOWN, number=f"{number:,}"))
     chosen = [ids[place] for place in picked.selection.rows if place < len(ids)]
     if not chosen:
-        st.caption("Tick documents to have them back.")
+        st.caption(_("Tick documents to have them back."))
         return
     words = count(len(chosen), "document")
     with st.container(horizontal=True):
         st.button(
-            f"Restore {words}",
+            _("Restore {words}", words=words),
             key="documents_bin_restore",
             icon=":material/restore_from_trash:",
             type="primary",
             on_click=on_restore,
             args=(chosen,),
         )
-        if st.button(red(f"Delete {words} for good"), key="documents_bin_delete", icon=":material/delete_forever:"):
+        if st.button(
+            red(_("Delete {words} for good", words=words)), key="documents_bin_delete", icon=":material/delete_forever:"
+        ):
             if is_confirmed_needed():
                 return
             ask_to_confirm(

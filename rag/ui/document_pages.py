@@ -45,9 +45,9 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         number = st.pagination(len(read), key=f"documents_page_{document.id}")
         shows_chunks = st.toggle(
-            "Show passages",
+            _("Show passages"),
             key="documents_shows_chunks",
-            help="Marks where passages begin and end, and what they share.",
+            help=_("Marks where passages begin and end, and what they share."),
         )
     page = read[min(number, len(read)) - 1]
     facts = [
@@ -116,9 +116,9 @@ def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, di
         st.columns(2), (old, new), (f"Version {old.version}, now", "The new file"), strict=True
     ):
         with column:
-            st.caption(f"{plain(words)} · page {number}")
+            st.caption(_("{words} · page {number}", words=plain(words), number=number))
             if number > document.page_count:
-                st.info("It has no such page.", icon=":material/remove:")
+                st.info(_("It has no such page."), icon=":material/remove:")
             elif has_pictures(document):
                 st.html(picture_html(page_image_url(document.id, number), f"Page {number} of {document.title}"))
             else:
@@ -193,7 +193,7 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
     """Draw the chunks as a table; a selected one in full, with the text it shares with its neighbours."""
     chunks = documents.chunks(document.tenant_id, document.id)
     if not chunks:
-        st.caption("There are no passages until the document is processed.")
+        st.caption(_("There are no passages until the document is processed."))
         return
     shared = [max(0, before.end_character - chunk.start_character) for before, chunk in pairwise(chunks)]
     table = pd.DataFrame(
@@ -243,8 +243,14 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
         else _("no vector yet")
     )
     st.caption(
-        f"Passage {chunk.chunk_index + 1} · {plain(pages(chunk.first_page, chunk.last_page))} · "
-        f"characters {chunk.start_character:,}–{chunk.end_character:,} · {plain(vector)}"
+        _(
+            "Passage {value} · {first_page} · characters {start_character}–{end_character} · {vector}",
+            value=chunk.chunk_index + 1,
+            first_page=plain(pages(chunk.first_page, chunk.last_page)),
+            start_character=f"{chunk.start_character:,}",
+            end_character=f"{chunk.end_character:,}",
+            vector=plain(vector),
+        )
     )
     has_picture = has_pictures(document)
     text, image = st.columns(2) if has_picture else (st.container(), None)
@@ -255,7 +261,7 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
         address = page_image_url(document.id, chunk.first_page, chunk.id)
         image.html(picture_html(address, f"Page {chunk.first_page} with this passage marked"))
     if chunk.metadata:
-        with st.expander("Tags and metadata of this passage"):
+        with st.expander(_("Tags and metadata of this passage")):
             st.json(chunk.metadata)
 
 

@@ -33,7 +33,7 @@ def draw_steps(
         )
         _draw_reading(document, engine, on_read)
         method = st.selectbox(
-            "Cut into passages again",
+            _("Cut into passages again"),
             list(METHODS),
             index=list(METHODS).index(document.chunking_method),
             format_func=words_of(METHODS),
@@ -125,7 +125,13 @@ def draw_reembedding(
     on_clean_up: Callable[[Collection], None],
 ) -> None:
     """Draw a collection's embedding model, the move to another one of `options`, and the way back."""
-    st.markdown(f"**{plain(collection.name)}** is searched with {plain(embedder_name(collection.embedding_model))}")
+    st.markdown(
+        _(
+            "**{name}** is searched with {embedding_model}",
+            name=plain(collection.name),
+            embedding_model=plain(embedder_name(collection.embedding_model)),
+        )
+    )
     latest = next((move for move in moves if move.status != "cancelled"), None)
     if latest is not None and latest.is_open:
         _draw_move(latest, on_confirm, on_cancel)
@@ -152,20 +158,20 @@ def draw_reembedding(
             )
     others = [option for option in options if option.id != collection.embedding_model and not option.missing]
     if not others:
-        st.caption("There is no other model: paste a key on the page Set-up first.")
+        st.caption(_("There is no other model: paste a key on the page Set-up first."))
         return
     labels = name_labels({option.id: embedder_line(option) for option in others})
     with st.container(horizontal=True, vertical_alignment="bottom"):
         model = st.selectbox(
-            "Move it to",
+            _("Move it to"),
             list(labels),
             format_func=labels.of,
             key=f"documents_reembed_model_{collection.id}",
-            help="Questions are answered with the present one until all passages have moved.",
+            help=_("Questions are answered with the present one until all passages have moved."),
             width=420,
         )
         st.button(
-            "Show the cost of moving",
+            _("Show the cost of moving"),
             key=f"documents_reembed_estimate_{collection.id}",
             icon=":material/calculate:",
             on_click=on_estimate,
@@ -339,10 +345,10 @@ def draw_trouble(
             )
             return bool(
                 st.button(
-                    red("Delete this document"),
+                    red(_("Delete this document")),
                     key=f"documents_remove_{document.id}",
                     icon=":material/delete:",
                     type="tertiary",
-                    help="It goes to the bin, from where you can have it back.",
+                    help=_("It goes to the bin, from where you can have it back."),
                 )
             )

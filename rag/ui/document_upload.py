@@ -127,22 +127,25 @@ def draw_upload(
     beforehand.
     """
     if not collections:
-        st.info("There is no collection to add documents to yet.", icon=":material/folder_off:")
+        st.info(_("There is no collection to add documents to yet."), icon=":material/folder_off:")
         return
     beforehand = next((c for c in collections if default is not None and c.id == default.id), collections[0])
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         place = st.container(key="documents_add")
-        with st.popover("How they are read", icon=":material/settings:", key="documents_options", width="content"):
+        with st.popover(_("How they are read"), icon=":material/settings:", key="documents_options", width="content"):
             options = _options(collections, beforehand)
             _draw_limit(spending_limit, on_limit)
     with place:
         files = st.file_uploader(
-            "Add documents: drop them anywhere on this page",
+            _("Add documents: drop them anywhere on this page"),
             accept_multiple_files=True,
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
-            help=f"{plain(formats_in_words())}, or a ZIP archive of them. What costs nothing is read at once; "
-            "before anything is spent you see the sum.",
+            help=_(
+                "{formats_in_words}, or a ZIP archive of them. What costs nothing is read at once; "
+                "before anything is spent you see the sum.",
+                formats_in_words=plain(formats_in_words()),
+            ),
         )
     st.html(DROP_ANYWHERE, unsafe_allow_javascript=True)
     if files:
@@ -154,7 +157,7 @@ def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) ->
         on_limit(Decimal(str(st.session_state.documents_limit)))
 
     st.number_input(
-        "Ask me about files that cost more than (US $)",
+        _("Ask me about files that cost more than (US $)"),
         min_value=0.0,
         max_value=float(MOST_UNASKED),
         value=float(spending_limit),
@@ -162,8 +165,11 @@ def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) ->
         format="%.2f",
         key="documents_limit",
         on_change=note,
-        help="Each file that costs no more is processed at once. It counts for all administrators of your company, and "
-        "for files added from now on. A file that replaces a document is always asked about.",
+        help=_(
+            "Each file that costs no more is processed at once. It counts for all administrators of "
+            "your company, and for files added from now on. A file that replaces a document is "
+            "always asked about."
+        ),
     )
 
 
@@ -177,17 +183,17 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
     profile = profile_of(collection)
     methods = list(METHODS)
     method = st.selectbox(
-        "Passages",
+        _("Passages"),
         methods,
         index=methods.index(profile.chunking.chunking_method),
         format_func=METHODS.__getitem__,
         # Part of the key: another collection begins with its own way.
         key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
-        help="How a document is cut into the passages that answers quote.",
+        help=_("How a document is cut into the passages that answers quote."),
     )
     st.caption(METHOD_HELP[method])
     pdf_type = st.segmented_control(
-        "Kind of PDFs",
+        _("Kind of PDFs"),
         list(PDF_TYPES),
         default=profile.reading.pdf_type,
         required=True,
@@ -198,7 +204,7 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         metadata = draw_fields(profile, f"documents_say_{collection.id}")
     wants_metadata = st.toggle(
-        "Write summaries and questions",
+        _("Write summaries and questions"),
         value=True,
         key="documents_metadata",
         help=_(
@@ -304,14 +310,14 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
                 key=f"documents_password_{locked.key}",
                 width=280,
             )
-            st.form_submit_button("Unlock", icon=":material/lock_open:", on_click=on_unlock, args=(locked,))
+            st.form_submit_button(_("Unlock"), icon=":material/lock_open:", on_click=on_unlock, args=(locked,))
 
 
 def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -> None:
     """Draw what a document holds and what processing it would cost, to confirm or discard."""
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
-        st.caption("Confirm before anything is spent")
+        st.caption(_("Confirm before anything is spent"))
         st.markdown(f"**{plain(document.title)}** :gray[{plain(document.file_name)}]")
         facts = (
             count(estimate.get("pages", document.page_count), "page"),
@@ -323,7 +329,7 @@ def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -
         draw_remarks(document)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
-                f"Process it ({plain(money(known_cost(estimate, 'total')))})",
+                _("Process it ({estimate})", estimate=plain(money(known_cost(estimate, "total")))),
                 key=f"documents_confirm_{document.id}",
                 icon=":material/check:",
                 type="primary",
@@ -331,10 +337,10 @@ def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -
                 args=(document,),
             )
             st.button(
-                red("Remove this file"),
+                red(_("Remove this file")),
                 key=f"documents_discard_{document.id}",
                 type="tertiary",
-                help="Nothing has been spent. It goes to the bin, from where you can have it back.",
+                help=_("Nothing has been spent. It goes to the bin, from where you can have it back."),
                 on_click=on_discard,
                 args=(document,),
             )
@@ -463,7 +469,7 @@ def draw_estimates(
             st.markdown(" · ".join(facts), width="content")
             with st.container(horizontal=True, width="content"):
                 st.button(
-                    f"Process all {number} ({plain(words)})",
+                    _("Process all {number} ({words})", number=number, words=plain(words)),
                     key="documents_confirm_all",
                     icon=":material/done_all:",
                     type="primary",
@@ -471,13 +477,13 @@ def draw_estimates(
                     args=(until,),
                 )
                 st.button(
-                    red(f"Remove all {number}"),
+                    red(_("Remove all {number}", number=number)),
                     key="documents_discard_all",
-                    help="Nothing has been spent. They go to the bin, from where you can have them back.",
+                    help=_("Nothing has been spent. They go to the bin, from where you can have them back."),
                     on_click=actions.on_discard_all,
                     args=(until,),
                 )
-        with st.expander("File by file", type="compact"):
+        with st.expander(_("File by file"), type="compact"):
             for document in estimated:
                 if document.id not in replaced:
                     draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
@@ -498,16 +504,24 @@ def _draw_replacement(
     with st.container(border=True, key=f"documents_replaces_{document.id}", gap="small"):
         changes = f"{count(len(differing), 'page')} {'differs' if len(differing) == 1 else 'differ'}"
         st.markdown(
-            f":orange[:material/swap_horiz:] **Replaces version {replaced.version} of {plain(replaced.title)}: "
-            f"{changes if differing else 'no page differs'}** :gray[{plain(document.file_name)}]"
+            _(
+                ":orange[:material/swap_horiz:] **Replaces version {version} of {title}: {value}** :gray[{file_name}]",
+                version=replaced.version,
+                title=plain(replaced.title),
+                value=changes if differing else _("no page differs"),
+                file_name=plain(document.file_name),
+            )
         )
         st.caption(
-            f"Version {replaced.version} answers until you decide, and can be restored afterwards. "
-            f"{cost_line(document.estimate or {})}"
+            _(
+                "Version {version} answers until you decide, and can be restored afterwards. {value}",
+                version=replaced.version,
+                value=cost_line(document.estimate or {}),
+            )
         )
         if differing:
             with st.expander(
-                f"Compare page {page_ranges(differing)}",
+                _("Compare page {differing}", differing=page_ranges(differing)),
                 key=f"documents_compare_{document.id}",
                 on_change="rerun",
                 type="compact",
@@ -516,7 +530,11 @@ def _draw_replacement(
                     draw_comparison(documents, replaced, document, differing)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
-                f"Replace version {replaced.version} ({plain(money(known_cost(document.estimate, 'total')))})",
+                _(
+                    "Replace version {version} ({estimate})",
+                    version=replaced.version,
+                    estimate=plain(money(known_cost(document.estimate, "total"))),
+                ),
                 key=f"documents_confirm_{document.id}",
                 icon=":material/check:",
                 type="primary",
@@ -524,15 +542,15 @@ def _draw_replacement(
                 args=(document,),
             )
             st.button(
-                f"Keep both ({plain(money(known_cost(document.estimate, 'total')))})",
+                _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
                 key=f"documents_both_{document.id}",
                 icon=":material/library_add:",
-                help="The file becomes a document of its own, and both answer.",
+                help=_("The file becomes a document of its own, and both answer."),
                 on_click=actions.on_keep_both,
                 args=(document,),
             )
             st.button(
-                red("Remove this file"),
+                red(_("Remove this file")),
                 key=f"documents_discard_{document.id}",
                 type="tertiary",
                 on_click=actions.on_discard,
@@ -546,10 +564,13 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
         return
     with st.container(border=True, key="documents_not_added", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f":orange[:material/info:] **{count(len(refused), 'file')} not added**", width="stretch")
+            st.markdown(
+                _(":orange[:material/info:] **{refused} not added**", refused=count(len(refused), "file")),
+                width="stretch",
+            )
             if len(refused) > 1:
                 st.button(
-                    "Dismiss all", key="documents_dismiss_all", type="tertiary", on_click=on_dismiss, args=(None,)
+                    _("Dismiss all"), key="documents_dismiss_all", type="tertiary", on_click=on_dismiss, args=(None,)
                 )
         with st.container(height=220 if len(refused) > 4 else "content", border=False, gap="xsmall"):
             for file in refused:
@@ -557,7 +578,7 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
                     size = f" :gray[{file_size(file.file_size)}]" if file.file_size else ""
                     st.markdown(f"**{plain(file.file_name)}**{size}  \n{plain(file.reason)}", width="stretch")
                     st.button(
-                        "Dismiss",
+                        _("Dismiss"),
                         key=f"documents_dismiss_{file.id}",
                         icon=":material/close:",
                         type="tertiary",
@@ -570,7 +591,14 @@ def draw_rest(number: int, one: str, many: str, status: DocumentStatus) -> None:
     """Say how many more documents there are than cards, and where to find them."""
     if number > 0:
         verb = one if number == 1 else many
-        st.caption(f"{count(number, 'more document')} {verb}: choose {STATUSES[status][0]} in Filters to see them.")
+        st.caption(
+            _(
+                "{number} {verb}: choose {STATUSES} in Filters to see them.",
+                number=count(number, "more document"),
+                verb=verb,
+                STATUSES=STATUSES[status][0],
+            )
+        )
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:

@@ -256,7 +256,7 @@ def _export(
         name = re.sub(r"[^\w -]", "", target.title).strip()[:60] or "conversation"
         with st.container(horizontal=True):
             st.download_button(
-                "Word",
+                _("Word"),
                 lambda: to_docx(target, messages, address=address),
                 f"{name}.docx",
                 "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -264,7 +264,7 @@ def _export(
                 key="chat_export_docx",
             )
             st.download_button(
-                "Markdown",
+                _("Markdown"),
                 lambda: to_markdown(target, messages, address=address),
                 f"{name}.md",
                 "text/markdown",

@@ -27,7 +27,8 @@ def settings(tmp_path: Path, provider_standin: ProviderStandin) -> Settings:
 def test_sources_footer_and_next_questions_are_each_there_once(
     signed_in: Callable[[Role], tuple[AppTest, Identity]], provider_standin: ProviderStandin
 ) -> None:
-    provider_standin.reply(ANSWER)
+    replies = iter([ANSWER])
+    provider_standin.reply(lambda messages: next(replies, "How is annual leave requested?"))
     provider_standin.delays["chat"] = THINKING_SECONDS
     tab, _ = signed_in(Role.MANAGER)
     tab.run()

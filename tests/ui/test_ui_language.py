@@ -32,7 +32,7 @@ COMPLETE = (
     "rag/api/second_factor_pages", "pages/account", "rag/ui/messages", "rag/ui/recent", "rag/ui/source_cards",
     "rag/ui/page_view", "rag/ui/frame", "rag/ui/language",
 )  # fmt: skip
-WRAPPERS = {"_", "N_", "ngettext", "count", "translated", "said"}
+WRAPPERS = {"_", "N_", "ngettext", "count", "translated", "said", "known_cost"}
 #: Calls whose words are keys or codes.
 KEYS = {"get", "join", "setdefault", "code"}
 #: Directives of Streamlit's Markdown, and names of models and settings.
