@@ -74,6 +74,7 @@ OURS = {
     ("rag/ui/analytics.py", "change.shown"),  # figures
     ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
     ("rag/ui/board.py", "word"),  # of `counted`, beside a figure
+    ("rag/ui/recent.py", "group"),  # of `group_of`: one of a few headings
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).
 NUMBER = r"((list|Sequence)\[)?(int|float|Decimal|bool|datetime|date)\]?( \| None)?"
