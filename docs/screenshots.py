@@ -125,8 +125,7 @@ def ask(page: Page, question: str) -> None:
 
 
 def wait_for_charts(page: Page) -> None:
-    for number in range(2):
-        page.get_by_test_id("stPlotlyChart").nth(number).locator("svg").first.wait_for()
+    page.get_by_test_id("stPlotlyChart").first.locator("svg").first.wait_for()
     page.wait_for_timeout(2_500)  # the small ones in the figures come last and say nothing when they are there
 
 

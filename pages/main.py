@@ -119,7 +119,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Who changed what, and when."),
         ),
     ]
-    return {"": asking, "Manage": manage, "Administration": administer}
+    return {"": asking, _("Manage"): manage, _("Administration"): administer}
 
 
 def has_board(identity: Identity) -> bool:

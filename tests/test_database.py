@@ -31,7 +31,8 @@ TOKEN = r"\( SELECT rag_presented\(\) AS rag_presented\)"
 PRESENTED = re.compile(
     rf"\((?:(?:token|secret|subject)_hash = {TOKEN}"
     r"|email = \( SELECT rag_verified\('email'::text\) AS rag_verified\)"
-    rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\))\)"
+    rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\)"
+    rf"|\(*{TOKEN} = code_hash\)(?: OR \({TOKEN} = (?:access|refresh|previous_refresh)_hash\)\)?)+)\)?"
 )
 TENANT = "( SELECT rag_tenant() AS rag_tenant)"
 OWN = f"(tenant_id = {TENANT})"
@@ -63,6 +64,10 @@ def test_every_policy_holds_rows_to_their_tenant(superuser_conninfo: str) -> Non
         if name == "searches_discarded":  # of the rows that the tenant may see
             assert (table, permissive, command, writes) == ("chat_logs", "RESTRICTIVE", "DELETE", None)
             assert reads == "((kind = 'search'::text) AND (outcome IS NULL))"
+        elif name == "own":  # what a person keeps for themselves, such as saved views
+            assert (permissive, command) == ("RESTRICTIVE", "ALL"), where
+            assert reads.startswith("((account_id = ( SELECT rag_account() AS rag_account))"), f"{where}: {reads}"
+            assert writes in (reads, None), where
         elif permissive == "RESTRICTIVE":  # it only takes away; what it leaves is tried with readers of two groups
             assert (name, command, writes) == ("reader", "SELECT", None), where
             assert reads.startswith("(( SELECT rag_reads_all() AS rag_reads_all) OR "), where

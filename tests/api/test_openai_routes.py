@@ -15,7 +15,7 @@ from tests.api.callers import Api
 from tests.standin import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
-ANSWER = "Employees have 25 days of annual leave [1]. They book it in June [1]."
+ANSWER = "Everyone has 25 days of paid leave a year [1]. Up to five days may be carried over [1]."
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_what_was_said_before_counts_as_history(
     )
     rewriting = [str(sent) for _, sent in provider_standin.requests if "And how do they book it?" in str(sent)]
     assert rewriting
-    assert "25 days of annual leave" in rewriting[0]
+    assert "25 days of paid leave" in rewriting[0]
 
 
 def test_collections_are_models(api: Api, client: openai.OpenAI) -> None:

@@ -233,8 +233,10 @@ def test_a_wrong_key_is_said_in_plain_words(product: Product, page: Page, shared
 
 def test_a_manager_reads_the_analytics(product: Product, page: Page) -> None:
     page.goto(product.address + "/analytics")
-    expect(page.get_by_text("Cost per day")).to_be_visible()
+    expect(page.get_by_text("How questions ended")).to_be_visible()
     expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=20_000)
+    page.get_by_role("tab", name="Costs").click()
+    expect(page.locator(".js-plotly-plot").last).to_be_visible(timeout=20_000)
     page.get_by_role("tab", name="Questions").click()
     expect(page.locator("[data-testid=stDataFrame]").first).to_be_visible()
 

@@ -6,6 +6,7 @@ as an estimate. Each row is on the document, the re-embedding or the question th
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -55,6 +56,8 @@ LONG_TEXT = "\n\n".join(
 TAGS = json.dumps({"summary": "Leave rules.", "topics": ["Leave"], "questions": ["How many days?"]})
 PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
 Standin = ProviderStandin
+
+TRIES = itertools.count(1)
 
 
 class Desk:
@@ -144,13 +147,12 @@ class Desk:
         return self.search(MODEL)
 
     def translation(self) -> Callable[[], object]:
-        # Each try asks something else: a translation is remembered.
-        tries = iter(range(100))
+        # Each try of this process asks something else: a translation is remembered.
         self.standin.reply("How many days of vacation leave?")
         collection = self.ready()
         profile = PLAIN.changed(translate_queries=True)
         return lambda: self.parts.searches.search(
-            self.question(collection, f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(tries)}?"),
+            self.question(collection, f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(TRIES)}?"),
             profile=profile,
             language="nl",
         )
