@@ -19,7 +19,9 @@ SECRET = "hunter2-hunter2"
 
 def test_every_setting_that_sounds_like_a_secret_is_one() -> None:
     suspicious = {
-        item.name for item in fields(Settings) if item.name.endswith(("_key", "_secret", "_token", "database_url"))
+        item.name
+        for item in fields(Settings)
+        if item.name.endswith(("_key", "_secret", "_token", "database_url", "smtp_url"))
     }
     assert suspicious == SECRET_FIELDS
 
