@@ -130,15 +130,10 @@ def wait_for_charts(page: Page) -> None:
 
 
 def take_board(page: Page, product: Product) -> None:
-    """The notice board with its second post opened."""
+    """The notice board, its posts as cards."""
     open_page(page, product, "board", "Sync now")
-    page.get_by_test_id("stDataFrame").wait_for()
-    page.wait_for_timeout(700)
-    box = page.get_by_test_id("stDataFrame").bounding_box()
-    if box is None:
-        raise SystemExit("The notice board shows no table.")
-    page.mouse.click(box["x"] + 16, box["y"] + 90)  # a canvas: rows have no elements
-    page.get_by_text("attachments", exact=False).last.wait_for()
+    page.get_by_text("attachment", exact=False).first.wait_for()
+    page.wait_for_timeout(1_000)
     page.mouse.move(10, 10)
     take(page, "board")
 
