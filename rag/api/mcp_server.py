@@ -38,7 +38,7 @@ from rag.errors import MethodNotAllowed, NotFound, RagError
 from rag.profile import Options
 from rag.profiles import profile_of
 from rag.services import Services, services
-from rag.types import Citation, Document, DocumentFilters, DocumentStatus, Identity, Question, SearchResult
+from rag.types import Citation, Document, DocumentFilters, DocumentStatus, Identity, Question, SearchResult, page_path
 
 log = logging.getLogger("rag.api")
 
@@ -157,7 +157,7 @@ class Caller:
     base: str
 
     def page_link(self, document_id: UUID, page: int) -> str:
-        return f"{self.base}/api/documents/{document_id}/file#page={page}"
+        return self.base + page_path(document_id, page)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,9 @@ def _search(caller: Caller, wanted: SearchArguments) -> Found:
         options=Options(top_k=wanted.limit, follow_ups=0),
     ).response
     parts.documents.note_last(who, collection)
-    passages = [_found(caller, number, item) for number, item in enumerate(response.results[: wanted.limit], 1)]
+    passages = [
+        _passage(caller, number, item, item.content) for number, item in enumerate(response.results[: wanted.limit], 1)
+    ]
     return Found(collection=collection.name, passages=passages, notices=list(response.notices))
 
 
@@ -206,7 +208,7 @@ def _ask(caller: Caller, wanted: AskArguments) -> Answer:
     _wait_for(live)
     if not live.text:
         raise failure_of(live)
-    cited = [_cited(caller, citation) for citation in live.citations]
+    cited = [_passage(caller, item.number, item, item.passage) for item in live.citations]
     is_near = live.kind == "nearest"
     ended = ending(live)
     return Answer(
@@ -436,7 +438,7 @@ def _document_text(caller: Caller, uri: str) -> str:
     return "\n\n".join(f"[Page {page.number}]\n{page.text}" for page in pages)
 
 
-def _found(caller: Caller, number: int, item: SearchResult) -> Passage:
+def _passage(caller: Caller, number: int, item: SearchResult | Citation, text: str) -> Passage:
     return Passage(
         number=number,
         title=item.title,
@@ -444,20 +446,7 @@ def _found(caller: Caller, number: int, item: SearchResult) -> Passage:
         first_page=item.first_page,
         last_page=item.last_page,
         section=item.section,
-        text=item.content,
-        link=caller.page_link(item.document_id, item.first_page),
-    )
-
-
-def _cited(caller: Caller, item: Citation) -> Passage:
-    return Passage(
-        number=item.number,
-        title=item.title,
-        document_id=item.document_id,
-        first_page=item.first_page,
-        last_page=item.last_page,
-        section=item.section,
-        text=item.passage,
+        text=text,
         link=caller.page_link(item.document_id, item.first_page),
     )
 

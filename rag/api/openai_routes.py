@@ -28,7 +28,17 @@ from rag.api.routing import ANYBODY, Caller, OpenAIRoute, needs
 from rag.errors import InvalidInput, NotFound, QuestionEmpty
 from rag.profile import Options
 from rag.services import Services, services
-from rag.types import ChatMessage, Citation, Collection, Identity, MessageState, Outcome, Question
+from rag.types import (
+    ChatMessage,
+    Citation,
+    Collection,
+    Identity,
+    MessageState,
+    Outcome,
+    Question,
+    page_path,
+    title_with_pages,
+)
 
 router = APIRouter(route_class=OpenAIRoute, tags=["OpenAI"], prefix="/v1")
 
@@ -358,7 +368,7 @@ class _Written:
         return CompletionUsage(prompt_tokens=used, completion_tokens=made, total_tokens=used + made)
 
     def _url(self, citation: Citation) -> str:
-        return f"{self._base}/api/documents/{citation.document_id}/file#page={citation.first_page}"
+        return self._base + page_path(citation.document_id, citation.first_page)
 
     def _event(self, **content: Any) -> str:
         whole = {**self._head, "object": "chat.completion.chunk", **content}
@@ -433,8 +443,7 @@ def _model(collection: Collection) -> Model:
 
 
 def _title(citation: Citation) -> str:
-    last = f"–{citation.last_page}" if citation.last_page > citation.first_page else ""
-    return f"{citation.title or citation.file_name}, p. {citation.first_page}{last}"
+    return title_with_pages(citation.title or citation.file_name, citation.first_page, citation.last_page)
 
 
 def _escaped(title: str) -> str:

@@ -15,7 +15,7 @@ from docx.text.paragraph import Paragraph
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from rag.types import Conversation, Message
+from rag.types import Conversation, Message, page_path, title_with_pages
 
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "html_inline"])
 LINK_COLOR = RGBColor(0x1F, 0x4F, 0xA8)
@@ -50,7 +50,7 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
         if message.content:
             _add_blocks(document, SyntaxTreeNode(PARSER.parse(message.content)))
         else:
-            document.add_paragraph(_storable(message.notice)).italic = True  # type: ignore[attr-defined]
+            document.add_paragraph().add_run(_storable(message.notice)).italic = True
         for source in message.citations:
             line = document.add_paragraph(f"[{source['number']}] ", style="List Bullet")
             _add_link(line, _title(source), _link(source, address))
@@ -111,12 +111,11 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
 
 def _title(source: dict[str, Any]) -> str:
     first, last = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
-    pages = f"p. {first}" if last <= first else f"p. {first}–{last}"
-    return f"{source.get('title') or source.get('file_name')}, {pages}"
+    return title_with_pages(str(source.get("title") or source.get("file_name")), first, last)
 
 
 def _link(source: dict[str, Any], address: str) -> str:
-    return f"{address}/api/documents/{source['document_id']}/file#page={int(source.get('first_page') or 1)}"
+    return address + page_path(source["document_id"], int(source.get("first_page") or 1))
 
 
 def _escaped(text: str) -> str:

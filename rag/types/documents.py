@@ -24,6 +24,17 @@ DocumentSort = Literal["newest", "oldest", "title", "language", "pages", "chunks
 ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 
 
+def page_path(document_id: UUID | str, page: int = 1) -> str:
+    """Return the path at which an original opens at a page, for people who may read the document."""
+    return f"/api/documents/{document_id}/file#page={page}"
+
+
+def title_with_pages(title: str, first_page: int, last_page: int) -> str:
+    """Write where a passage is, as files and other programs name it: "Employee handbook, p. 3–4"."""
+    last = f"–{last_page}" if last_page > first_page else ""
+    return f"{title}, p. {first_page}{last}"
+
+
 class DocumentStatus(StrEnum):
     """Where a document stands. Only `completed` documents are searched."""
 

@@ -21,7 +21,7 @@ from rag.ingestion.chunking.spans import page_starts
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import LOADERS
 from rag.language import _
-from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
+from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who, page_path
 from rag.ui.board import draw_post, is_post
 from rag.ui.text import marked, plain
 
@@ -34,10 +34,6 @@ SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved
 def page_image_url(document_id: UUID, page: int, chunk_id: UUID | None = None) -> str:
     highlight = f"?highlight={chunk_id}" if chunk_id else ""
     return f"/api/documents/{document_id}/pages/{page}.png{highlight}"
-
-
-def file_url(document_id: UUID, page: int = 1) -> str:
-    return f"/api/documents/{document_id}/file#page={page}"
 
 
 def open_page_view(
@@ -112,7 +108,7 @@ def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
     is_shown = document.mime_type in SHOWN
     st.link_button(
         _("Open PDF") if has_pictures(document) else _("Open original") if is_shown else _("Save original"),
-        file_url(document.id, page) if has_pictures(document) else f"/api/documents/{document.id}/file",
+        page_path(document.id, page) if has_pictures(document) else f"/api/documents/{document.id}/file",
         key=key,
         icon=":material/open_in_new:" if is_shown else ":material/download:",
         help=_("Opens the original in a new tab.") if is_shown else _("Saves the original on this computer."),
