@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -58,6 +58,7 @@ from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
 from rag.storage.pasted_keys import PastedKeys
 from rag.storage.standbys import read_addresses
+from rag.tracing import start_tracing
 from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
@@ -267,6 +268,7 @@ def connect_services(settings: Settings) -> Services:
 
     Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
     """
+    stop_tracing = start_tracing()
     embedded: EmbeddedServer | None = None
     if settings.database_url:
         application, owner = settings.database_url, settings.migration_database_url or settings.database_url
@@ -293,7 +295,8 @@ def connect_services(settings: Settings) -> Services:
         if embedded is not None:
             embedded.stop()
         raise
-    return assemble(settings, database, embedded, owner)
+    assembled = assemble(settings, database, embedded, owner)
+    return replace(assembled, closers=(*assembled.closers, stop_tracing))
 
 
 @st.cache_resource(show_spinner=False)
