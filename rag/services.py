@@ -185,6 +185,7 @@ def assemble(
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
+    queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
     closers[:0] = [
