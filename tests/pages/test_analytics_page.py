@@ -373,7 +373,7 @@ def test_the_search_is_drawn_with_scores_changes_and_errors(
     page = open_page(analytics_view="Search")
 
     assert not page.exception
-    assert not page.get("metric")[0].value.startswith("–")
+    assert not page.metric[0].value.startswith("–")
     assert len(page.get("plotly_chart")) == 1
     assert {"Another passage came first", "From below the fifth place"} <= set(metrics(page))
     page.segmented_control("analytics_score").set_value("score").run()
