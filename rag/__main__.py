@@ -22,6 +22,7 @@ from rag.commands import (
     report,
     service,
     tenants,
+    webhooks,
 )
 from rag.errors import RagError
 from rag.settings import hide_secrets, load_settings
@@ -48,6 +49,7 @@ def command_line() -> argparse.ArgumentParser:
         prices,
         privacy,
         audit,
+        webhooks,
         backup,
     ):
         module.add_parsers(commands)

@@ -60,6 +60,7 @@ from rag.storage.pasted_keys import PastedKeys
 from rag.storage.standbys import read_addresses
 from rag.tracing import start_tracing
 from rag.types import Collection, Identity, Role
+from rag.webhooks import Webhooks
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
@@ -111,6 +112,7 @@ class Services:
     privacy: Privacy
     api_keys: ApiKeys
     connected_apps: ConnectedApps
+    webhooks: Webhooks
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
@@ -188,6 +190,8 @@ def assemble(
     queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
+    webhooks = Webhooks(database, settings)
+    queue.on_deliver = webhooks.deliver
     closers[:0] = [
         evaluations.stop,
         answers.stop_all,
@@ -233,6 +237,7 @@ def assemble(
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
+        webhooks=webhooks,
         limits=limits,
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,
