@@ -39,6 +39,7 @@ from rag.ingestion.sources.runs import Syncs
 from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
+from rag.monitoring.tracing import start_tracing
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -58,7 +59,6 @@ from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
 from rag.storage.pasted_keys import PastedKeys
 from rag.storage.standbys import read_addresses
-from rag.tracing import start_tracing
 from rag.types import Collection, Identity, Role
 from rag.webhooks import Webhooks
 

@@ -24,7 +24,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag import metrics
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
@@ -38,13 +37,14 @@ from rag.errors import (
     RagError,
     TooManyRequests,
 )
+from rag.monitoring import metrics
+from rag.monitoring.tracing import span
 from rag.profile import Options
 from rag.profiles import profile_of
 from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.storage.database import Database
 from rag.storage.sql import queries
-from rag.tracing import span
 from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]

@@ -39,6 +39,7 @@ from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
 from rag.money.ledger import Ledger
+from rag.monitoring.tracing import span
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
@@ -46,7 +47,6 @@ from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
-from rag.tracing import span
 from rag.types import (
     Chunk,
     ChunkingMethod,

@@ -23,8 +23,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag import metrics
 from rag.errors import DatabaseUnavailable
+from rag.monitoring import metrics
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
 from rag.storage.pipeline import PendingResult, Pipeline, Session
