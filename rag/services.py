@@ -57,6 +57,7 @@ from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
 from rag.storage.pasted_keys import PastedKeys
+from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
@@ -281,6 +282,7 @@ def connect_services(settings: Settings) -> Services:
             log.info("Brought the tables up to date (%d migrations)", len(applied))
         database.key = sealing_key(owner)
         database.open()
+        database.read_at(read_addresses(settings.database_read_urls))
     except DatabaseUnavailable as exc:
         if embedded is None:
             raise

@@ -498,4 +498,4 @@ class Analytics:
     def _all(
         self, who: Who, name: str, row: type[Row], period: Period, filters: Filters, **parameters: Any
     ) -> list[Row]:
-        return self._database.fetch_all(who, name, row, **period.parameters(), **filters.parameters(), **parameters)
+        return self._database.fetch_lately(who, name, row, **period.parameters(), **filters.parameters(), **parameters)

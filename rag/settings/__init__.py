@@ -36,6 +36,8 @@ class Settings:
     migration_database_url: str = field(default="", repr=False)
     # A pooler in transaction mode stands before it (RAG_DATABASE_POOLED); ports 6543 and 6432 are known to be that.
     database_pooled: bool = False
+    # Standbys of it, separated by commas, which searches and analytics read from.
+    database_read_urls: str = field(default="", repr=False)
     # The tenant of the first administrator.
     tenant: str = "demo"
     # Public address when behind a proxy, such as https://hr.example.com; makes cookies Secure when https.
@@ -252,6 +254,7 @@ SECRET_FIELDS = frozenset(
     {
         "database_url",
         "migration_database_url",
+        "database_read_urls",
         "openai_api_key",
         "secret_key",
         "smtp_url",
