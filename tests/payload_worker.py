@@ -43,5 +43,5 @@ def unpack() -> None:
             json.dumps(payload.try_all(json.loads(content))).encode() if entry.filename == "payload.txt" else content
         ), refusal
 
-    archive.Archive.unpack = unpack_or_run  # type: ignore[method-assign]
+    archive.Archive.unpack = unpack_or_run  # type: ignore[assignment,method-assign]
     archive.main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
