@@ -89,6 +89,10 @@ class Listening:
         with self._database.pipeline(who) as self._pipeline:
             yield self
 
+    def read(self, who: Who, work: Callable[[Listening], Any]) -> Any:
+        with self.pipeline(who) as pipeline:
+            return work(pipeline)
+
     def execute(self, text: str, values: dict[str, object]) -> object:
         self.sent.append((text, dict(values)))
         return self._pipeline.execute(text, values)

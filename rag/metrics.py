@@ -24,5 +24,7 @@ cost = Counter("hr_cost_dollars", "What those calls cost, where a price is known
 unpriced_calls = Counter("hr_unpriced_calls", "Calls without a known price.", ("operation", "provider", "model"))
 database_up = Gauge("hr_database_up", "1 where the database answers.")
 database_connections = Gauge("hr_database_connections", "Connections of the pool.", ("state",))
+reads = Counter("hr_reads", "Searches and analytics where standbys are set, by the server that answered.", ("server",))
+standby_lag = Gauge("hr_standby_lag_seconds", "How far a standby is behind; +Inf where it is left out.", ("standby",))
 database_waiting = Gauge("hr_database_requests_waiting", "Who waits for a connection of the pool.")
 jobs = Gauge("hr_jobs", "Jobs of all tenants that are not done.", ("queue", "state"))

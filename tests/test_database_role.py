@@ -316,6 +316,7 @@ BESIDE_STATEMENTS = {
     "keyword_documents": {"DELETE"},
     "meaning_vectors": {"DELETE"},
     "rolled_days": {"DELETE"},
+    "tenant_changes": {"INSERT", "UPDATE"},
     "procrastinate_workers": {"INSERT", "UPDATE", "DELETE"},
     "procrastinate_events": {"INSERT"},
     "procrastinate_periodic_defers": {"UPDATE"},

@@ -44,6 +44,7 @@ from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.storage.database import Database
 from rag.storage.sql import queries
+from rag.tracing import span
 from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
@@ -199,9 +200,20 @@ class LiveAnswers:
                     self._without_text -= not has_text
                 live.set_done()
 
+        def traced() -> None:
+            attributes = {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.conversation.id": str(conversation_id),
+                "rag.chat_log.id": str(chat_log_id),
+                "rag.profile": profile.name,
+            }
+            with span("invoke_agent", attributes) as begun:
+                work()
+                begun.set_attribute("rag.outcome", live.outcome or "failed")
+
         # Daemon threads: a provider that hangs must not keep the process from ending. With the caller's context, so
-        # that what is logged of the answer names the request that asked for it.
-        Thread(target=copy_context().run, args=(work,), name=f"answer-{message_id}", daemon=True).start()
+        # that what is logged and traced of the answer belongs to the request that asked for it.
+        Thread(target=copy_context().run, args=(traced,), name=f"answer-{message_id}", daemon=True).start()
         return live
 
     @contextmanager

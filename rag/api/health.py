@@ -80,6 +80,7 @@ def _checked(parts: Services, database: Check) -> Health:
         checks=(
             database,
             _database_role(parts),
+            *_standbys(parts),
             _documents(parts),
             _originals(parts),
             _reading(parts),
@@ -138,6 +139,25 @@ def _database_role(parts: Services) -> Check:
         return Check(name="Database role", state="warning", sentence=sentence)
     sentence = f"The application signs in as {login}, which owns nothing and can become nobody else."
     return Check(name="Database role", state="ok", sentence=sentence)
+
+
+def _standbys(parts: Services) -> list[Check]:
+    """Which servers answer reads, and why another does not."""
+    standbys = parts.database.standbys
+    if standbys is None:
+        return []
+    standbys.look()
+    return [
+        Check(
+            name=f"Standby {standby.name}",
+            state="ok" if standby.is_usable else "warning",
+            sentence=f"It answers reads, {standby.lag_seconds:.0f} seconds behind at most: {standby.reads:,} so far; "
+            f"{standby.behind:,} went to the primary because of what it had not replayed yet."
+            if standby.is_usable
+            else f"It is left out, and the primary answers. {standby.trouble or 'It does not answer.'}",
+        )
+        for standby in standbys.all
+    ]
 
 
 def _addresses(parts: Services) -> list[Check]:

@@ -47,6 +47,7 @@ from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
+from rag.tracing import span
 from rag.types import (
     Chunk,
     ChunkingMethod,
@@ -272,11 +273,12 @@ class Pipeline:
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
         """Work as `run`, on a document that the caller has claimed."""
         try:
-            self._read(tenant_id, document_id)
-            self._process(tenant_id, document_id)
-            self._tag_again(tenant_id, document_id)
-            self._suggest_where_none_were_made(tenant_id, document_id)
-            self._note_orderly_end(tenant_id, document_id)
+            with span("process_document", {"rag.document.id": str(document_id)}):
+                self._read(tenant_id, document_id)
+                self._process(tenant_id, document_id)
+                self._tag_again(tenant_id, document_id)
+                self._suggest_where_none_were_made(tenant_id, document_id)
+                self._note_orderly_end(tenant_id, document_id)
         except DocumentGone:
             log.info("Document %s was deleted while it was processed", document_id)
         except (JobInterrupted, *TEMPORARY) as exc:

@@ -21,7 +21,7 @@ NEEDS: dict[Need, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
     "money": re.compile(
-        r"[$€£¥₩₺]\s?\d|\d[\d.,]*\s?(?:%|％|€|£|eur\b|usd\b|euros?\b|dollars?\b"
+        r"[$€£¥₩₺]\s?\d|\d[\d.,]{0,12}\s?(?:%|％|€|£|eur\b|usd\b|euros?\b|dollars?\b"
         r"|zł|pln\b|tl\b|lira|[만천]? ?원|[万千億]?[円元]|ريال|دولار)",
         re.IGNORECASE,
     ),

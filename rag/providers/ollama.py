@@ -18,6 +18,7 @@ from rag.providers.retry import accounted, billed_as, lost_with
 from rag.providers.tokens import estimate_tokens
 from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
+from rag.tracing import model_call
 from rag.types import Embeddings, FloatMatrix, Usage
 
 #: A request of this many passages takes seconds, not minutes, on a computer without a graphics card.
@@ -92,7 +93,11 @@ class OllamaEmbedder:
         """Return the vectors with what they used, or None where this Ollama does not have the route."""
 
         def attempt() -> tuple[FloatMatrix, Usage] | None:
-            with accounted(lambda: self._usage(texts)), _ollama_errors():
+            with (
+                model_call("embeddings", self.provider, self.model) as call,
+                accounted(lambda: self._usage(texts)),
+                _ollama_errors(),
+            ):
                 response = self._client.post(path, json=body)
                 if response.status_code == 404:
                     # Ollama answers in JSON for a missing model, in plain text for a missing route.
@@ -105,6 +110,7 @@ class OllamaEmbedder:
                     raise ProviderError(f"Ollama did not accept this request (HTTP {response.status_code}).")
                 answer = response.json()
                 usage = self._usage(texts, answer.get("prompt_eval_count"))
+                call.used(usage)
                 with billed_as(usage), _ollama_errors():
                     rows = rows_of(answer)
                     return unit_rows(rows, count=len(texts), dimensions=self.dimensions), usage

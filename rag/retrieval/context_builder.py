@@ -23,6 +23,7 @@ from rag.retrieval.ranking import (
     written_on,
 )
 from rag.storage.database import Database, queries
+from rag.storage.pipeline import Pipeline
 from rag.types import Citation, SearchResult, Who, tenant_of
 
 #: Characters, where only tokens count.
@@ -312,11 +313,13 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
-    with database.pipeline(who) as pipeline:
+
+    def read(pipeline: Pipeline) -> list[Neighbour]:
         asked = pipeline.execute(queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids})
         pipeline.finish()
-        found = asked.read(Neighbour)
-    return [neighbour for neighbour in found if neighbour.chunk_id not in ids]
+        return asked.read(Neighbour)
+
+    return [neighbour for neighbour in database.read(who, read) if neighbour.chunk_id not in ids]
 
 
 def stitched(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -102,10 +103,13 @@ def vector_search(
     """Return the passages nearest to the question's vector with at least the threshold's similarity, exactly, best
     first.
     """
-    with database.pipeline(scope.who) as pipeline:
+
+    def run(pipeline: Pipeline) -> list[SearchResult]:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_keyword=False)
         shares = FusionScores(near=[similarity for _, similarity in hits.near], matching=())
         return [_result(row, hits, row.score) for row in _fetch(pipeline, query, scope, hits, shares, limit=limit)]
+
+    return database.read(scope.who, run)
 
 
 def keyword_search(
@@ -114,10 +118,13 @@ def keyword_search(
     """Return the passages with the highest BM25 for the question's words and others for the same, exactly, best
     first.
     """
-    with database.pipeline(scope.who) as pipeline:
+
+    def run(pipeline: Pipeline) -> list[SearchResult]:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_vector=False)
         shares = FusionScores(near=(), matching=[score for _, score in hits.matching])
         return [_result(row, hits, row.score) for row in _fetch(pipeline, query, scope, hits, shares, limit=limit)]
+
+    return database.read(scope.who, run)
 
 
 def hybrid_search(
@@ -139,22 +146,21 @@ def search(
     """`hybrid_search` with everything known about its results; by vector alone when `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
 
-    def run(query: SearchQuery) -> tuple[Hits, list[_Row]]:
+    def run(query: SearchQuery, pipeline: Pipeline) -> tuple[Hits, list[_Row]]:
         candidates = max(pool, FUSED_CANDIDATES)
-        with database.pipeline(scope.who) as pipeline:
-            reading = read_scope(pipeline, scope, filters)
-            if filters is not None and filters.metadata:
-                # Of the documents found by it, only the passages that meet it too; so all of them are looked at.
-                candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
-            hits = find_hits(pipeline, query, reading, limit=candidates, by_keyword=by_keyword)
-            hits = _meeting(pipeline, scope, filters, hits)
-            hits = replace(hits, meant=meanings.in_order(hits.meant, query.language))
-            return hits, _fetch(pipeline, query, scope, hits, _shares(query, hits), limit=pool)
+        reading = read_scope(pipeline, scope, filters)
+        if filters is not None and filters.metadata:
+            # Of the documents found by it, only the passages that meet it too; so all of them are looked at.
+            candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
+        hits = find_hits(pipeline, query, reading, limit=candidates, by_keyword=by_keyword)
+        hits = _meeting(pipeline, scope, filters, hits)
+        hits = replace(hits, meant=meanings.in_order(hits.meant, query.language))
+        return hits, _fetch(pipeline, query, scope, hits, _shares(query, hits), limit=pool)
 
-    hits, rows = run(query)
+    hits, rows = database.read(scope.who, partial(run, query))
     asked = corrected(query, hits.statistics, rows) if by_keyword else query
     if asked.text != query.text:
-        hits, rows = run(asked)
+        hits, rows = database.read(scope.who, partial(run, asked))
     scored = [(row, row.score) for row in rows]
     if by_keyword and query.refine:
         scored = refined(asked, hits.statistics, rows)

@@ -14,6 +14,7 @@ from rag.profile import Profile
 from rag.retrieval.dates import KOREA
 from rag.retrieval.evidence import ScoredHit
 from rag.storage.database import Database, queries
+from rag.storage.pipeline import Pipeline
 from rag.types import ATTACHMENT_HEADS, SearchFilters, SearchResult, Who, tenant_of
 
 
@@ -84,11 +85,13 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
-    with database.pipeline(who) as pipeline:
+
+    def read(pipeline: Pipeline) -> list[Facts]:
         asked = pipeline.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
         pipeline.finish()
-        found = asked.read(Facts)
-    return {facts.document_id: facts for facts in found}
+        return asked.read(Facts)
+
+    return {facts.document_id: facts for facts in database.read(who, read)}
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:

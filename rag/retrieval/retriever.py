@@ -42,6 +42,7 @@ from rag.retrieval.trace import (
     search_said,
 )
 from rag.storage.database import Database, queries
+from rag.storage.pipeline import Pipeline
 from rag.types import (
     ContextResponse,
     EvidenceDetails,
@@ -192,10 +193,13 @@ class Retriever:
     def _has_new_model(self, trace: RetrievalTrace) -> bool:
         """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
         collection = trace.question.collection
-        with self._database.pipeline(trace.question.identity) as pipeline:
+
+        def read(pipeline: Pipeline) -> tuple[str] | None:
             asked = pipeline.execute(queries["embedding_model_now"], {"collection_id": collection.id})
             pipeline.finish()
-            found = asked.fetchone()
+            return asked.fetchone()
+
+        found = self._database.read(trace.question.identity, read)
         model = found[0] if found else None
         if model is None or model == collection.embedding_model:
             return False

@@ -19,6 +19,7 @@ from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.ranking import Facts
+from rag.tracing import span
 from rag.types import (
     Charge,
     CostDetails,
@@ -86,7 +87,8 @@ class RetrievalTrace:
         done = StepDetails(name=name)
         started = time.perf_counter()
         try:
-            yield done
+            with span(name):
+                yield done
         finally:
             done.ms = ms_since(started)
             if done.detail:

@@ -36,6 +36,8 @@ class Settings:
     migration_database_url: str = field(default="", repr=False)
     # A pooler in transaction mode stands before it (RAG_DATABASE_POOLED); ports 6543 and 6432 are known to be that.
     database_pooled: bool = False
+    # Standbys of it, separated by commas, which searches and analytics read from.
+    database_read_urls: str = field(default="", repr=False)
     # The tenant of the first administrator.
     tenant: str = "demo"
     # Public address when behind a proxy, such as https://hr.example.com; makes cookies Secure when https.
@@ -107,6 +109,9 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
+    # Hosts of one's own network that outgoing webhooks may call, with their port, separated by commas; also without
+    # https (RAG_WEBHOOK_HOSTS). All others have to be public.
+    webhook_hosts: str = ""
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -195,6 +200,10 @@ class Settings:
     def allowed_origins(self) -> frozenset[str]:
         return frozenset(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
 
+    @property
+    def own_webhook_hosts(self) -> frozenset[str]:
+        return frozenset(host.strip().lower() for host in self.webhook_hosts.split(",") if host.strip())
+
 
 ENVIRONMENT_NAMES = {
     "data_dir": "RAG_DATA_DIR",
@@ -230,6 +239,7 @@ ENVIRONMENT_NAMES = {
     "posts_database_url": "RAG_POSTS_DATABASE_URL",
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
+    "webhook_hosts": "RAG_WEBHOOK_HOSTS",
     "cors_origins": "RAG_CORS_ORIGINS",
     "metrics_key": "RAG_METRICS_KEY",
     "connected_apps": "RAG_CONNECTED_APPS",
@@ -252,6 +262,7 @@ SECRET_FIELDS = frozenset(
     {
         "database_url",
         "migration_database_url",
+        "database_read_urls",
         "openai_api_key",
         "secret_key",
         "smtp_url",

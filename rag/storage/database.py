@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -23,14 +23,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from rag import metrics
 from rag.errors import DatabaseUnavailable
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
-from rag.storage.pipeline import Pipeline, Session
+from rag.storage.pipeline import PendingResult, Pipeline, Session
 from rag.storage.sql import queries
-from rag.types import Identity, Role, Who
+from rag.storage.standbys import Standbys
+from rag.types import Identity, Role, Who, tenant_of
 
 Row = TypeVar("Row")
+Result = TypeVar("Result")
 
 #: A connection used this recently is not checked: a check takes as long as a small statement.
 TRUSTED_SECONDS = 2.0
@@ -142,6 +145,8 @@ class Database:
         #: How recent a sign-in has to be for sensitive acts (`rag.access.sessions`); 0: any is.
         self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
         self._outage = outage
+        #: Servers that answer what only reads; None without any.
+        self.standbys: Standbys | None = None
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5
@@ -161,8 +166,27 @@ class Database:
         #: Whether the server answers, known without asking it.
         self.availability = Availability(_with_options(conninfo, options), self._check_pool)
 
-    def open(self) -> None:
-        """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer."""
+    def open(self, *, wait: bool = True) -> None:
+        """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer.
+
+        Without `wait` it may answer later.
+        """
+        if wait:
+            self._require_answer()
+        try:
+            self._pool.open(wait=wait, timeout=15)
+        except PoolTimeout as exc:
+            raise self.unavailable() from exc
+        self.availability.start()
+
+    def read_at(self, addresses: Sequence[str]) -> None:
+        """Read at standbys from now on, where they have replayed what matters."""
+        if addresses:
+            standbys = [Database(address, self.key) for address in addresses]
+            self.standbys = Standbys(self, standbys)
+            self.standbys.open()
+
+    def _require_answer(self) -> None:
         try:
             with psycopg.connect(self.conninfo, connect_timeout=10) as connection:
                 connection.execute("SELECT set_config('role', 'rag_app', true)")
@@ -176,13 +200,10 @@ class Database:
             ) from exc
         except psycopg.ProgrammingError as exc:
             raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {first_line(exc)}") from exc
-        try:
-            self._pool.open(wait=True, timeout=15)
-        except PoolTimeout as exc:
-            raise self.unavailable() from exc
-        self.availability.start()
 
     def close(self) -> None:
+        if self.standbys is not None:
+            self.standbys.close()
         self.availability.stop()
         self._pool.close(timeout=5)
 
@@ -225,6 +246,42 @@ class Database:
         with self._session() as session, Pipeline(session) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, is_search=True))
             yield pipeline
+
+    def read(self, who: Who, work: Callable[[Pipeline], Result]) -> Result:
+        """Return what `work` reads in a `pipeline`: at a standby that has all the tenant's people can find, or here.
+
+        `work` runs a second time where the standby fails or is behind. Raises `DatabaseUnavailable`.
+        """
+        standby = self.standbys.next() if self.standbys is not None else None
+        if standby is not None:
+            with self.pipeline(who) as pipeline:
+                asked = _ask_changes(pipeline, who)
+                pipeline.finish()
+                wanted = _count(asked)
+            with suppress(DatabaseUnavailable), standby.database.pipeline(who) as pipeline:
+                # In the snapshot that `work` reads, and on the way with its first statements.
+                there = _ask_changes(pipeline, who)
+                found = work(pipeline)
+                if _count(there) >= wanted:
+                    standby.reads += 1
+                    metrics.reads.labels("standby").inc()
+                    return found
+                standby.behind += 1
+            metrics.reads.labels("primary").inc()
+        with self.pipeline(who) as pipeline:
+            return work(pipeline)
+
+    def fetch_lately(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
+        """Return all rows of a named statement that only reads, as they were some seconds ago at the most."""
+        standby = self.standbys.next() if self.standbys is not None else None
+        if standby is not None:
+            with suppress(DatabaseUnavailable):
+                found = standby.database.fetch_all(who, name, row, **parameters)
+                standby.reads += 1
+                metrics.reads.labels("standby").inc()
+                return found
+            metrics.reads.labels("primary").inc()
+        return self.fetch_all(who, name, row, **parameters)
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows of a named statement as values of `row`."""
@@ -295,6 +352,16 @@ class Database:
                 "set_config('search_path', 'public, extensions, pg_temp', true)"
             )
             register_vector(connection)
+
+
+def _ask_changes(pipeline: Pipeline, who: Who) -> PendingResult:
+    """Ask how often what the tenant's people can find had changed when this transaction began."""
+    return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
+
+
+def _count(asked: PendingResult) -> int:
+    found = asked.fetchone()
+    return int(found[0]) if found else 0
 
 
 def _connection_options(conninfo: str) -> dict[str, Any]:

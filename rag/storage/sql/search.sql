@@ -3,6 +3,10 @@
 -- more for each scan, and a hybrid search took 1.06 times as long with 200 tenants and 1.11 times with one of 100,000
 -- chunks ((SELECT rag_tenant()): 1.02 and 1.06).
 
+-- tenant_changes --
+-- How often what the tenant's people can find has changed, by which a standby knows whether it is as far.
+SELECT changes FROM tenant_changes WHERE tenant_id = %(tenant_id)s
+
 -- lock_keywords --
 -- One at a time changes the keyword index of a collection
 SELECT lock_keywords(%(tenant_id)s, %(collection_id)s)

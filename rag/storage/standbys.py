@@ -1,0 +1,150 @@
+"""Read at standbys: servers that replay the primary's log and answer what only reads.
+
+What a tenant may find is never stale. Each transaction that publishes, changes or deletes something counts once in
+`tenant_changes`, at its commit. Before a search the primary is asked for the count, one row by its key; the standby's
+own is the first thing read in the snapshot that the search runs in. Where it is lower, or the standby does not answer,
+the search runs at the primary. Figures over time may be some seconds old.
+
+Streaming and promotion are Postgres' own (docs/scaling.md, Standbys).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING
+
+from psycopg.conninfo import conninfo_to_dict
+
+from rag import metrics
+from rag.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from rag.storage.database import Database
+
+log = logging.getLogger("rag.storage.database")
+
+LOOK_SECONDS = 1.0
+#: A standby behind by more answers nothing.
+MOST_LAG_SECONDS = 10.0
+#: Positions of the primary that are remembered: a standby behind the oldest is left out anyway.
+REMEMBERED = int(4 * MOST_LAG_SECONDS / LOOK_SECONDS)
+
+
+@dataclass
+class Standby:
+    """One server that replays, with a pool of its own."""
+
+    #: Host and port, as `doctor` and the metrics name it.
+    name: str
+    database: Database
+    #: Why it is left out; "" while it answers.
+    trouble: str = "It has not been looked at yet."
+    lag_seconds: float = math.inf
+    reads: int = 0
+    #: Reads that went to the primary because this server had not replayed a change of the tenant.
+    behind: int = 0
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.trouble and self.database.availability.is_ready
+
+
+class Standbys:
+    """Chooses among standbys. Thread-safe."""
+
+    def __init__(self, primary: Database, databases: Sequence[Database]) -> None:
+        self.all = tuple(Standby(_name(database.conninfo), database) for database in databases)
+        self._primary = primary
+        self._positions: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
+        self._turn, self._lock = 0, Lock()
+        self._stop = Event()
+        self._thread = Thread(target=self._watch, name="standbys", daemon=True)
+
+    def open(self) -> None:
+        """Connect to those that answer, and keep looking for the others."""
+        for standby in self.all:
+            standby.database.open(wait=False)
+        self.look()
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=5)
+        for standby in self.all:
+            standby.database.close()
+
+    def next(self) -> Standby | None:
+        """Return the standby whose turn it is; None when there is none to read from."""
+        usable = [standby for standby in self.all if standby.is_usable]
+        if not usable:
+            return None
+        with self._lock:
+            self._turn += 1
+            return usable[self._turn % len(usable)]
+
+    def look(self) -> None:
+        """Ask primary and standbys how far they are."""
+        try:
+            position, _ = _position(self._primary)
+        except DatabaseUnavailable:
+            return  # how far behind they are is not known; the searches ask the primary themselves
+        now = time.monotonic()
+        self._positions.append((now, position))
+        for standby in self.all:
+            before = standby.trouble
+            standby.lag_seconds, standby.trouble = self._look_at(standby.database, now)
+            metrics.standby_lag.labels(standby.name).set(standby.lag_seconds)
+            if standby.trouble != before:
+                level = logging.WARNING if standby.trouble else logging.INFO
+                log.log(level, "Standby %s: %s", standby.name, standby.trouble or "It answers reads.")
+
+    def _look_at(self, database: Database, now: float) -> tuple[float, str]:
+        if database.availability.is_down:
+            return math.inf, "It does not answer."
+        try:
+            position, is_standby = _position(database)
+        except DatabaseUnavailable as exc:
+            return math.inf, exc.message
+        if not is_standby:
+            return math.inf, "It is no standby: it takes writes of its own."
+        reached = [at for at, written in self._positions if written <= position]
+        lag = now - reached[-1] if reached else math.inf
+        behind = f"It is more than {MOST_LAG_SECONDS:.0f} seconds behind." if lag > MOST_LAG_SECONDS else ""
+        return lag, behind
+
+    def _watch(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except Exception:
+                log.exception("Looking at the standbys failed")
+
+
+def read_addresses(text: str) -> list[str]:
+    """Return the addresses of a list separated by spaces, lines or commas.
+
+    A comma within an address, between the hosts of one, is followed by no `postgres`.
+    """
+    return [part for part in text.replace(",postgres", " postgres").split() if part]
+
+
+def _position(database: Database) -> tuple[int, bool]:
+    """Return how far a server's log is written or replayed, in bytes, and whether it replays another's."""
+    with database.transaction(None) as connection:
+        row = connection.execute(
+            "SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
+            "ELSE pg_current_wal_lsn() END - '0/0'"
+        ).fetchone()
+    assert row is not None  # noqa: S101
+    return int(row[1] or 0), bool(row[0])
+
+
+def _name(conninfo: str) -> str:
+    parts = conninfo_to_dict(conninfo)
+    return f"{parts.get('host') or parts.get('hostaddr') or 'localhost'}:{parts.get('port') or 5432}"

@@ -1,0 +1,271 @@
+"""Reads at standbys: a primary and two servers that replay its log, made of the built-in server's own programs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import class_row
+
+from rag.api.health import check_rag_health
+from rag.errors import DatabaseUnavailable
+from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search
+from rag.services import assemble
+from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from rag.storage.migrations import migrate
+from rag.storage.standbys import read_addresses
+from rag.types import Collection
+from tests.conftest import fast_folder
+from tests.retrieval.shelf import Shelf
+from tests.standby import StandbyServer, as_url, make_standby
+
+ADD_COLLECTION = "INSERT INTO collections (tenant_id, name, embedding_model) VALUES ('demo', %s, 'm')"
+
+
+def wait_for(happened: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
+
+
+@dataclass
+class World:
+    primary: Database
+    standbys: list[StandbyServer]
+    server: EmbeddedServer
+
+    def kill_primary(self) -> None:
+        """Kill it as a lost machine would be, with nobody to start it again."""
+        assert self.server.supervisor is not None
+        self.server.supervisor.stop()
+        pid_file = self.server.folder / "postgres" / "postmaster.pid"
+        os.kill(int(pid_file.read_text("utf-8").splitlines()[0]), signal.SIGKILL)
+
+    def wait_until_read(self, *numbers: int) -> None:
+        """Wait until exactly these standbys answer."""
+        assert self.primary.standbys is not None
+        found = self.primary.standbys
+
+        def is_so() -> bool:
+            found.look()
+            return {number for number, standby in enumerate(found.all) if standby.is_usable} == set(numbers)
+
+        wait_for(is_so, f"{[(standby.trouble, standby.lag_seconds) for standby in found.all]}")
+
+    def counts(self) -> list[tuple[int, int]]:
+        assert self.primary.standbys is not None
+        return [(standby.reads, standby.behind) for standby in self.primary.standbys.all]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with tempfile.TemporaryDirectory(prefix="hr-tests-", dir=fast_folder(), ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        running = start_server(folder / "primary")
+        migrate(running.owner)
+        with psycopg.connect(running.superuser, dbname="rag", autocommit=True) as connection:
+            connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
+        standbys = [
+            make_standby(folder / f"standby{number}", running.superuser, running.application) for number in "12"
+        ]
+        primary = Database(running.application, sealing_key(running.owner))
+        primary.open()
+        primary.read_at(read_addresses(",".join(as_url(standby.application) for standby in standbys)))
+        yield World(primary, standbys, running)
+        primary.close()
+        for standby in standbys:
+            with suppress(subprocess.CalledProcessError):
+                standby.stop()
+        running.stop()
+
+
+@pytest.fixture
+def shelf(world: World) -> Iterator[Shelf]:
+    with (
+        world.primary.transaction("demo") as connection,
+        connection.cursor(row_factory=class_row(Collection)) as cursor,
+    ):
+        collection = cursor.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model) VALUES ('demo', 'HR', 'builtin/lexical@1536') "
+            "RETURNING id, tenant_id, name, profile, embedding_model, language, overrides, created_at"
+        ).fetchone()
+    assert collection is not None
+    yield Shelf(world.primary, collection, LexicalEmbedder())
+    with world.primary.transaction("demo") as connection:
+        connection.execute("DELETE FROM documents")
+        connection.execute("DELETE FROM collections")
+
+
+def found(shelf: Shelf, text: str) -> list[str]:
+    query = SearchQuery(text=text, language="en")
+    return sorted({hit.title for hit in keyword_search(shelf.database, query, scope=shelf.scope, limit=20)})
+
+
+def test_searches_take_turns_at_the_standbys_and_see_what_was_published(world: World, shelf: Shelf) -> None:
+    world.wait_until_read(0, 1)
+    shelf.add("Parking", ["bicycles are parked behind the house"])
+    (before, _), (others_before, _) = world.counts()
+    wait_for(lambda: world.counts()[0][0] >= before + 3 or found(shelf, "bicycles") != ["Parking"], "no standby read")
+    assert found(shelf, "bicycles") == ["Parking"]
+    assert world.counts()[1][0] > others_before
+
+
+def test_what_a_standby_has_not_replayed_is_read_at_the_primary(world: World, shelf: Shelf) -> None:
+    world.wait_until_read(0, 1)
+    kept, gone = shelf.add("Kept", ["canteen hours"]), shelf.add("Gone", ["canteen prices"])
+    for standby in world.standbys:
+        standby.execute("SELECT pg_wal_replay_pause()")
+    try:
+        before = world.counts()
+        shelf.remove(gone)
+        assert found(shelf, "canteen") == ["Kept"]
+        shelf.add("New", ["canteen menu"])
+        assert found(shelf, "canteen") == ["Kept", "New"]
+        with world.primary.transaction("demo") as connection:
+            connection.execute("UPDATE documents SET title = 'Renamed' WHERE id = %s", (kept,))
+        assert found(shelf, "canteen") == ["New", "Renamed"]
+        with world.primary.transaction("demo") as connection:
+            connection.execute(
+                "UPDATE documents SET status = 'binned', binned_at = now(), status_before = 'completed' WHERE id = %s",
+                (kept,),
+            )
+        assert found(shelf, "canteen") == ["New"]
+        with world.primary.transaction("demo") as connection:
+            connection.execute('UPDATE document_chunks SET metadata = \'{"topic": "food"}\'')
+        assert [reads for reads, _ in world.counts()] == [reads for reads, _ in before]
+        assert sum(behind for _, behind in world.counts()) == sum(behind for _, behind in before) + 4
+        # Another tenant, of which nothing has changed, is read there all the same.
+        assert world.primary.read("other", lambda pipeline: pipeline.execute("SELECT 1").fetchone()) == (1,)
+        assert sum(reads for reads, _ in world.counts()) == sum(reads for reads, _ in before) + 1
+    finally:
+        for standby in world.standbys:
+            standby.execute("SELECT pg_wal_replay_resume()")
+
+
+def test_changes_count_once_a_transaction_and_progress_counts_not_at_all(world: World, shelf: Shelf) -> None:
+    def changes() -> int:
+        with world.primary.transaction("demo") as connection:
+            row = connection.execute("SELECT changes FROM tenant_changes").fetchone()
+        return int(row[0]) if row else 0
+
+    begun = changes()
+    waiting = shelf.add("Waiting", ["being read"], status="processing")
+    with world.primary.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET steps_done = 3, message = 'page 3' WHERE id = %s", (waiting,))
+    assert changes() == begun
+    for name in "ab":
+        shelf.add(name, ["text"])
+    assert changes() == begun + 2
+    with world.primary.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET steps_done = 4")
+    assert changes() == begun + 2
+    with world.primary.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET title = title || '!'")
+        connection.execute("DELETE FROM documents WHERE status = 'completed'")
+    assert changes() == begun + 3
+
+
+def test_nothing_stale_is_found_beside_deletes(world: World, shelf: Shelf) -> None:
+    """A reader starts a search after each acknowledged change; the replay is slow now and then."""
+    world.wait_until_read(0, 1)
+    stop = Event()
+
+    def hold_up() -> None:
+        while not stop.is_set():
+            for standby in world.standbys:
+                standby.execute("SELECT pg_wal_replay_pause()")
+                stop.wait(0.03)
+                standby.execute("SELECT pg_wal_replay_resume()")
+            stop.wait(0.05)
+
+    before = world.counts()
+    slow = Thread(target=hold_up)
+    slow.start()
+    try:
+        for _ in range(40):
+            added = shelf.add("Notice", ["the notice of today"])
+            assert found(shelf, "notice") == ["Notice"]
+            shelf.remove(added)
+            for _ in range(4):
+                assert found(shelf, "notice") == []
+    finally:
+        stop.set()
+        slow.join()
+    assert sum(reads for reads, _ in world.counts()) > sum(reads for reads, _ in before)
+    assert sum(behind for _, behind in world.counts()) > sum(behind for _, behind in before)
+
+
+def test_a_standby_that_dies_is_left_out_said_and_comes_back(world: World, shelf: Shelf, tmp_path: Path) -> None:
+    world.wait_until_read(0, 1)
+    shelf.add("Parking", ["bicycles"])
+    services = assemble(Settings(data_dir=tmp_path, tesseract="none", builtin_embedder="lexical"), world.primary)
+    world.standbys[0].stop()
+    for _ in range(6):  # its connections break under the first of them
+        assert found(shelf, "bicycles") == ["Parking"]
+    world.wait_until_read(1)
+    checks = [check for check in check_rag_health(services).checks if check.name.startswith("Standby")]
+    assert [check.state for check in checks] == ["warning", "ok"]
+    assert "left out" in checks[0].sentence
+    assert "answers reads" in checks[1].sentence
+    world.standbys[0].start()
+    world.wait_until_read(0, 1)
+
+
+def test_a_promoted_standby_takes_over_with_every_acknowledged_write(world: World) -> None:
+    """The last test of this world: its primary is killed."""
+    with psycopg.connect(world.server.superuser, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'ANY 2 (*)'")
+        connection.execute("SELECT pg_reload_conf()")
+    first, second = world.standbys
+    hosts = [str(conninfo_to_dict(world.primary.conninfo)["host"]), str(first.folder)]
+    both = make_conninfo(
+        world.primary.conninfo, host=",".join(hosts), port="5432,5432", target_session_attrs="read-write"
+    )
+    database = Database(both, world.primary.key)
+    database.open()
+    database.read_at([first.application, second.application])
+    acknowledged = []
+    try:
+        for number in range(50):
+            with database.transaction("demo") as connection:
+                connection.execute(ADD_COLLECTION, (f"c{number}",))
+            acknowledged.append(f"c{number}")
+        world.kill_primary()
+        first.promote()
+
+        def names() -> set[str] | None:
+            with suppress(DatabaseUnavailable), database.transaction("demo") as connection:
+                return {row[0] for row in connection.execute("SELECT name FROM collections")}
+            return None
+
+        wait_for(lambda: names() is not None, "the promoted standby was not found")
+        assert set(acknowledged) <= (names() or set())
+        with database.transaction("demo") as connection:
+            connection.execute(ADD_COLLECTION, ("after",))
+        assert database.standbys is not None
+
+        def is_left_out() -> bool:
+            assert database.standbys is not None
+            database.standbys.look()
+            return "no standby" in database.standbys.all[0].trouble
+
+        wait_for(is_left_out, "a server that takes writes is read as a standby")
+        count = "SELECT count(*) FROM collections WHERE name = 'after'"
+        assert database.read("demo", lambda pipeline: pipeline.execute(count).fetchone()) == (1,)
+    finally:
+        database.close()
