@@ -140,7 +140,8 @@ def candidates_from(
         if candidate is not None and (" " in subject or language in ("ja", "zh") or _is_name(subject, names)):
             found[candidate.text] = candidate
     chosen = _evenly([*found.values()], limit)
-    return varied(chosen, lambda candidate: candidate.form, limit)
+    # Questions about a subject in general only after all others.
+    return sorted(varied(chosen, lambda candidate: candidate.form, limit), key=lambda candidate: candidate.rank[0] > 1)
 
 
 def _candidate(
@@ -290,4 +291,4 @@ def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> li
 def form_of(question: str) -> str:
     """Tell questions apart that differ in more than their subject: by how they begin or, without spaces, end."""
     words = question.split()
-    return " ".join(words[:2]).casefold() if len(words) > 3 and question.isascii() else question[-7:]
+    return " ".join(words[:3]).casefold() if len(words) > 3 and question[:1].isascii() else question[-7:]
