@@ -36,6 +36,14 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Ask about your company's documents and open the page an answer comes from."),
         )
     ]
+    asking.append(
+        st.Page(
+            "library.py",
+            title=_("Library"),
+            icon=":material/menu_book:",
+            help=_("Read the documents you can ask about, and search in them."),
+        )
+    )
     if has_board(identity):
         asking.append(
             st.Page(

@@ -91,6 +91,7 @@ HTML_BUILDERS = {
     "place_of",
     "sources_html",
     "page_script",
+    "frame_scripts",
 }
 
 
