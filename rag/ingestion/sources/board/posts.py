@@ -256,6 +256,8 @@ class Attachments(_Columns):
     size: str = "file_size"
     mime_type: str = "mime_type"
     content: str = "content"
+    #: Says the order of a post's attachments, where there is such a column; then their ids do.
+    order: str = "sort_order"
 
 
 class PostsMapping(_Columns):
