@@ -101,6 +101,13 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Add people, change their role, end access, and make keys for programs."),
         ),
         st.Page(
+            "programs.py",
+            title=_("Other programs"),
+            url_path="other-programs",
+            icon=":material/webhook:",
+            help=_("Tell other programs what happens here."),
+        ),
+        st.Page(
             "prices.py",
             title=_("Prices"),
             icon=":material/payments:",

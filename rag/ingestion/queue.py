@@ -45,6 +45,9 @@ QUEUE = "documents"
 TASK = "process_document"
 #: Background work that nobody waits for has a queue of its own and takes no document's place.
 MEANING_QUEUE = "meaning"
+#: So have deliveries to other programs, which may take long to answer.
+OUTGOING_QUEUE = "outgoing"
+DELIVERIES_AT_ONCE = 2
 #: Documents that one process works on at once: while one waits for its provider, another is read. One more place is
 #: reserved for tenants that have none of these.
 DOCUMENTS_AT_ONCE = 2
@@ -74,6 +77,14 @@ FILES_SECONDS = 60.0
 
 class FilesLeft(Exception):
     """Files of deleted documents could not be removed yet."""
+
+
+class DeliveryLater(Exception):
+    """A webhook did not take a delivery; it is sent again."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class WorkerPool(AsyncConnectionPool):
@@ -125,6 +136,8 @@ class Queue:
         self.on_schedule: Callable[[str, UUID], object] | None = None
         #: Deletes what has been in a tenant's bin long enough; set with the library.
         self.on_empty_bin: Callable[[str], object] | None = None
+        #: Sends a delivery, and returns the seconds until it is tried again; set with the webhooks.
+        self.on_deliver: Callable[[str, UUID], float | None] | None = None
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
         """Queue a document; with `connection`, once the caller's transaction is committed."""
@@ -227,6 +240,7 @@ class Queue:
         served: list[tuple[str, int, JobManager]] = [
             (QUEUE, self._concurrency, FairJobs(connector, self._job_ids, places, is_spare=False)),
             (QUEUE, 1, FairJobs(connector, self._job_ids, places, is_spare=True)),
+            (OUTGOING_QUEUE, DELIVERIES_AT_ONCE, KnownJobs(connector, self._job_ids)),
         ]
         if self._pipeline.meaning is not None:
             served.append((MEANING_QUEUE, 1, KnownJobs(connector, self._job_ids)))
@@ -266,6 +280,7 @@ class Queue:
             ("sync_on_schedule", QUEUE, self._sync_on_schedule),
             ("empty_bin", QUEUE, self._empty_bin),
             ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
+            ("deliver", OUTGOING_QUEUE, self._deliver),
         ):
             app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
         return app
@@ -348,6 +363,17 @@ class Queue:
         if on_empty_bin is not None:
             await in_daemon_thread(lambda: on_empty_bin(tenant_id))
 
+    async def _deliver(self, tenant_id: str, delivery_id: str) -> None:
+        await in_daemon_thread(lambda: self._send(tenant_id, delivery_id))
+
+    def _send(self, tenant_id: str, delivery_id: str) -> None:
+        if self.on_deliver is None:
+            return
+        with self._pipeline.control.claimed(tenant_id, f"delivery {delivery_id}"):
+            wait = self.on_deliver(tenant_id, UUID(delivery_id))
+        if wait is not None:
+            raise DeliveryLater(wait)
+
     async def _embed_meaning(self, tenant_id: str, collection_id: str) -> None:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
 
@@ -424,6 +450,8 @@ class Queue:
             return ELSEWHERE_SECONDS
         if isinstance(error, TenantSuspended):
             return SUSPENDED_SECONDS
+        if isinstance(error, DeliveryLater):
+            return error.seconds
         if isinstance(error, FilesLeft):
             return FILES_SECONDS
         if isinstance(error, ProviderError):
