@@ -131,12 +131,12 @@ class PostReader:
             reader = self._sandbox.of_tenant(job.document.tenant_id)
             return describe_attachment(name, attachment.content, model=None, reader=reader, limits=limits)
         try:
-            reader, note = self._reader_of(job, attachment, digest)
+            opened, note = self._reader_of(job, attachment, digest)
         except (DocumentError, ProviderError) as exc:
             if isinstance(exc, TEMPORARY):
                 raise
             return AttachmentText(file_name=name, kind=kind, size=size, note=exc.message)
-        found = self._ask(job, attachment, digest, model, limits, language, reader)
+        found = self._ask(job, attachment, digest, model, limits, language, opened)
         return replace(found, note=note) if note and found.note in ("", NOTES["no_text"]) else found
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
@@ -144,7 +144,7 @@ class PostReader:
 
         Raises `DocumentError`s and `ProviderError`s.
         """
-        reader = self._sandbox.of_tenant(job.document.tenant_id)
+        reader: AttachmentReader = self._sandbox.of_tenant(job.document.tenant_id)
         if attachment.ending != "pdf":
             return reader, ""
         content = attachment.content or b""
