@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -40,6 +40,7 @@ from rag.ingestion.sources.runs import Syncs
 from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
+from rag.monitoring.tracing import start_tracing
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -193,6 +194,7 @@ def assemble(
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
+    queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
     webhooks = Webhooks(database, settings)
@@ -280,6 +282,7 @@ def connect_services(settings: Settings) -> Services:
 
     Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
     """
+    stop_tracing = start_tracing()
     embedded: EmbeddedServer | None = None
     if settings.database_url:
         application, owner = settings.database_url, settings.migration_database_url or settings.database_url
@@ -306,7 +309,8 @@ def connect_services(settings: Settings) -> Services:
         if embedded is not None:
             embedded.stop()
         raise
-    return assemble(settings, database, embedded, owner)
+    assembled = assemble(settings, database, embedded, owner)
+    return replace(assembled, closers=(*assembled.closers, stop_tracing))
 
 
 @st.cache_resource(show_spinner=False)

@@ -132,6 +132,8 @@ class Queue:
         self._wake: asyncio.Event | None = None
         #: Syncs a collection with its source; set by the module of sources.
         self.on_sync: Callable[[str, UUID], object] | None = None
+        #: Asks for the syncs of a collection that are due by their schedule; set by the module of sources.
+        self.on_schedule: Callable[[str, UUID], object] | None = None
         #: Deletes what has been in a tenant's bin long enough; set with the library.
         self.on_empty_bin: Callable[[str], object] | None = None
         #: Sends a delivery, and returns the seconds until it is tried again; set with the webhooks.
@@ -181,7 +183,7 @@ class Queue:
         return False
 
     def take_up_abandoned(self) -> None:
-        """Queue the work of dead processes again: their jobs, and unfinished documents without a job."""
+        """Queue the work of dead processes again: their jobs, and documents and schedules that have none."""
         with self._database.transaction(WORKER) as connection:
             quiet = {"quiet_seconds": self._abandoned_seconds, "known": list(self._job_ids)}
             connection.execute(queries["drop_abandoned"], quiet)
@@ -192,6 +194,8 @@ class Queue:
                 parameters = {"tenant_id": tenant_id, "quiet_seconds": FORGOTTEN_SECONDS}
                 for (document_id,) in connection.execute(queries["unfinished_documents"], parameters).fetchall():
                     self.enqueue(tenant_id, document_id, connection=connection)
+                for (collection_id,) in connection.execute(queries["schedules_without_job"]).fetchall():
+                    connection.execute(queries["enqueue_schedule"], {"collection_id": collection_id})
             self._pipeline.settle_abandoned_calls(tenant_id)
 
     # In the worker's thread
@@ -273,6 +277,7 @@ class Queue:
             ("reembed", QUEUE, self._reembed),
             ("remove_files", QUEUE, self._remove_files),
             ("sync", QUEUE, self._sync),
+            ("sync_on_schedule", QUEUE, self._sync_on_schedule),
             ("empty_bin", QUEUE, self._empty_bin),
             ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
             ("deliver", OUTGOING_QUEUE, self._deliver),
@@ -347,6 +352,11 @@ class Queue:
         on_sync = self.on_sync
         if on_sync is not None:
             await in_daemon_thread(lambda: on_sync(tenant_id, UUID(collection_id)))
+
+    async def _sync_on_schedule(self, tenant_id: str, collection_id: str) -> None:
+        on_schedule = self.on_schedule
+        if on_schedule is not None:
+            await in_daemon_thread(lambda: on_schedule(tenant_id, UUID(collection_id)))
 
     async def _empty_bin(self, tenant_id: str) -> None:
         on_empty_bin = self.on_empty_bin

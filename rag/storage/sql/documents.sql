@@ -681,8 +681,9 @@ LIMIT %(limit)s OFFSET %(offset)s
 SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- suggestions --
--- List suggested questions from the metadata of searchable documents, newest document first.
-SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions, language
+-- List suggested questions from the metadata of searchable documents, newest document first: those known to be answered,
+-- until they are chosen those a model wrote.
+SELECT coalesce(metadata -> 'suggested_questions', metadata -> 'questions') AS questions, language
 FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
   AND metadata ?| '{questions,suggested_questions}'
@@ -894,7 +895,7 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning', 'outgoing'
 -- Jobs not done yet, those that wait for another try included
 SELECT count(*) FROM procrastinate_jobs
 WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
-  AND NOT (task_name = 'empty_bin' AND scheduled_at > now())
+  AND NOT (task_name IN ('empty_bin', 'sync_on_schedule') AND scheduled_at > now())
 
 -- jobs_by_state --
 -- Count waiting and running jobs of all tenants, for the metrics.
@@ -913,4 +914,4 @@ SELECT count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) 
        count(*) FILTER (WHERE status = 'doing') AS running,
        min(scheduled_at) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS next_try_at
 FROM procrastinate_jobs
-WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant() AND task_name <> 'empty_bin'
+WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant() AND task_name NOT IN ('empty_bin', 'sync_on_schedule')
