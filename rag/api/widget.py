@@ -221,7 +221,7 @@ async def page(request: Request) -> Response:
     html = filled(
         "widget",
         title=title,
-        greeting=widget.greeting or _("Ask a question about {name}.", name=title),
+        greeting=widget.greeting or _("Ask a question about {name}.", name=widget.collection_name),
         key=widget.public_key,
         theme=theme if theme in ("light", "dark") else "",
         language=language.current(),

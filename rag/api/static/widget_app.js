@@ -50,14 +50,28 @@
     }
   };
 
+  const thumb = (rating) => {
+    const drawn = (name, values, parent) => {
+      const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+      for (const [key, value] of Object.entries(values)) element.setAttribute(key, value);
+      if (parent) parent.append(element);
+      return element;
+    };
+    const picture = drawn("svg", { viewBox: "0 0 24 24", width: 16, height: 16, "aria-hidden": "true", fill: "none",
+      stroke: "currentColor", "stroke-width": 2, "stroke-linejoin": "round" });
+    drawn("path", { d: "M7 11v9H3v-9zM7 11l4-8c1.7 0 3 1.3 3 3v4h5.3a2 2 0 0 1 2 2.3l-1.1 6a2 2 0 0 1-2 1.7H7",
+      ...(rating ? {} : { transform: "rotate(180 12 12)" }) }, picture);
+    return picture;
+  };
+
   const thumbsOf = (turn, message) => {
     const bar = add(turn, "div", { className: "thumbs" });
     const said = add(bar, "span", { className: "said" });
     said.setAttribute("role", "status");
-    for (const [rating, sign, label] of [[1, "👍", words.helpful], [0, "👎", words.unhelpful]]) {
+    for (const [rating, label] of [[1, words.helpful], [0, words.unhelpful]]) {
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = sign;
+      button.append(thumb(rating));
       button.title = label;
       button.setAttribute("aria-label", label);
       button.setAttribute("aria-pressed", "false");
