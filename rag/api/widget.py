@@ -242,10 +242,11 @@ def frame_policy(widget: Widget) -> str:
 
 async def ask(request: Request) -> Response:
     """Answer a visitor's question while it is written; closing the connection stops it."""
-    widget, allowed = await _caller(request)
-    if request.method == "OPTIONS":
-        return Response(status_code=204, headers=allowed)
+    allowed: dict[str, str] = {}
     try:
+        widget, allowed = await _caller(request)
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=allowed)
         body = await _body(request, Asked)
         address = request.client.host if request.client else ""
         languages = accepted_languages(request)
@@ -257,10 +258,11 @@ async def ask(request: Request) -> Response:
 
 async def rate(request: Request) -> Response:
     """Keep a visitor's thumb on an answer."""
-    widget, allowed = await _caller(request)
-    if request.method == "OPTIONS":
-        return Response(status_code=204, headers=allowed)
+    allowed: dict[str, str] = {}
     try:
+        widget, allowed = await _caller(request)
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=allowed)
         body = await _body(request, Rated)
         await to_thread.run_sync(services().feedback.rate, widget.identity, body.message, body.rating)
     except RagError as exc:
