@@ -115,7 +115,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             title=_("Other programs"),
             url_path="other-programs",
             icon=":material/webhook:",
-            help=_("Tell other programs what happens here."),
+            help=_("Answer on pages of other sites, and tell other programs what happens here."),
         ),
         st.Page(
             "prices.py",
