@@ -15,7 +15,7 @@ from rag.profiles import holds_posts
 from rag.services import require, services
 from rag.types import Document, DocumentFilters, DocumentStatus, Role
 from rag.ui.board import is_post
-from rag.ui.formats import count, language_name
+from rag.ui.formats import count, language_name, thousands
 from rag.ui.page_view import has_pictures, open_page_view, turn_to
 from rag.ui.text import marked, plain
 from rag.ui.widgets import choose_collection, page_of_list
@@ -163,7 +163,7 @@ def draw_places(found: list[Finding], *, has_pages: bool) -> None:
             with st.container(horizontal=True, vertical_alignment="center", wrap=False):
                 if has_pages:
                     st.button(
-                        _("Page {page}", page=place.page),
+                        _("Page {page}", page=thousands(place.page)),
                         key=f"library_place_{number}",
                         type="tertiary",
                         on_click=turn_to,
