@@ -25,8 +25,8 @@ from rag.commands import (
     webhooks,
 )
 from rag.errors import RagError
+from rag.monitoring.tracing import trace_id
 from rag.settings import hide_secrets, load_settings
-from rag.tracing import trace_id
 
 log = logging.getLogger("rag.start")
 EPILOG = "COMMAND --help says more of each. Settings come from the environment; the README lists them."

@@ -19,10 +19,11 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag import language, metrics
+from rag import language
 from rag.access.guard import SECURITY_HEADERS, is_for_programs, route_path
+from rag.monitoring import metrics
+from rag.monitoring.tracing import request_span
 from rag.settings import Settings
-from rag.tracing import request_span
 
 log = logging.getLogger("rag.api.requests")
 # It warns of every id that it does not accept, and anybody can send as many as they like.

@@ -40,6 +40,7 @@ from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
 from rag.money.ledger import Ledger
+from rag.monitoring.tracing import span
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
@@ -47,7 +48,6 @@ from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
-from rag.tracing import span
 from rag.types import (
     Chunk,
     ChunkingMethod,
@@ -94,7 +94,7 @@ class Pipeline:
         #: Claims jobs and asks them to stop.
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
-        posts = PostReader(providers, calls, self.sandbox)
+        posts = PostReader(providers, calls, self.sandbox, self.recognition)
         self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)

@@ -19,12 +19,12 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
+from rag.monitoring.tracing import model_call
 from rag.providers import Connection, Ranking
 from rag.providers.connections import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS
 from rag.providers.retry import billed_as, requested, retry_after_seconds
 from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
-from rag.tracing import model_call
 from rag.types import Usage
 
 #: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.

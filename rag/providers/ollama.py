@@ -10,6 +10,7 @@ import httpx2
 import numpy as np
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
+from rag.monitoring.tracing import model_call
 from rag.providers import Embedder
 from rag.providers.connections import LIMITS, OpenAIConnection, timeout_of
 from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows
@@ -18,7 +19,6 @@ from rag.providers.retry import accounted, billed_as, lost_with
 from rag.providers.tokens import estimate_tokens
 from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
-from rag.tracing import model_call
 from rag.types import Embeddings, FloatMatrix, Usage
 
 #: A request of this many passages takes seconds, not minutes, on a computer without a graphics card.

@@ -33,6 +33,7 @@ from rag.errors import (
     ProviderUnavailable,
     RagError,
 )
+from rag.monitoring.tracing import model_call
 from rag.providers import Completed, Completion, Lost, TextDelta
 from rag.providers.retry import (
     accounted,
@@ -44,7 +45,6 @@ from rag.providers.retry import (
     usage_of_failure,
 )
 from rag.providers.streaming import READ_EVERY_SECONDS, ChatEvents, cancellable
-from rag.tracing import model_call
 from rag.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
+from rag.monitoring.tracing import model_call
 from rag.providers import Connection, ParsedPages
 from rag.providers.retry import accounted, billed_as, current_sending
 from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
-from rag.tracing import model_call
 from rag.types import Usage
 
 PATH = "/v1/document-digitization"

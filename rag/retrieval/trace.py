@@ -14,12 +14,12 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.money.price_list import charge
+from rag.monitoring.tracing import span
 from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.ranking import Facts
-from rag.tracing import span
 from rag.types import (
     Charge,
     CostDetails,

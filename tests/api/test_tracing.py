@@ -12,9 +12,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from rag.monitoring.tracing import span, start_tracing
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
-from rag.tracing import span, start_tracing
 from tests.api.callers import Api
 from tests.standin import ProviderStandin
 
