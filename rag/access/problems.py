@@ -20,6 +20,8 @@ from rag.errors import RagError, RequestInvalid
 log = logging.getLogger("rag.api")
 
 MEDIA_TYPE = "application/problem+json"
+#: Where the routes of OpenAI's API begin, whose errors have its form.
+OPENAI_API = "/v1/"
 #: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
 #: An error of OpenAI's API.
@@ -148,7 +150,7 @@ def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def _is_openai(scope: Scope) -> bool:
     path, prefix = str(scope.get("path", "")), str(scope.get("root_path", "")).rstrip("/")
-    return path.removeprefix(prefix).startswith("/v1/")
+    return path.removeprefix(prefix).startswith(OPENAI_API)
 
 
 def _phrase(status: int) -> str:

@@ -19,13 +19,18 @@ from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
 from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import JobQueue
-from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
+from rag.ingestion.document_rows import (
+    FileRemovals,
+    documents_with_words,
+    find_documents,
+    find_pages,
+    request_file_removal,
+)
 from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document
 from rag.ingestion.particulars import DocumentParticulars
 from rag.ingestion.reembedding import Reembeddings
-from rag.ingestion.text_search import documents_with_words
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
 from rag.profiles import BOARD_PROFILES, profile_of

@@ -114,7 +114,7 @@ def chunk_document(
     size = usual["chunk_size"] if chunk_size is None else chunk_size
     shared = min(usual["overlap"], size // 2) if overlap is None else overlap
     if size < 1 or not 0 <= shared < size:
-        raise InvalidInput("The overlap of chunks has to be smaller than their size.")
+        raise InvalidInput("The overlap of passages has to be smaller than their size.")
     wanted = usual["minimum_chunk_size"] if minimum_chunk_size is None else minimum_chunk_size
     minimum = min(wanted, size // 2)
     spans: Iterable[Span | Piece]
