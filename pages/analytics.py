@@ -1,7 +1,7 @@
 """Show what the assistant costs, how fast it answers, what it cannot answer, and single questions in full.
 
 For managers. Every figure is counted in SQL; the period and the filters are in the address, so a view can be shared.
-Questions are personal: the page shows groups, never who asked.
+Questions are personal: who sees the names beside them is set for each company; without that, administrators do.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from rag.ui.gaps import draw_gaps
 from rag.ui.quality import draw_quality
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
 from rag.ui.run_again import draw_run_again
+from rag.ui.search_figures import draw_search
 from rag.ui.widgets import choose_collection, document_labels, words_of
 
 PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
@@ -244,6 +245,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Question"): [row.question for row in rows],
             _("Outcome"): [[_(OUTCOMES.get(row.outcome or "", IN_PROGRESS)[0])] for row in rows],
             _("Group"): [row.user_group or "–" for row in rows],
+            **({_("Asked by"): [row.asker or "–" for row in rows]} if analytics.shows_names(identity) else {}),
             _("Language"): [row.language for row in rows],
             _("Time (s)"): [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
             _("Cost"): [cost_words(row.cost, row.is_priced) for row in rows],
@@ -259,7 +261,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         on_select="rerun",
         selection_mode="single-row",
         hide_index=True,
-        height=min(38 + 35 * len(rows), 390),
+        height="content" if len(rows) <= 10 else 390,
         column_config={
             _("Asked"): st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105),
             _("Question"): st.column_config.TextColumn(width=280),
@@ -267,6 +269,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
                 options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=158
             ),
             _("Group"): st.column_config.TextColumn(width=95),
+            _("Asked by"): st.column_config.TextColumn(width=110),
             _("Language"): st.column_config.TextColumn(_("Lang"), width=50),
             _("Time (s)"): st.column_config.ProgressColumn(
                 min_value=0, max_value=slowest / 1000, format="%.1f", width=110
@@ -335,22 +338,27 @@ filters = choose_filters(period)
 summary = analytics.summary(identity, period, filters)
 draw_warnings(identity)
 if summary.current.questions or summary.current.calls:
-    draw_metrics(summary, period)
-    overview, costs, times, questions, gaps, quality = st.tabs(
-        [_("Overview"), _("Costs"), _("Times"), _("Questions"), _("Gaps"), _("Quality")],
+    overview, costs, times, search, questions, gaps, quality = st.tabs(
+        [_("Overview"), _("Costs"), _("Times"), _("Search"), _("Questions"), _("Gaps"), _("Quality")],
         key="analytics_view",
         on_change="rerun",
         bind="query-params",
     )
     if overview.open:
         with overview:
+            draw_metrics(summary, period, shows_names=analytics.shows_names(identity))
             draw_overview(analytics, identity, period, filters, summary.by_day)
     if costs.open:
         with costs:
+            draw_metrics(summary, period, shows_names=analytics.shows_names(identity))
             draw_costs(analytics, identity, period, filters, services().chat_logs.tenant_prices(identity.tenant_id))
     if times.open:
         with times:
+            draw_metrics(summary, period, shows_names=analytics.shows_names(identity))
             draw_times(analytics, identity, period, filters)
+    if search.open:
+        with search:
+            draw_search(analytics, identity, period, filters)
     if questions.open:
         with questions:
             st.fragment(draw_questions)(period, filters)

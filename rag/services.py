@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -39,6 +39,7 @@ from rag.ingestion.sources.runs import Syncs
 from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
+from rag.monitoring.tracing import start_tracing
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -58,6 +59,7 @@ from rag.storage.migrations import migrate
 from rag.storage.pasted_keys import PastedKeys
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
+from rag.webhooks import Webhooks
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
@@ -109,6 +111,7 @@ class Services:
     privacy: Privacy
     api_keys: ApiKeys
     connected_apps: ConnectedApps
+    webhooks: Webhooks
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
@@ -183,8 +186,11 @@ def assemble(
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
+    queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
+    webhooks = Webhooks(database, settings)
+    queue.on_deliver = webhooks.deliver
     closers[:0] = [
         evaluations.stop,
         answers.stop_all,
@@ -230,6 +236,7 @@ def assemble(
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
+        webhooks=webhooks,
         limits=limits,
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,
@@ -266,6 +273,7 @@ def connect_services(settings: Settings) -> Services:
 
     Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
     """
+    stop_tracing = start_tracing()
     embedded: EmbeddedServer | None = None
     if settings.database_url:
         application, owner = settings.database_url, settings.migration_database_url or settings.database_url
@@ -292,7 +300,8 @@ def connect_services(settings: Settings) -> Services:
         if embedded is not None:
             embedded.stop()
         raise
-    return assemble(settings, database, embedded, owner)
+    assembled = assemble(settings, database, embedded, owner)
+    return replace(assembled, closers=(*assembled.closers, stop_tracing))
 
 
 @st.cache_resource(show_spinner=False)

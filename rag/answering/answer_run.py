@@ -25,13 +25,14 @@ from rag.money.ledger import Ledger
 from rag.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
-from rag.records.chat_logs import ChatLogs
+from rag.records.chat_logs import ChatLogs, Prompt, SentPassage
 from rag.retrieval.language import detect_language, question_language
 from rag.retrieval.retriever import Retriever
 from rag.retrieval.trace import ms_since
 from rag.settings import Settings
 from rag.storage.sql import queries
 from rag.types import (
+    ChatMessage,
     Citation,
     ContextResponse,
     Identity,
@@ -89,6 +90,8 @@ class AnswerRun:
         self.kind: CitationKind = "cited"
         self.follow_ups: tuple[str, ...] = ()
         self.context: ContextResponse | None = None
+        #: What was sent to the model that answers; the last of several calls.
+        self.messages: Sequence[ChatMessage] = ()
         self.details = RAGDetails()
         self.details.query.original = question.text
         self.calls = CallRecords(
@@ -296,7 +299,29 @@ class AnswerRun:
             document_ids=list(dict.fromkeys(citation.document_id for citation in used)),
             first_token_ms=self.first_text_ms,
             total_ms=total_ms,
+            prompt=self._prompt(),
         )
+
+    def _prompt(self) -> Prompt | None:
+        """Return what was sent and the numbered passages, with what became of each as a source."""
+        passages = self.context.citations if self.context is not None else ()
+        if not passages and not self.messages:
+            return None
+        named = {citation.chunk_id: citation for citation in (self.citations if self.kind == "cited" else ())}
+        return Prompt(
+            messages=tuple((message.role, message.content) for message in self.messages),
+            passages=tuple(
+                SentPassage(
+                    number=passage.number, chunk_id=passage.chunk_id, document_id=passage.document_id,
+                    title=passage.title, first_page=passage.first_page, last_page=passage.last_page,
+                    section=passage.section, text=passage.passage,
+                    state="not named" if (source := named.get(passage.chunk_id)) is None
+                    else "held" if source.is_supported else "not held",
+                    unsupported=source.unsupported if source else (),
+                )
+                for passage in passages
+            ),
+        )  # fmt: skip
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from rag.errors import DatabaseUnavailable
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
 from rag.providers.retry import Notes, lost_calls
-from rag.records.chat_logs import ChatLogs, PassagePlace
+from rag.records.chat_logs import ChatLogs, PassagePlace, Prompt
 from rag.retrieval.context_builder import document_day
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
 
@@ -138,6 +138,7 @@ class CallRecords:
         document_ids: Sequence[UUID],
         first_token_ms: int | None,
         total_ms: int,
+        prompt: Prompt | None = None,
     ) -> Decimal | None:
         """Close the log's row; the cost, None where a price is not known or the database does not answer.
 
@@ -161,6 +162,7 @@ class CallRecords:
                 document_ids=document_ids,
                 first_token_ms=first_token_ms,
                 total_ms=total_ms,
+                prompt=prompt,
             )
         )
 

@@ -24,7 +24,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag import metrics
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
@@ -38,6 +37,8 @@ from rag.errors import (
     RagError,
     TooManyRequests,
 )
+from rag.monitoring import metrics
+from rag.monitoring.tracing import span
 from rag.profile import Options
 from rag.profiles import profile_of
 from rag.records.chat_logs import KEPT
@@ -199,9 +200,20 @@ class LiveAnswers:
                     self._without_text -= not has_text
                 live.set_done()
 
+        def traced() -> None:
+            attributes = {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.conversation.id": str(conversation_id),
+                "rag.chat_log.id": str(chat_log_id),
+                "rag.profile": profile.name,
+            }
+            with span("invoke_agent", attributes) as begun:
+                work()
+                begun.set_attribute("rag.outcome", live.outcome or "failed")
+
         # Daemon threads: a provider that hangs must not keep the process from ending. With the caller's context, so
-        # that what is logged of the answer names the request that asked for it.
-        Thread(target=copy_context().run, args=(work,), name=f"answer-{message_id}", daemon=True).start()
+        # that what is logged and traced of the answer belongs to the request that asked for it.
+        Thread(target=copy_context().run, args=(traced,), name=f"answer-{message_id}", daemon=True).start()
         return live
 
     @contextmanager

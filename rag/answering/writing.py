@@ -122,6 +122,7 @@ class AnswerWriter:
             context_text=context.context_text,
             question=run.question.text,
         )
+        run.messages = messages
         run.details.openai.model = model.model
         run.details.openai.temperature = run.profile.answer.temperature
         run.details.openai.system_prompt_tokens = estimate_tokens(system)

@@ -41,6 +41,8 @@ class Budget:
     amount: Decimal
     warn_share: Decimal
     spent: Decimal
+    #: The month in which other programs were told that it is spent.
+    told_month: date | None = None
 
     @property
     def is_spent(self) -> bool:
@@ -132,7 +134,7 @@ class Budgets:
         # As the tenant: what a person may not read is spent all the same.
         today = datetime.now(UTC).date()
         first = today.replace(day=1)
-        return self._database.fetch_all(
+        found = self._database.fetch_all(
             tenant_id,
             "budget_states",
             Budget,
@@ -143,6 +145,10 @@ class Budgets:
             for_account=for_account,
             for_group=for_group or None,
         )
+        for budget in found:
+            if budget.is_spent and budget.told_month != first:
+                self._database.execute(tenant_id, "tell_of_budget", id=budget.id, month=first)
+        return found
 
 
 def _tenant_of(who: Who) -> str:

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.access.sessions import require_recent
+from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound, RagError
 from rag.records.chat_logs import (
     ChatLogEntry,
@@ -27,10 +27,11 @@ from rag.records.chat_logs import (
     LoggedQuestionDetails,
     QuestionCharge,
     UnansweredQuestion,
+    prompt_from_json,
     questions_to_csv,
 )
 from rag.storage.database import Database, queries
-from rag.types import Identity, Who
+from rag.types import Identity, Role, Who
 
 log = logging.getLogger("rag.analytics")
 
@@ -277,7 +278,73 @@ class UnusedDocument:
     created_at: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoggedSearch:
+    """What the search brought for one question."""
+
+    outcome: str
+    language: str
+    user_group: str
+    collection: str
+    #: The best of the passages found; None where only words were compared, or nothing was reranked.
+    similarity: float | None
+    score: float | None
+    #: The place before reranking of the passage that came first after it, from 1.
+    moved_from: int | None
+    is_reranked: bool
+    is_translated: bool
+
+    @property
+    def is_answered(self) -> bool:
+        return self.outcome in ("answered", "perhaps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundDocument:
+    """For how many questions a document was found."""
+
+    document_id: UUID
+    questions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageUse:
+    """A passage, and the answers that name it as a source."""
+
+    document_id: UUID
+    title: str
+    first_page: int
+    last_page: int
+    section: str
+    text: str
+    questions: int
+    #: Answers that say what it does not.
+    not_held: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedError:
+    """Why questions did not come to an answer."""
+
+    error: str
+    outcome: str
+    times: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedCalls:
+    """Calls of a model whose end its provider did not report."""
+
+    provider: str
+    model: str
+    operation: str
+    calls: int
+
+
 Row = TypeVar("Row")
+#: Single questions are read for distributions of scores: the latest ones say what there is to say.
+LATEST = 2_000
 
 #: Most rows of one export; more would not open in common spreadsheet programs anyway.
 EXPORT_LIMIT = 100_000
@@ -414,6 +481,27 @@ class Analytics:
         """Return documents that could be found all through the period and that no answer was built on."""
         return self._all(who, "analytics_unused_documents", UnusedDocument, period, filters, limit=limit)
 
+    def searches(self, who: Who, period: Period, filters: Filters) -> list[LoggedSearch]:
+        """Return what the search brought for the latest questions, at most `LATEST`."""
+        return self._all(who, "analytics_searches", LoggedSearch, period, filters, limit=LATEST)
+
+    def found_documents(self, who: Who, period: Period, filters: Filters) -> Mapping[UUID, int]:
+        """Return for how many of the latest questions each document was found, used or not."""
+        rows = self._all(who, "analytics_found_documents", FoundDocument, period, filters, limit=LATEST)
+        return {row.document_id: row.questions for row in rows}
+
+    def top_passages(self, who: Who, period: Period, filters: Filters, *, limit: int = 20) -> list[PassageUse]:
+        """Return the passages that most of the latest answers name."""
+        return self._all(who, "analytics_top_passages", PassageUse, period, filters, latest=LATEST, limit=limit)
+
+    def errors(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedError]:
+        """Return why questions failed or were refused."""
+        return self._all(who, "analytics_errors", LoggedError, period, filters, limit=limit)
+
+    def repeated_calls(self, who: Who, period: Period, *, limit: int = 50) -> list[RepeatedCalls]:
+        """Return calls that were cut off or repeated, of everything that was paid for in the period."""
+        return self._all(who, "analytics_repeated_calls", RepeatedCalls, period, Filters(), limit=limit)
+
     def unanswered(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnansweredQuestion]:
         """Return questions with the outcome no_context, most asked first."""
         return self._all(who, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
@@ -446,6 +534,7 @@ class Analytics:
             LoggedQuestion,
             period,
             filters,
+            shows_names=self.shows_names(who),
             **wanted.parameters(),
             slowest_first=slowest_first,
             limit=limit,
@@ -458,14 +547,46 @@ class Analytics:
         Where another person asked it, that it was read is in the audit log.
         """
         read = self._database
-        found = read.fetch_one(who, "analytics_question", LoggedQuestionDetails, chat_log_id=chat_log_id)
+        shows_names = self.shows_names(who)
+        found = read.fetch_one(
+            who, "analytics_question", LoggedQuestionDetails, chat_log_id=chat_log_id, shows_names=shows_names
+        )
         if found is None:
             raise NotFound
         if isinstance(who, Identity):
             read.execute(who, "note_reading", chat_log_id=chat_log_id)
         passages = read.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
         charges = read.fetch_all(who, "analytics_question_charges", QuestionCharge, chat_log_id=chat_log_id)
-        return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges))
+        with read.transaction(who) as connection:
+            kept = connection.execute(queries["analytics_prompt"], {"chat_log_id": chat_log_id}).fetchone()
+        prompt = prompt_from_json(*kept) if kept else None
+        return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges), prompt=prompt)
+
+    def found_passages(self, who: Who, chat_log_id: UUID) -> list[FoundPassage]:
+        """Return the passages found for a question, in the order found."""
+        return self._database.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
+
+    def names_for(self, tenant_id: str) -> Role | None:
+        """Return from which role on people see who asked a question; None: nobody does."""
+        found = self._database.fetch_value(tenant_id, "names_for")
+        return None if found == "nobody" else Role(found)
+
+    def set_names_for(self, identity: Identity, role: Role | None) -> None:
+        """Set from which role on people see who asked a question.
+
+        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        settings = Jsonb({"names_for": "nobody" if role is None else role.value})
+        self._database.execute(identity, "change_tenant_settings", settings=settings)
+
+    def shows_names(self, who: Who) -> bool:
+        """Return whether somebody may see who asked a question; programs may not."""
+        if not isinstance(who, Identity):
+            return False
+        role = self.names_for(who.tenant_id)
+        return role is not None and who.may(role)
 
     def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
         """Export the filtered questions as CSV, at most `EXPORT_LIMIT`, newest first. The export is in the audit log.
@@ -479,7 +600,7 @@ class Analytics:
             self._database.execute(
                 who, "add_audit_entry", action="export made", target=taken, changes=Jsonb({"rows": len(rows)})
             )
-        return questions_to_csv(rows).encode("utf-8-sig")
+        return questions_to_csv(rows, with_names=self.shows_names(who)).encode("utf-8-sig")
 
     def user_groups(self, who: Who, period: Period) -> list[str]:
         rows = self._database.fetch_all(who, "analytics_user_groups", _Name, **period.parameters())

@@ -5,6 +5,7 @@ The row's cost is the sum of its rows in the ledger, so the two always agree.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -22,7 +23,7 @@ from rag.providers.tokens import estimate_tokens
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database
 from rag.storage.sql import queries
-from rag.types import Identity, Outcome, RAGDetails, Section, sections_from_json
+from rag.types import Identity, Outcome, RAGDetails, Section, sections_from_json, storable_json
 
 #: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
 QUIET_SECONDS = 15.0
@@ -40,6 +41,34 @@ class PassagePlace:
     start: int
     end: int
     sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentPassage:
+    """A numbered passage of a question's context as it was then."""
+
+    number: int
+    chunk_id: UUID
+    document_id: UUID
+    title: str
+    first_page: int
+    last_page: int
+    section: str
+    text: str
+    #: Whether the answer names it as a source, and whether it holds what is said there.
+    state: Literal["held", "not held", "not named"]
+    #: Sentences of the answer that name it and say what it does not.
+    unsupported: tuple[str, ...] = ()
+    #: The document is gone since: the text is no longer shown.
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """What was sent to the model that answered, message by message, and the passages among it."""
+
+    messages: tuple[tuple[str, str], ...]
+    passages: tuple[SentPassage, ...]
 
 
 class ChatLogs:
@@ -107,6 +136,7 @@ class ChatLogs:
         document_ids: Sequence[UUID] = (),
         first_token_ms: int | None = None,
         total_ms: int,
+        prompt: Prompt | None = None,
     ) -> Decimal | None:
         """Log how a question ended, and return its cost in US dollars, None when a call had no known price.
 
@@ -128,6 +158,15 @@ class ChatLogs:
                     "total_ms": total_ms,
                 },
             ).fetchone()
+            if prompt is not None and row is not None:
+                kept = {
+                    "messages": [{"role": role, "content": content} for role, content in prompt.messages],
+                    "passages": [_json_value(passage) for passage in prompt.passages],
+                }
+                connection.execute(
+                    queries["keep_prompt"],
+                    {"chat_log_id": chat_log_id} | {name: Jsonb(value, _dumps) for name, value in kept.items()},
+                )
         return row[0] if row and row[1] else None
 
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
@@ -208,6 +247,37 @@ class ChatLogs:
             return read_prices(connection)
 
 
+def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]) -> Prompt:
+    """Read what was sent, without the passages of documents that are gone since."""
+    there = set(kept_documents)
+    found = tuple(
+        SentPassage(
+            number=int(passage["number"]),
+            chunk_id=UUID(passage["chunkId"]),
+            document_id=UUID(passage["documentId"]),
+            title=passage["title"],
+            first_page=int(passage["firstPage"]),
+            last_page=int(passage["lastPage"]),
+            section=passage["section"],
+            text=passage["text"] if passage["documentId"] in there else "",
+            state=passage["state"],
+            unsupported=tuple(passage.get("unsupported", ())),
+            is_deleted=passage["documentId"] not in there,
+        )
+        for passage in passages
+    )
+    is_whole = not any(passage.is_deleted for passage in found)
+    sent = [(message["role"], message["content"]) for message in messages]
+    # What is left of a deleted document among the passages is not worth telling from the rest.
+    return Prompt(
+        messages=tuple(sent if is_whole else [*sent[:-1], (sent[-1][0], "…")] if sent else ()), passages=found
+    )
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(storable_json(json.loads(json.dumps(value, default=str))), ensure_ascii=False)
+
+
 def to_json(details: RAGDetails) -> dict[str, Any]:
     """Convert the details for storage: the HR document's interface `RAGDetails`, camelCase.
 
@@ -280,6 +350,8 @@ class LoggedQuestion:
     comment: str
     #: Titles of the documents the answer was built on, as far as they are still there.
     documents: list[str]
+    #: Who asked; "" where the reader may not know, and of programs.
+    asker: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,6 +403,8 @@ class ChatLogEntry:
     question: LoggedQuestionDetails
     passages: tuple[FoundPassage, ...]
     charges: tuple[QuestionCharge, ...]
+    #: None where nothing was kept: of questions before this was, of forgotten ones, and of replies without a search.
+    prompt: Prompt | None = None
 
     @property
     def rag_details(self) -> dict[str, Any]:
@@ -355,9 +429,12 @@ class UnansweredQuestion:
     user_groups: list[str]
 
 
-def questions_to_csv(questions: Iterable[LoggedQuestion]) -> str:
+def questions_to_csv(questions: Iterable[LoggedQuestion], *, with_names: bool = False) -> str:
     """Write the questions as CSV with a header line. Cells that a spreadsheet would run get a leading apostrophe."""
-    return to_csv(EXPORT_COLUMNS, map(_cells, questions))
+    if not with_names:
+        return to_csv(EXPORT_COLUMNS, map(_cells, questions))
+    named = ((*_cells(question), question.asker) for question in questions)
+    return to_csv((*EXPORT_COLUMNS, "asked_by"), named)
 
 
 def _cells(question: LoggedQuestion) -> tuple[object, ...]:

@@ -27,9 +27,14 @@ from rag.storage.sql import queries
 from rag.types import FloatMatrix, Identity, Role, Who
 
 Status = Literal["open", "solved", "dismissed"]
+#: What is listed: open gaps are apart from open ones that have nothing to do with the documents.
+State = Literal["open", "off topic", "solved", "dismissed"]
 #: Questions grouped at one look: embedding one takes some hundredths of a second.
 GROUPED_AT_ONCE = 100
 MAXIMUM_REASON_CHARACTERS = 500
+#: A gap whose every wording is less probably answered by its best passage has nothing to do with the documents. Two of
+#: three questions about other things are below; of the workplace's that the sample documents do not answer, one of 20.
+OFF_TOPIC = 0.06
 MAXIMUM_ANSWER_CHARACTERS = 20_000
 
 
@@ -153,9 +158,12 @@ class Gaps:
         return len(waiting)
 
     def list(
-        self, who: Who, period: Period, filters: Filters, *, status: Status = "open", limit: int = 200
+        self, who: Who, period: Period, filters: Filters, *, status: State = "open", limit: int = 200
     ) -> builtins.list[Gap]:
-        """Return the gaps that were asked in a period, most asked first."""
+        """Return the gaps that were asked in a period, most asked first.
+
+        Off topic is what nothing in the documents came near, that nobody rated and nobody wants to be told about.
+        """
         return self._database.fetch_all(
             who,
             "list_gaps",
@@ -165,7 +173,9 @@ class Gaps:
             collection_id=filters.collection_id,
             of_group=filters.user_group,
             language=filters.language,
-            status=status,
+            status="open" if status == "off topic" else status,
+            off_topic={"open": False, "off topic": True}.get(status),
+            least_probability=OFF_TOPIC,
             limit=limit,
         )
 

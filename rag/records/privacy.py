@@ -22,10 +22,10 @@ from rag.storage.sql import queries
 
 #: What is erased of a person, in the order in which references allow it.
 ERASED = (
-    "ratings", "help_requests", "gap_questions", "empty_gaps", "counted_people", "questions", "conversations",
-    "acts", "owned_answers", "account",
+    "ratings", "help_requests", "gap_questions", "prompts", "empty_gaps", "counted_people", "questions",
+    "conversations", "acts", "owned_answers", "account",
 )  # fmt: skip
-FORGOTTEN = ("ratings", "help_requests", "gap_questions", "questions", "conversations")
+FORGOTTEN = ("ratings", "help_requests", "gap_questions", "prompts", "questions", "conversations")
 LEAST_DAYS = 7
 
 

@@ -23,8 +23,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag import metrics
 from rag.errors import DatabaseUnavailable
+from rag.monitoring import metrics
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
 from rag.storage.pipeline import PendingResult, Pipeline, Session
@@ -250,7 +250,7 @@ class Database:
     def read(self, who: Who, work: Callable[[Pipeline], Result]) -> Result:
         """Return what `work` reads in a `pipeline`: at a standby that has all the tenant's people can find, or here.
 
-        `work` runs a second time where the standby fails meanwhile. Raises `DatabaseUnavailable`.
+        `work` runs a second time where the standby fails or is behind. Raises `DatabaseUnavailable`.
         """
         standby = self.standbys.next() if self.standbys is not None else None
         if standby is not None:
@@ -259,10 +259,13 @@ class Database:
                 pipeline.finish()
                 wanted = _count(asked)
             with suppress(DatabaseUnavailable), standby.database.pipeline(who) as pipeline:
-                if _count(_ask_changes(pipeline, who)) >= wanted:
+                # In the snapshot that `work` reads, and on the way with its first statements.
+                there = _ask_changes(pipeline, who)
+                found = work(pipeline)
+                if _count(there) >= wanted:
                     standby.reads += 1
                     metrics.reads.labels("standby").inc()
-                    return work(pipeline)
+                    return found
                 standby.behind += 1
             metrics.reads.labels("primary").inc()
         with self.pipeline(who) as pipeline:

@@ -14,6 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from rag.language import N_, _, ngettext, number
 from rag.records.analytics import (
     FIRST,
+    STAGES,
     WHOLE,
     Analytics,
     CostsBy,
@@ -22,6 +23,7 @@ from rag.records.analytics import (
     ModelCost,
     PartsBy,
     Period,
+    QuestionFilters,
     Summary,
     Unit,
 )
@@ -39,10 +41,12 @@ from rag.ui.charts import (
     stage_figure,
 )
 from rag.ui.formats import duration, money, percent, thousands
+from rag.ui.search_figures import draw_errors
 from rag.ui.text import plain
 from rag.ui.widgets import name_labels, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
+SLOWEST = 8
 #: Days with questions from which a line says something.
 LEAST_POINTS = 3
 COSTS_BY = {
@@ -54,7 +58,7 @@ COSTS_BY = {
 }
 UNITS = {"day": N_("By day"), "week": N_("By week"), "month": N_("By month")}
 PERCENTILES = {"p50": N_("Median"), "p95": N_("p95")}
-WAITED = {WHOLE: N_("Whole answer"), FIRST: N_("First words")}
+WAITED = {WHOLE: N_("Whole answer"), FIRST: N_("First words")} | {stage: STAGE_NAMES[stage] for stage in STAGES}
 PARTS_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 PURPOSE_NAMES = {
     "question": N_("Questions"),
@@ -72,7 +76,7 @@ class Change(NamedTuple):
     is_notable: bool = False
 
 
-def draw_metrics(summary: Summary, period: Period) -> None:
+def draw_metrics(summary: Summary, period: Period, *, shows_names: bool = False) -> None:
     """Draw the figures of the period, each against the one before."""
     now, before, days = summary.current, summary.previous, summary.by_day
     # Three beside each other on a narrow screen would leave two alone; four, two or one leave none.
@@ -114,10 +118,10 @@ def draw_metrics(summary: Summary, period: Period) -> None:
             grown(now.cost_per_answer, before.cost_per_answer), "inverse",
             help_text=_("What questions cost, those without an answer included, by the number of answers."),
         )  # fmt: skip
-    _draw_context(summary, period)
+    _draw_context(summary, period, shows_names=shows_names)
 
 
-def _draw_context(summary: Summary, period: Period) -> None:
+def _draw_context(summary: Summary, period: Period, *, shows_names: bool) -> None:
     """Say what the figures are compared with, and what is missing while there is little to count."""
     now, before = summary.current, summary.previous
     words = ""
@@ -133,7 +137,11 @@ def _draw_context(summary: Summary, period: Period) -> None:
         )
         if days > LEAST_POINTS:
             words = _("There were no questions in the period before, so nothing is compared.")
-    about = _("Days are UTC. Questions are personal: you see groups, never names or addresses.")
+    about = (
+        _("Days are UTC. Single questions show who asked: reading one of somebody else is noted in the audit log.")
+        if shows_names
+        else _("Days are UTC. Questions are personal: you see groups, never names or addresses.")
+    )
     st.markdown(f":small[:gray[:material/shield_person: {plain(f'{words} {about}')}]]")
     if now.unpriced_calls:
         missing = ngettext(
@@ -241,6 +249,10 @@ def draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters)
         _draw_times(analytics, who, period, filters)
     with right.container(border=True, height="stretch"):
         _draw_histogram(analytics, who, period, filters)
+    with st.container(border=True):
+        _draw_slowest(analytics, who, period, filters)
+    with st.container(border=True):
+        draw_errors(analytics, who, period, filters)
 
 
 def _head(title: str) -> DeltaGenerator:
@@ -386,15 +398,14 @@ def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters
 
 def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
     stage = (
-        _head(_("How the times are spread")).segmented_control(
+        _head(_("How the times are spread")).selectbox(
             _("Time of"),
             list(WAITED),
-            default=WHOLE,
-            required=True,
             format_func=words_of(WAITED),
             key="analytics_spread",
             label_visibility="collapsed",
             bind="query-params",
+            width=150,
         )
         or WHOLE
     )
@@ -414,7 +425,42 @@ def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Fil
         key="analytics_spread_chart",
         alt=_("How many questions took how long"),
     )
-    st.caption(_("The slowest questions are in the list of questions, ordered by time."))
+
+
+def _draw_slowest(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    st.subheader(_("Slowest questions"), anchor=False)
+    rows = analytics.questions(who, period, filters, QuestionFilters(), slowest_first=True, limit=SLOWEST)
+    if not rows:
+        st.caption(_("No question came to an end in this period."))
+        return
+    st.dataframe(
+        pd.DataFrame(
+            {
+                _("Question"): [row.question for row in rows],
+                _("Asked"): [row.created_at for row in rows],
+                _("Model"): [row.model or "–" for row in rows],
+                _("First words (s)"): [None if row.first_token_ms is None else row.first_token_ms / 1000
+                                       for row in rows],
+                _("Time (s)"): [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
+            }
+        ),
+        hide_index=True,
+        height="content",
+        placeholder="–",
+        key="analytics_slowest",
+        column_config={
+            _("Question"): st.column_config.TextColumn(width=330),
+            _("Asked"): st.column_config.DatetimeColumn(
+                format="D MMM, HH:mm", timezone=st.context.timezone, width=110
+            ),
+            _("First words (s)"): st.column_config.NumberColumn(format="%.1f", width=110),
+            _("Time (s)"): st.column_config.ProgressColumn(
+                min_value=0, max_value=max((row.total_ms or 0) / 1000 for row in rows) or 1, format="%.1f", width=140
+            ),
+        },
+        alt=_("The questions that took longest"),
+    )  # fmt: skip
+    st.caption(_("Each opens in the tab Questions, ordered by time."))
 
 
 def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
@@ -445,7 +491,7 @@ def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters
         ),
         hide_index=True,
         key=f"analytics_parts_table_{by}",
-        height=min(38 + 35 * max(len(parts), 1), 318),
+        height="content" if len(parts) <= 8 else 318,
         column_config={
             _("Questions"): st.column_config.ProgressColumn(
                 min_value=0, max_value=max((part.questions for part in parts), default=1), format="%d", width=110
@@ -468,17 +514,24 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
         st.caption(_("Every document that was there all through the period helped to answer something."))
         return
     st.caption(_("There all through the period, and no answer was built on them: out of date, or never asked for?"))
+    found = analytics.found_documents(who, period, filters)
     st.dataframe(
         pd.DataFrame(
             {
                 _("Document"): [document.title for document in unused],
+                _("Found"): [found.get(document.document_id, 0) for document in unused],
                 _("Added"): [document.created_at for document in unused],
             }
         ),
         hide_index=True,
         key="analytics_unused_documents",
-        height=min(38 + 35 * len(unused), 300),
-        column_config={_("Added"): st.column_config.DatetimeColumn(format="D MMM YYYY", width=110)},
+        height="content" if len(unused) <= 8 else 300,
+        column_config={
+            _("Found"): st.column_config.NumberColumn(
+                width=70, help=_("For how many of the latest questions it was found and not used; 0: never found.")
+            ),
+            _("Added"): st.column_config.DatetimeColumn(format="D MMM YYYY", width=110),
+        },
         alt=_("Documents that no answer was built on"),
     )
 

@@ -19,6 +19,8 @@ from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG, quiet_figure
 
 #: Outcomes as they are stacked, with their colours: good ones at the bottom.
 OUTCOME_COLORS = {"answered": 1, "perhaps": 0, "no_context": 2, "refused": 4, "stopped": 7, "failed": 3, "aside": 8}
+#: Bars of a whole unit of similarity.
+SCORE_STEPS = 25
 #: So many series have a colour of their own; the rest are one.
 MOST_SERIES = 8
 OTHERS = "others"
@@ -133,6 +135,29 @@ def histogram_figure(buckets: Sequence[TimeBucket], p50_ms: float, p95_ms: float
     figure.update_layout(hovermode="closest", margin_t=28)
     figure.update_xaxes(type="log", tickvals=FINE_TICKS, ticktext=[duration(tick) for tick in FINE_TICKS])
     return _close_below(figure)
+
+
+def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[Any, list[tuple[float, int, int]]]:
+    """Draw how many questions had which best score, answered and not, and return the rows drawn."""
+    counted: dict[int, list[int]] = {}
+    for place, values in enumerate((answered, missed)):
+        for value in values:
+            counted.setdefault(min(SCORE_STEPS - 1, max(0, int(value * SCORE_STEPS))), [0, 0])[place] += 1
+    steps = range(min(counted), max(counted) + 1)
+    rows = [(step / SCORE_STEPS, *counted.get(step, (0, 0))) for step in steps]
+    figure = go.Figure()
+    for place, (words, color) in enumerate(((_("Answered"), 1), (_("Not answered"), 2)), start=1):
+        figure.add_bar(
+            x=[row[0] + 0.5 / SCORE_STEPS for row in rows],
+            y=[row[place] for row in rows],
+            name=words,
+            marker_color=chart_color(color),
+            hovertemplate="%{y}",
+        )
+    figure.update_layout(barmode="stack", legend_traceorder="normal")
+    figure = quiet_figure(figure, height=280)
+    figure.update_xaxes(tickformat=".2f", nticks=8)
+    return _close_below(figure), [(low, int(first), int(second)) for low, first, second in rows]
 
 
 def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:

@@ -13,16 +13,31 @@ from rag.access.sessions import require_admin
 from rag.errors import RagError
 from rag.language import N_, _, ngettext
 from rag.records.analytics import Filters, Period
-from rag.records.gaps import GROUPED_AT_ONCE, Gap, Status, written_answer
+from rag.records.gaps import GROUPED_AT_ONCE, Gap, State, written_answer
 from rag.records.help_requests import HelpRequest
 from rag.services import services
 from rag.types import DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
+from rag.ui.formats import pages
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, document_labels, name_labels, words_of
 
 PROBLEM = "analytics_gap_problem"
-STATES: dict[Status, str] = {"open": N_("Open"), "solved": N_("Solved"), "dismissed": N_("Dismissed")}
+#: How many people were told that their question is answered now.
+TOLD = "analytics_gap_told"
+STATES: dict[State, str] = {
+    "open": N_("Unsolved"),
+    "off topic": N_("Off topic"),
+    "solved": N_("Solved"),
+    "dismissed": N_("Dismissed"),
+}
+NONE: dict[State, str] = {
+    "open": N_("Every question of this period was in the documents."),
+    "off topic": N_("Nothing was asked that has nothing to do with the documents."),
+    "solved": N_("None in this period."),
+    "dismissed": N_("None in this period."),
+}
+NEAREST = 3
 #: A written answer is looked at again after a year, unless its author says otherwise.
 REVIEW_DAYS = 365
 MOST_DOCUMENTS = 200
@@ -47,11 +62,16 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
         )  # fmt: skip
     if st.session_state.get(PROBLEM):
         st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+    if told := st.session_state.pop(TOLD, None):
+        words = ngettext(
+            "Solved. {count} person reads it in their conversation.",
+            "Solved. {count} people read it in their conversations.",
+            told,
+        )
+        st.toast(plain(words), icon=":material/mark_chat_read:")
     found = gaps.list(identity, period, filters, status=status or "open")
     if not found:
-        st.caption(
-            _("Every question of this period was in the documents.") if status == "open" else _("None in this period.")
-        )
+        st.caption(_(NONE[status or "open"]))
         return
     chosen = st.dataframe(
         pd.DataFrame(
@@ -59,12 +79,12 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 _("Times"): [gap.times for gap in found],
                 _("Before"): [gap.times_before for gap in found],
                 _("Question"): [gap.question for gap in found],
+                _("Waiting"): [gap.waiting or None for gap in found],
+                _("Assigned to"): [gap.assignee or "–" for gap in found],
                 _("Wordings"): [len(gap.wordings) for gap in found],
                 _("Languages"): [", ".join(gap.languages) for gap in found],
                 _("Groups"): [", ".join(gap.user_groups) for gap in found],
                 _("Nearest document"): [gap.nearest or "–" for gap in found],
-                _("Waiting"): [gap.waiting for gap in found],
-                _("Assigned to"): [gap.assignee or "–" for gap in found],
                 _("Last asked"): [gap.last_asked_at for gap in found],
             }
         ),
@@ -73,7 +93,8 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
         on_select="rerun",
         selection_mode="single-row",
         hide_index=True,
-        height=min(38 + 35 * len(found), 390),
+        placeholder="–",
+        height="content" if len(found) <= 10 else 390,
         column_config={
             _("Times"): st.column_config.ProgressColumn(
                 min_value=0, max_value=max(gap.times for gap in found), format="%d", width=105
@@ -125,6 +146,7 @@ def _draw_gap(identity: Identity, gap: Gap) -> None:
     if gap.reason:
         facts.append(_("dismissed: {reason}", reason=gap.reason))
     st.caption(plain(" · ".join(facts)))
+    _draw_nearest(identity, gap)
     key = f"analytics_gap_{gap.id}"
     if gap.status != "open":
         if st.button(_("Open again"), icon=":material/undo:", key=f"{key}_reopen"):
@@ -159,6 +181,18 @@ def _draw_gap(identity: Identity, gap: Gap) -> None:
         st.caption(_("Administrators add documents and answers: assign it to one of them."))
 
 
+def _draw_nearest(identity: Identity, gap: Gap) -> None:
+    """Draw what came nearest in the documents to the latest wording: perhaps the answer is there, in other words."""
+    near = [found for found in services().analytics.found_passages(identity, gap.latest_id) if found.title]
+    if not near:
+        return
+    with st.expander(_("Nearest passages"), icon=":material/near_me:"):
+        for passage in near[:NEAREST]:
+            where = f"{passage.title} · {pages(passage.first_page or 0, passage.last_page or 0)}"
+            st.caption(plain(where))
+            st.text(" ".join(passage.preview.split()) or "–")
+
+
 def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
     """Draw somebody's wish to be answered by a person; the answer appears in their conversation."""
     asker = plain(request.asker) or _("Somebody who left")
@@ -174,12 +208,20 @@ def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
                     st.rerun()
 
 
-@dialog(N_("Write an answer"), width="large", icon=":material/edit_note:")
+@dialog(N_("Write an answer"), width="medium", icon=":material/edit_note:")
 def _write_answer(identity: Identity, gap: Gap) -> None:
     st.caption(
         _("It becomes a document of the collection: found, answered from and cited like others, for everybody who may "
           "read the collection.")
     )  # fmt: skip
+    if gap.waiting:
+        words = ngettext(
+            "{count} person asked to be told: it appears in their conversation as yours.",
+            "{count} people asked to be told: it appears in their conversations as yours.",
+            gap.waiting,
+        )
+        st.info(plain(words), icon=":material/mark_chat_unread:")
+    _draw_nearest(identity, gap)
     today = datetime.now(UTC).date()
     with st.form(f"analytics_gap_answer_{gap.id}", border=False):
         question = st.text_input(_("Question"), gap.question, max_chars=300)
@@ -215,7 +257,7 @@ def publish_answer(
     )  # fmt: skip
     title = " ".join(question.split())
     running.gaps.note_answer(identity, result.document_id, title=title, owner=owner, review_on=review_on)
-    running.gaps.solve(identity, gap.id, result.document_id, answer)
+    st.session_state[TOLD] = running.gaps.solve(identity, gap.id, result.document_id, answer)
     return result.document_id
 
 
@@ -233,7 +275,7 @@ def _choose_document(identity: Identity, gap: Gap) -> None:
     if st.button(_("It answers the question"), type="primary", disabled=chosen is None) and chosen is not None:
         try:
             reply = _("The documents answer this now: see “{title}”. Ask again.", title=titles.of(chosen))
-            running.gaps.solve(identity, gap.id, chosen, reply)
+            st.session_state[TOLD] = running.gaps.solve(identity, gap.id, chosen, reply)
         except RagError as error:
             actions.draw_error(error)
         else:

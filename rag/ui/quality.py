@@ -93,7 +93,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
-        height=min(38 + 35 * len(golden), 300),
+        height="content" if len(golden) <= 8 else 300,
         column_config={_("Question"): st.column_config.TextColumn(width=380)},
         alt=_("Golden questions of this collection"),
     )
@@ -136,7 +136,7 @@ def _draw_runs(identity: Identity, collection: Collection) -> None:
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
-        height=min(38 + 35 * len(runs), 300),
+        height="content" if len(runs) <= 8 else 300,
         column_config={
             _("When"): st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105)
         },

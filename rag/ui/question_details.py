@@ -29,6 +29,12 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
 }
 OUTCOME_WORDS: Mapping[str, str] = {outcome: words for outcome, (words, _) in OUTCOMES.items()}
 IN_PROGRESS = (N_("In progress"), "blue")
+SOURCE_STATES: Mapping[str, tuple[str, str]] = {
+    "held": (N_("Named, and holds it"), "green"),
+    "not held": (N_("Named, and does not hold it"), "orange"),
+    "not named": (N_("Not named"), "gray"),
+}
+ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_("Answer before")}
 #: Columns of the passages where nothing was reranked.
 NOT_RERANKED = (N_("Before"), N_("Document"), N_("Page"), N_("Section"), N_("Similarity"), N_("Passage"))
 
@@ -47,6 +53,7 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
     words = _(words)
     st.subheader(f"{plain(question.question)} :{color}-badge[{words}]", anchor=False)
     facts = [date_time(question.created_at, zone), plain(question.user_group) or _("no group")]
+    facts += [plain(question.asker)] if question.asker else []
     facts += [plain(question.language)] if question.language else []
     facts.append(duration(question.total_ms))
     facts += (
@@ -68,6 +75,7 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
             alt=_("Stages of this question, {total_ms} in total", total_ms=duration(question.total_ms)),
         )
     _draw_passages(entry)
+    _draw_prompt(entry)
     _draw_charges(entry)
     with st.expander(_("Everything logged, as JSON"), icon=":material/data_object:"):
         st.json(details, expanded=1)
@@ -155,6 +163,34 @@ def _draw_passages(entry: ChatLogEntry) -> None:
         },
         alt=_("Passages found, with their places before and after reranking"),
     )
+
+
+def _draw_prompt(entry: ChatLogEntry) -> None:
+    """Draw what the model read: the passages as they were, what became of each as a source, and the prompt as sent."""
+    prompt = entry.prompt
+    if prompt is None:
+        return
+    st.markdown(_("**What the answer could be built on**"))
+    for passage in prompt.passages:
+        words, color = SOURCE_STATES[passage.state]
+        title = f"[{passage.number}] {plain(passage.title)} · {pages(passage.first_page, passage.last_page)}"
+        with st.expander(f"{title} :{color}-badge[{_(words)}]", key=f"analytics_source_{entry.question.id}_"
+                         f"{passage.number}"):  # fmt: skip
+            if passage.is_deleted:
+                st.caption(_("The document was deleted: its text is no longer shown."))
+                continue
+            if passage.section:
+                st.caption(plain(passage.section))
+            for sentence in passage.unsupported:
+                st.warning(_("Not in it: “{sentence}”", sentence=plain(sentence)), icon=":material/rule:")
+            st.text(passage.text)
+    if not prompt.messages:
+        st.caption(_("No model was asked: the answer quotes these passages."))
+        return
+    with st.expander(_("The prompt as it was sent"), icon=":material/prompt_suggestion:"):
+        for role, content in prompt.messages:
+            st.caption(_(ROLE_NAMES.get(role, ROLE_NAMES["user"])))
+            st.code(content, language=None, wrap_lines=True)
 
 
 def _draw_charges(entry: ChatLogEntry) -> None:

@@ -360,3 +360,86 @@ def test_another_tenants_questions_do_not_count(open_page: Open, database: Datab
     assert not page.exception
     assert "Nothing was asked" in words(page)
     assert "Canary" not in words(page)
+
+
+def test_the_search_is_drawn_with_scores_changes_and_errors(
+    open_page: Open, month: list[UUID], database: Database
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO chat_logs (tenant_id, question, outcome, total_ms, error) "
+            "VALUES ('demo', 'How?', 'failed', 10, 'The provider cannot be reached.')"
+        )
+    page = open_page(analytics_view="Search")
+
+    assert not page.exception
+    assert not page.metric[0].value.startswith("–")
+    assert len(page.get("plotly_chart")) == 1
+    assert {"Another passage came first", "From below the fifth place"} <= set(metrics(page))
+    page.segmented_control("analytics_score").set_value("score").run()
+    page.segmented_control("analytics_search_by").set_value("group").run()
+    assert not page.exception
+    (by_group,) = [
+        table.value for table in page.dataframe if "Best similarity" in table.value and "Group" in table.value
+    ]
+    assert set(by_group["Group"]) <= {"Sales", "Engineering", "Operations", "Finance"}
+    times = open_page(analytics_view="Times", analytics_period="30 days")
+    assert "Slowest questions" in words(times)
+    assert any("cannot be reached" in str(table.value) for table in times.dataframe)
+
+
+def test_names_are_shown_to_administrators_unless_it_is_set_otherwise(
+    open_page: Open, app_services: Services, database: Database, collection: Collection
+) -> None:
+    def asked_by(role: Role) -> list[str]:
+        page = open_page(role, analytics_view="Questions")
+        assert not page.exception
+        table = page.dataframe[0].value
+        return list(table["Asked by"]) if "Asked by" in table else []
+
+    open_page(Role.ADMIN)
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO chat_logs (tenant_id, account_id, collection_id, question, outcome, total_ms) "
+            "SELECT 'demo', id, %s, 'How much leave?', 'answered', 10 FROM accounts WHERE email = %s",
+            (collection.id, EMAIL),
+        )
+    admin = program_of("demo")
+    assert (asked_by(Role.ADMIN), asked_by(Role.MANAGER)) == (["Asker"], [])
+    assert "is noted in the audit log" in words(open_page(Role.ADMIN))
+    app_services.analytics.set_names_for(admin, Role.MANAGER)
+    assert asked_by(Role.MANAGER) == ["Asker"]
+    app_services.analytics.set_names_for(admin, None)
+    assert (asked_by(Role.ADMIN), asked_by(Role.MANAGER)) == ([], [])
+    with pytest.raises(NotAllowed):
+        app_services.analytics.set_names_for(replace(admin, role=Role.MANAGER), Role.MANAGER)
+
+
+def test_a_question_keeps_what_was_sent_and_found_as_it_was(
+    open_page: Open, app_services: Services, collection: Collection, database: Database
+) -> None:
+    """Without a model the passages are quoted; they are kept with what became of each as a source."""
+    program = program_of("demo")
+    result = app_services.pipeline.process_document(
+        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.", file_name="leave.md",
+        tenant_id="demo", collection=collection, identity=program, generate_metadata=False,
+    )  # fmt: skip
+    log = app_services.evaluations.ask_again(
+        program, collection, "How many days of annual leave does every employee have?", profile_of(collection)
+    )
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE chat_logs SET kind = 'question' WHERE id = %s", (log,))
+    prompt = app_services.analytics.question("demo", log).prompt
+    assert prompt is not None
+    assert [(passage.state, passage.is_deleted) for passage in prompt.passages] == [("held", False)]
+    assert "25 days" in prompt.passages[0].text
+    page = open_page(analytics_view="Questions")
+    select_row(page, "analytics_questions_", 0)
+    assert not page.exception
+    assert any("Named, and holds it" in expander.label for expander in page.expander)
+    assert "No model was asked" in words(page)
+
+    app_services.documents.delete(program, result.document_id)
+    kept = app_services.analytics.question("demo", log).prompt
+    assert kept is not None
+    assert [(passage.text, passage.is_deleted) for passage in kept.passages] == [("", True)]

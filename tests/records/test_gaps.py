@@ -176,3 +176,31 @@ def test_a_written_answer_is_a_document_with_its_question_owner_and_date() -> No
             written_answer(question, answer, owner="", review_on=None)
     with pytest.raises(InvalidInput, match="at most 20,000"):
         written_answer("x", "y" * 20_001, owner="", review_on=None)
+
+
+def test_what_nothing_in_the_documents_comes_near_is_apart(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    for question, probability in (("Is there parking?", 0.2), ("Where to park?", 0.01), ("A dog?", 0.01)):
+        log = unanswered(database, collection, question)
+        with database.transaction("demo") as connection:
+            connection.execute(
+                "UPDATE chat_logs SET rag_details = jsonb_build_object('evidence', jsonb_build_object('probability', "
+                "%s::float8)) WHERE id = %s",
+                (probability, log),
+            )
+    unknown = unanswered(database, collection, "How much leave?")
+    gaps.group("demo")
+
+    listed = {state: [gap.question for gap in gaps.list(person(), PERIOD, Filters(), status=state)]
+              for state in ("open", "off topic")}  # fmt: skip
+
+    # One wording that comes near is enough, and where nothing is known nothing is put aside.
+    assert len(listed["open"]) == 2
+    assert listed["off topic"] == ["A dog?"]
+    rate(database, unknown, 0)
+    (aside,) = gaps.list(person(), PERIOD, Filters(), status="off topic")
+    rate(database, aside.latest_id, 0)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE chat_logs SET outcome = 'answered' WHERE id = %s", (aside.latest_id,))
+    assert gaps.list(person(), PERIOD, Filters(), status="off topic") == []

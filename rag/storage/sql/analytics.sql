@@ -227,9 +227,12 @@ ORDER BY times DESC, last_asked_at DESC
 LIMIT %(limit)s
 
 -- analytics_questions --
--- Questions, or searches of programs, newest first, with their rating. No person is named. `text` is looked for in
+-- Questions, or searches of programs, newest first, with their rating; with names where they are shown. `text` is looked for in
 -- question and answer.
-SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.outcome, l.model, l.total_ms,
+SELECT l.id, l.created_at, l.user_group,
+       coalesce((SELECT coalesce(nullif(a.name, ''), a.email) FROM accounts a
+                 WHERE a.id = l.account_id AND %(shows_names)s), '') AS asker,
+       l.language, l.question, l.answer, l.outcome, l.model, l.total_ms,
        l.first_token_ms, l.cost, l.is_priced,
        (SELECT max(f.rating) FROM feedback f WHERE f.chat_log_id = l.id) AS rating,
        (SELECT coalesce(string_agg(f.comment, ' / ' ORDER BY f.created_at), '')
@@ -257,7 +260,10 @@ WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_grou
 
 -- analytics_question --
 -- One question with everything that was logged of it.
-SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.outcome, l.error, l.model, l.total_ms,
+SELECT l.id, l.created_at, l.user_group,
+       coalesce((SELECT coalesce(nullif(a.name, ''), a.email) FROM accounts a
+                 WHERE a.id = l.account_id AND %(shows_names)s), '') AS asker,
+       l.language, l.question, l.answer, l.outcome, l.error, l.model, l.total_ms,
        l.first_token_ms, l.cost, l.is_priced, l.rag_details, l.collection_id,
        (SELECT max(f.rating) FROM feedback f WHERE f.chat_log_id = l.id) AS rating,
        (SELECT coalesce(string_agg(f.comment, ' / ' ORDER BY f.created_at), '')
@@ -289,6 +295,17 @@ LEFT JOIN document_chunks c ON c.id = nullif(found.passage ->> 'chunkId', '')::u
 WHERE l.id = %(chat_log_id)s
 ORDER BY found.position
 
+-- analytics_prompt --
+-- What was sent for a question, and which documents of its passages are still there.
+SELECT p.messages, p.passages,
+       ARRAY(SELECT d.id::text FROM documents d WHERE d.id IN (
+           SELECT (passage ->> 'documentId')::uuid FROM jsonb_array_elements(p.passages) AS passage)) AS documents
+FROM prompts p WHERE p.chat_log_id = %(chat_log_id)s
+
+-- names_for --
+-- Whose role sees who asked a question: admin, manager or nobody.
+SELECT coalesce(settings ->> 'names_for', 'admin') FROM tenants WHERE id = rag_tenant()
+
 -- analytics_question_charges --
 -- The paid calls made for a question, in their order.
 SELECT operation, provider, model, input_tokens, cached_input_tokens, output_tokens, search_units, cost, is_estimated
@@ -308,3 +325,81 @@ ORDER BY 1
 SELECT DISTINCT language AS name FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, true)
 WHERE language <> ''
 ORDER BY 1
+
+-- analytics_searches --
+-- What the search brought for the latest questions: the best similarity and rerank score, and the place before
+-- reranking of what came first after it.
+SELECT l.outcome, l.language, l.user_group, coalesce(c.name, '') AS collection, found.similarity, reranked.score,
+       reranked.moved_from, reranked.score IS NOT NULL AS is_reranked,
+       coalesce(l.rag_details #>> '{query,translatedQuery}', '') <> '' AS is_translated
+FROM (
+    SELECT * FROM chat_logs l
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                       %(language)s)
+      AND l.outcome IN ('answered', 'perhaps', 'no_context', 'refused')
+    ORDER BY l.created_at DESC LIMIT %(limit)s
+) l
+LEFT JOIN collections c ON c.id = l.collection_id
+CROSS JOIN LATERAL (
+    SELECT max((result ->> 'similarity')::float8) AS similarity
+    FROM jsonb_array_elements(l.rag_details #> '{search,rawResults}') AS result
+) found
+CROSS JOIN LATERAL (
+    SELECT max((result ->> 'score')::float8) AS score,
+           min((result ->> 'originalRank')::integer) FILTER (WHERE result ->> 'newRank' = '1') AS moved_from
+    FROM jsonb_array_elements(l.rag_details #> '{reranking,results}') AS result
+) reranked
+WHERE found.similarity IS NOT NULL OR reranked.score IS NOT NULL
+
+-- analytics_found_documents --
+-- Which documents the search found for the latest questions, whether they were used or not.
+SELECT (result ->> 'documentId')::uuid AS document_id, count(DISTINCT l.id) AS questions
+FROM (
+    SELECT * FROM chat_logs l
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                       %(language)s)
+    ORDER BY l.created_at DESC LIMIT %(limit)s
+) l
+CROSS JOIN LATERAL jsonb_array_elements(l.rag_details #> '{search,rawResults}') AS result
+WHERE coalesce(result ->> 'documentId', '') <> ''
+GROUP BY 1
+
+-- analytics_top_passages --
+-- The passages that most answers name as a source, with how often they do not hold what is said there.
+SELECT d.id AS document_id, d.title, (passage ->> 'firstPage')::integer AS first_page,
+       (passage ->> 'lastPage')::integer AS last_page, max(passage ->> 'section') AS section,
+       max(passage ->> 'text') AS text, count(*) AS questions,
+       count(*) FILTER (WHERE passage ->> 'state' = 'not held') AS not_held
+FROM (
+    SELECT l.id FROM chat_logs l
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                       %(language)s)
+    ORDER BY l.created_at DESC LIMIT %(latest)s
+) l
+JOIN prompts p ON p.chat_log_id = l.id
+CROSS JOIN LATERAL jsonb_array_elements(p.passages) AS passage
+JOIN documents d ON d.id = (passage ->> 'documentId')::uuid
+WHERE passage ->> 'state' <> 'not named'
+GROUP BY d.id, d.title, passage ->> 'chunkId', 3, 4
+ORDER BY questions DESC, d.title, first_page
+LIMIT %(limit)s
+
+-- analytics_errors --
+-- Why questions failed or were refused, in the words that people read, most frequent first.
+SELECT l.error, l.outcome, count(*) AS times, max(l.created_at) AS last_at
+FROM chat_logs l
+WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                   %(language)s)
+  AND l.outcome IN ('failed', 'refused') AND l.error <> ''
+GROUP BY l.error, l.outcome
+ORDER BY times DESC, last_at DESC
+LIMIT %(limit)s
+
+-- analytics_repeated_calls --
+-- Calls whose end the provider did not report: cut off or repeated, and charged by estimate.
+SELECT c.provider, c.model, c.operation, count(*) AS calls
+FROM cost_ledger c
+WHERE c.tenant_id = rag_tenant() AND c.created_at >= %(start)s AND c.created_at < %(end)s AND c.is_estimated
+GROUP BY 1, 2, 3
+ORDER BY calls DESC, c.model
+LIMIT %(limit)s

@@ -205,6 +205,12 @@ FROM (
 WHERE l.id = %(chat_log_id)s
 RETURNING l.cost, l.is_priced
 
+-- keep_prompt --
+-- Keep what was sent for a question, as long as its text is.
+INSERT INTO prompts (chat_log_id, tenant_id, messages, passages)
+VALUES (%(chat_log_id)s, rag_tenant(), %(messages)s, %(passages)s)
+ON CONFLICT (chat_log_id) DO UPDATE SET messages = excluded.messages, passages = excluded.passages
+
 -- discard_search --
 -- Remove the log of a search that cost nothing.
 DELETE FROM chat_logs WHERE tenant_id = rag_tenant() AND id = %(chat_log_id)s AND kind = 'search'

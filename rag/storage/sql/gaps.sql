@@ -41,18 +41,20 @@ VALUES (%(chat_log_id)s, rag_tenant(), %(gap_id)s, %(embedder)s, %(embedding)s)
 -- before. The nearest passage is the one that the latest question found.
 WITH asked AS (
     SELECT q.gap_id, l.id, l.question, l.created_at, l.user_group, l.language, l.account_id, l.rag_details,
-           l.outcome, l.created_at >= %(start)s AS is_current
+           l.outcome, l.created_at >= %(start)s AS is_current,
+           -- Without evidence nothing is known of the topic.
+           coalesce((l.rag_details #>> '{evidence,probability}')::float8, 1) AS probability
     FROM gap_questions q JOIN chat_logs l ON l.id = q.chat_log_id
     WHERE l.created_at >= %(start)s - (%(end)s::timestamptz - %(start)s::timestamptz) AND l.created_at < %(end)s
       AND (%(collection_id)s::uuid IS NULL OR l.collection_id = %(collection_id)s)
       AND (%(of_group)s::text IS NULL OR l.user_group = %(of_group)s)
       AND (%(language)s::text IS NULL OR l.language = %(language)s)
 )
-SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, coalesce(a.name, a.email, '') AS assignee,
+SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to,
+       coalesce(nullif(a.name, ''), a.email, '') AS assignee,
        g.solved_by_id, coalesce(d.title, '') AS solved_by, counted.times, counted.times_before, counted.people,
        counted.last_asked_at, counted.user_groups, counted.languages, counted.wordings, counted.badly_rated,
-       (SELECT count(*) FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
-        WHERE q.gap_id = g.id AND h.status = 'open') AS waiting,
+       waits.waiting,
        latest.id AS latest_id, latest.question,
        coalesce((latest.rag_details #>> '{search,rawResults,0,similarity}')::float8, 0) AS nearest_similarity,
        coalesce((SELECT n.title FROM documents n
@@ -63,14 +65,21 @@ FROM (
            coalesce(array_agg(DISTINCT user_group) FILTER (WHERE is_current AND user_group <> ''), '{}') AS user_groups,
            coalesce(array_agg(DISTINCT language) FILTER (WHERE is_current AND language <> ''), '{}') AS languages,
            array_agg(DISTINCT question) FILTER (WHERE is_current) AS wordings,
-           count(*) FILTER (WHERE is_current AND outcome = 'answered') AS badly_rated
+           count(*) FILTER (WHERE is_current AND outcome = 'answered') AS badly_rated,
+           max(probability) FILTER (WHERE is_current) AS probability
     FROM asked GROUP BY gap_id
 ) counted
 JOIN gaps g ON g.id = counted.gap_id
 JOIN LATERAL (SELECT * FROM asked WHERE asked.gap_id = g.id ORDER BY created_at DESC, id LIMIT 1) latest ON true
+CROSS JOIN LATERAL (
+    SELECT count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+    WHERE q.gap_id = g.id AND h.status = 'open'
+) waits
 LEFT JOIN accounts a ON a.id = g.assigned_to
 LEFT JOIN documents d ON d.id = g.solved_by_id
 WHERE counted.times > 0 AND g.status = %(status)s
+  AND (%(off_topic)s::boolean IS NULL
+       OR %(off_topic)s = (counted.probability < %(least_probability)s AND counted.badly_rated = 0 AND waiting = 0))
 ORDER BY counted.times DESC, counted.last_asked_at DESC
 LIMIT %(limit)s
 

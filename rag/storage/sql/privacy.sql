@@ -17,7 +17,8 @@ SELECT jsonb_build_object(
         FROM conversations c WHERE c.account_id = %(account_id)s),
     'questions', (SELECT coalesce(jsonb_agg(jsonb_build_object(
             'asked_at', l.created_at, 'question', l.question, 'answer', l.answer, 'outcome', l.outcome,
-            'group', l.user_group, 'cost', l.cost) ORDER BY l.created_at), '[]')
+            'group', l.user_group, 'cost', l.cost, 'sent',
+            (SELECT p.messages FROM prompts p WHERE p.chat_log_id = l.id)) ORDER BY l.created_at), '[]')
         FROM chat_logs l WHERE l.account_id = %(account_id)s),
     'ratings', (SELECT coalesce(jsonb_agg(to_jsonb(f) ORDER BY f.created_at), '[]')
                 FROM feedback f WHERE f.account_id = %(account_id)s),
@@ -37,6 +38,9 @@ WHERE account_id = %(account_id)s OR chat_log_id IN (SELECT id FROM chat_logs WH
 
 -- erase_gap_questions --
 DELETE FROM gap_questions WHERE chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
+
+-- erase_prompts --
+DELETE FROM prompts WHERE chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
 
 -- erase_empty_gaps --
 DELETE FROM gaps g WHERE g.tenant_id = rag_tenant() AND NOT EXISTS (SELECT FROM gap_questions q WHERE q.gap_id = g.id)
@@ -96,6 +100,9 @@ UPDATE help_requests SET question = '', comment = '' WHERE created_at < %(before
 
 -- forget_gap_questions --
 DELETE FROM gap_questions q USING chat_logs l WHERE l.id = q.chat_log_id AND l.created_at < %(before)s
+
+-- forget_prompts --
+DELETE FROM prompts p USING chat_logs l WHERE l.id = p.chat_log_id AND l.created_at < %(before)s
 
 -- forget_questions --
 UPDATE chat_logs
