@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from rag.answering.follow_ups import is_question
+from rag.answering.suggested_questions import is_question
 
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
