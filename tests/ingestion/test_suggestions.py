@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from rag.answering.suggested_questions import is_question
 
+from rag.answering.suggested_questions import is_question
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.question_templates import DEFINITIONS, TEMPLATES

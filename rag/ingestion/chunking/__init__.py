@@ -14,7 +14,7 @@ from rag.errors import InvalidInput
 from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.markdown import markdown_pieces
 from rag.ingestion.chunking.narrative import narrative_pieces
-from rag.ingestion.chunking.resume import professional_pieces
+from rag.ingestion.chunking.professional import professional_pieces
 from rag.ingestion.chunking.semantic import semantic_spans
 from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages
 from rag.ingestion.chunking.splitter import (
