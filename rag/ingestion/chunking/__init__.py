@@ -31,7 +31,7 @@ from rag.types import Chunk, ChunkingMethod, Page, Section
 
 
 class ChunkSizes(TypedDict):
-    """Characters of a chunk, of what it shares with the one before, and at least."""
+    """The characters of a chunk: at most, shared with the chunk before, and at least."""
 
     chunk_size: int
     overlap: int
@@ -160,7 +160,7 @@ def chunk_full_text(full_text: str) -> list[Chunk]:
 
 
 def _years_of(metadata: Mapping[str, Any]) -> set[int]:
-    """Return the year of a chunk, or every year of its job; one that goes on has no last year to count to."""
+    """Return the year of a chunk, or every year of its job; a job that goes on has only its first."""
     first, last = (str(metadata.get(name, "")) for name in ("startYear", "endYear"))
     if first.isdigit() and last.isdigit():
         return set(range(int(first), int(last) + 1))
