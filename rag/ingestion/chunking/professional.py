@@ -188,7 +188,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Job:
-    """Where a job begins, with its company, position, location, dateRange, industry and year where the text has them."""
+    """Where a job begins; its company, position, location, dateRange, industry and year where the text has them."""
 
     start: int
     facts: dict[str, str] = field(default_factory=dict)
