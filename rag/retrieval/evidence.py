@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rag.retrieval.bm25.analysers import analyse, is_plain, is_unspaced, words_with_terms
+from rag.retrieval.bm25.analysers import STOPWORDS, analyse, is_plain, is_unspaced, words_with_terms
 from rag.retrieval.bm25.index import contextual_text, term_id
-from rag.retrieval.bm25.stopwords import STOPWORDS
 from rag.retrieval.bm25.synonyms import synonyms_of
 from rag.types import Evidence, SearchResult
 

@@ -107,3 +107,33 @@ def test_a_question_of_the_analytics_is_opened_as_the_page_says(
     page.keyboard.press("Shift+Space")
     expect(page.get_by_text("first words after", exact=False)).to_be_visible()
     page.close()
+
+
+def test_keys_find_things_from_every_page_and_the_question_has_the_focus(
+    offline_page: Page, offline_product: Product
+) -> None:
+    page = offline_page
+    page.goto(offline_product.address)
+    field = page.get_by_test_id("stChatInputTextArea")
+    expect(field).to_be_focused()
+    page.keyboard.press("Control+K")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("bovenwettelijke vakantiedagen")  # of the text, not of the title
+    expect(dialog.get_by_role("button", name="Verlofbeleid")).to_be_visible()
+    tab_to(page, "Verlofbeleid")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Library")).to_be_visible()
+    expect(page.locator("img[alt*='Verlofbeleid']")).to_be_visible()
+    settle(page)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    expect(dialog.get_by_text("Turn the pages of the document that is open")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Turn the pages of the document that is open")).to_have_count(0)
+    expect(page.locator("img[alt*='Verlofbeleid']"), "the document below stays open").to_be_visible()
+    page.get_by_role("button", name="Ask this document").click()
+    expect(field).to_be_focused()
+    page.keyboard.type("?")  # is text while somebody writes
+    expect(field).to_have_value("?")
+    expect(page.get_by_text("Only in Verlofbeleid")).to_be_visible()
