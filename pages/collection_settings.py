@@ -18,6 +18,7 @@ from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
 from rag.ui import actions
+from rag.ui.collection_persona import draw_persona
 from rag.ui.collection_profile import draw_threshold, embedder_line, embedder_name, means, profile_title
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
@@ -54,6 +55,12 @@ def open_dialog(name: str) -> None:
 def save_setting(collection_id: UUID, changes: dict[str, Any]) -> None:
     library.override_collection(identity, collection_id, changes)
     state.collections_done = _("Setting saved.")
+
+
+def try_in_chat(collection: Collection) -> None:
+    """Begin a new conversation with this collection on the page Chat."""
+    state.chat_collection = collection.id
+    state.collections_tries = True
 
 
 def reset_settings(collection_id: UUID, names: list[str]) -> None:
@@ -323,6 +330,9 @@ def draw_opened(collection: Collection) -> None:
         st.markdown(
             _(":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.", readers=readers)
         )
+    if profile.is_personal:  # who answers is what such a collection is about
+        own = [widget for widget in services().widgets.list(identity) if widget.collection_id == collection.id]
+        draw_persona(collection, changed, own, on_save=save_setting, on_try=try_in_chat)
     with st.container(border=True, gap="small"):
         st.markdown(_("**What this means**"))
         st.markdown(means(changed, providers))
@@ -352,6 +362,8 @@ def draw_opened(collection: Collection) -> None:
 
 # The page
 
+if state.pop("collections_tries", False):
+    st.switch_page("chat.py")
 if error := state.collections_error:
     state.collections_error = ""
     st.error(plain(error), icon=":material/error:")

@@ -63,6 +63,7 @@ def add_document(
     sha256 = hashlib.sha256(content).hexdigest()
     name = display_name(file_name)
     _require_new(database, collection, sha256, name)
+    _require_unsynced(database, collection, sha256)
     checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
     stored = checked.decrypted or content
     key = hashlib.sha256(stored).hexdigest()
@@ -125,6 +126,19 @@ def _require_new(database: Database, collection: Collection, sha256: str, name: 
             title=known.title,
             # Uploaded again under its own name, an earlier version is wanted back.
             is_earlier_version=present is None and known is earlier,
+        )
+
+
+def _require_unsynced(database: Database, collection: Collection, sha256: str) -> None:
+    """Raise `DocumentAlreadyStored` where a folder or another source has brought these bytes."""
+    where = {"collection_id": collection.id, "kind": None, "digest": sha256, "file_path": f"{sha256[:2]}/{sha256}"}
+    with database.transaction(collection.tenant_id) as connection:
+        found = connection.execute(queries["find_same_content"], where).fetchone()
+    if found is not None:
+        raise DocumentAlreadyStored(
+            f"This file has the same content as “{found[1]}”, which is already stored.",
+            document_id=found[0],
+            title=found[1],
         )
 
 

@@ -13,7 +13,9 @@ import pytest
 from rag.access.widgets import Widget
 from rag.errors import InvalidInput, NotAllowed
 from rag.types import Identity, Role
+from tests import hostile
 from tests.api.callers import Api
+from tests.standin import ProviderStandin
 
 SITE = "https://intranet.example.com"
 
@@ -164,3 +166,27 @@ def test_administrators_manage_them_by_the_api(api: Api, widget: Widget) -> None
     employee = Identity(account_id=UUID(int=1), tenant_id="demo", email="e@x", name="E", role=Role.EMPLOYEE)
     with pytest.raises(NotAllowed):
         api.parts.widgets.list(employee)
+
+
+def test_a_portfolio_is_asked_on_a_public_page_and_answers_as_its_person(
+    api: Api, provider_standin: ProviderStandin
+) -> None:
+    parts = api.parts
+    made = parts.documents.create_collection(api.admin, "Portfolio", "portfolio")
+    made = parts.documents.override_collection(api.admin, made.id, {"persona_name": "Marlowe Quenby"})
+    resume = hostile.pdf_of([["Marlowe Quenby", "EXPERIENCE", "I built the AI projects that plan shifts for depots."]])
+    added = parts.documents.upload(api.admin, made, "resume.pdf", resume, generate_metadata=False)
+    parts.pipeline.run("demo", added.id)
+    parts.documents.confirm(api.admin, added.id)
+    parts.pipeline.run("demo", added.id)
+    widget = parts.widgets.add(api.admin, made, "Portfolio")
+    visitor, where = api.client(), {"key": widget.public_key}
+    page = {"sec-fetch-dest": "document"}
+    assert not visitor.get("/widget", params=where, headers=page).is_success, "off by default"
+    parts.widgets.change(api.admin, widget.id, is_active=True, has_page=True, title="Ask Marlowe Quenby")
+    assert "Ask Marlowe Quenby" in visitor.get("/widget", params=where, headers=page).text
+    provider_standin.requests.clear()
+    done = asked(visitor, widget.public_key, "What AI projects have you built?")[-1]
+    assert (done["type"], done["outcome"]) == ("done", "answered")
+    written = [body for kind, body in provider_standin.requests if kind == "chat"]
+    assert written[0]["messages"][0]["content"].startswith("You are Marlowe Quenby")

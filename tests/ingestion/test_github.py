@@ -46,12 +46,12 @@ def test_a_repository_is_its_particulars_and_its_readme(github: GitHub) -> None:
     assert [item.name for item in found] == ["planner", "empty"]
     loaded = load_markdown(github.source_of(found[0]))
     assert loaded.pages[0].text.startswith(
-        "Repository: acme/planner\nDescription: Plans shifts\nLanguage: Python\nStars: 42\n"
+        "Repository: planner\nDescription: Plans shifts\nLanguage: Python\nStars: 42\n"
         "Topics: planning, shifts\nUpdated: 2026-01-05\n\n# Planner"
     )
     assert found[0].metadata()["updatedAt"] == "2026-01-05T10:00:00+00:00"
     chunks = chunk_document(loaded.pages, loaded.sections, method="markdown", file_name="planner")
-    assert all(chunk.content.startswith("Repository: acme/planner") for chunk in chunks)
+    assert all(chunk.content.startswith("Repository: planner") for chunk in chunks)
     assert "Description: Plans shifts" in load_markdown(github.source_of(found[1])).pages[0].text
 
 

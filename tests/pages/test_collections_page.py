@@ -208,3 +208,36 @@ def test_the_form_for_a_new_collection_says_that_its_embedder_can_be_changed_and
     (embedder,) = [box for box in page.selectbox if box.label == "Embedder"]
     assert "cannot be changed" not in embedder.help
     assert "page Documents, under Embedding models" in embedder.help
+
+
+def test_who_answers_comes_first_in_a_portfolio_with_a_preview_of_what_is_typed(
+    running: Services, signed_in: SignIn
+) -> None:
+    tab, admin = signed_in(Role.ADMIN)
+    made = running.documents.create_collection(admin, "Portfolio", "portfolio")
+    tab.run().switch_page("collection_settings.py").run()
+    page = tab.button(f"collections_open_{made.id}").click().run()
+    key = f"collections_persona_{made.id}"
+
+    def shown() -> str:
+        return "\n".join(str(item.value) for item in [*page.markdown, *page.caption])
+
+    assert "speak of the person as “they”" in shown()
+    assert "no widget or public page of it is on" in shown()
+    assert shown().index("Who answers") < shown().index("What this means")
+    page.text_input(f"{key}_name").set_value("Marlowe <b>Quenby")
+    page.text_area(f"{key}_facts").set_value("Lives in Leeds.").run()
+    assert "Answers speak as Marlowe" in shown()
+    assert "You are Marlowe <b>Quenby, and" in shown()
+    assert page.button(f"{key}_try").disabled
+    page.button(f"{key}_save").click().run()
+    assert not page.exception
+    kept = running.documents.collection(admin, made.id).overrides
+    assert kept == {"persona_name": "Marlowe <b>Quenby", "persona_facts": "Lives in Leeds."}
+    widget = running.widgets.add(admin, made, "Site", ["https://quenby.example"])
+    running.widgets.change(admin, widget.id, is_active=True, has_page=True)
+    page.run()
+    assert "without signing in on `https://quenby.example`" in shown()
+    assert "It has a public page." in shown()
+    page.button(f"{key}_try").click().run()
+    assert page.session_state.chat_collection == made.id

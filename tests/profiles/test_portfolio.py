@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.answering.suggested_questions import filled_up, questions_from
-from rag.errors import InvalidInput
+from rag.errors import DocumentAlreadyStored, InvalidInput
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.sync import SyncReport, sync_collection
@@ -21,7 +21,7 @@ from rag.profiles import PORTFOLIO
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question
-from tests.github_standin import GitHubStandin, repository, running_github
+from tests.github_standin import README, GitHubStandin, repository, running_github
 from tests.hostile import pdf_of
 from tests.standin import ProviderStandin
 
@@ -127,7 +127,7 @@ def test_the_documents_own_question_is_answered_as_it_describes(
     assert rules.startswith("You are Marlowe Quenby")
     assert "Lives in Leeds." in rules
     assert "\n\n---\n\n" in asked
-    assert asked.index("plan shifts") < asked.index("Repository: acme/planner")
+    assert asked.index("plan shifts") < asked.index("Repository: planner")
     assert "ask why before how" not in asked  # a journey is none of github, resume, linkedin
 
     with app_services.database.transaction("demo") as connection:
@@ -244,3 +244,25 @@ def test_next_questions_are_questions_and_filled_up_to_three() -> None:
         "Welke diensten?",
         "Since when?",
     )
+
+
+def test_the_same_bytes_are_not_added_twice_by_upload_folder_and_github(
+    app_services: Services, admin: Identity, portfolio: Collection, folder: Path
+) -> None:
+    library = app_services.documents
+    readme = README.encode()
+    library.upload(admin, portfolio, "about.pdf", pdf_of(RESUME), generate_metadata=False)
+    report = app_services.syncs.sync_now(admin, portfolio)
+    assert counts(report) == (2, 0, 1, 0, 0)  # the résumé is the upload
+    assert report.problems == ("resume_2026.pdf: The same file is here already as “About”, so it is not added twice.",)
+    for name, content in (("journey.pdf", pdf_of(JOURNEY)), ("README.md", readme)):
+        with pytest.raises(DocumentAlreadyStored, match="which is already stored"):
+            library.upload(admin, portfolio, name, content, generate_metadata=False)
+    (folder / "planner.md").write_bytes(readme)
+    report = app_services.syncs.sync_now(admin, portfolio)
+    assert (report.added, report.unchanged) == (0, 4), "a folder's copy of a README is the repository's"
+    # Two files of one folder stay two documents, and what was deleted elsewhere comes from the source again.
+    (folder / "journey_copy.pdf").write_bytes(pdf_of(JOURNEY))
+    (uploaded,) = [d for d in library.list("demo", collection_id=portfolio.id) if d.title == "About"]
+    library.delete(admin, uploaded.id)
+    assert app_services.syncs.sync_now(admin, portfolio).added == 2

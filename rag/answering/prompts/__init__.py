@@ -80,7 +80,7 @@ def system_prompt(
     rules = _read(path if path.is_file() else FOLDER / "hr.md")
     values = {
         "language": language_name(language, in_korean=bool(_HANGUL.search(rules))),
-        "persona": _persona(persona_name, persona_facts),
+        "persona": persona_part(persona_name, persona_facts),
     }
     called, added = OWN_IN_KOREAN if _HANGUL.search(rules) else OWN
     own = [f"{called} {own_name.strip()}"] if own_name.strip() else []
@@ -93,7 +93,7 @@ OWN = ("The name of this collection:", "Further rules of its administrator:")
 OWN_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 더한 규칙:")
 
 
-def _persona(name: str, facts: str) -> str:
+def persona_part(name: str, facts: str) -> str:
     """Who speaks: the person the profile was set up for, or nobody in particular."""
     if not name.strip():
         return _read(FOLDER / "no_persona.md")

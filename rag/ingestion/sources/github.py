@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +55,7 @@ class Repository:
     def front(self) -> str:
         """Write the details that precede every passage, with source 001's names and order."""
         lines = {
-            "Repository": self.full_name,
+            "Repository": self.name,
             "Description": " ".join(self.description.split()),
             "Language": self.language,
             "Stars": str(self.stars),
@@ -243,9 +244,11 @@ class GitHubSource:
         return 0
 
     def _content(self, repository: Repository) -> SourceContent:
+        content = self._github.source_of(repository)
         return SourceContent(
             file_name=f"{repository.name}.md",
-            content=self._github.source_of(repository),
+            content=content,
+            source_hash=hashlib.sha256(content.removeprefix(f"{repository.front()}\n".encode())).hexdigest(),
             mime_type=MIME_TYPES["markdown"],
             title=repository.name,
             metadata={"is_named": True},

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.errors import InvalidInput, RagError
+from rag.errors import DocumentAlreadyStored, InvalidInput, RagError
 from rag.ingestion.document_jobs import TEMPORARY, JobQueue
 from rag.ingestion.document_rows import request_file_removal
 from rag.ingestion.uploads import display_name
@@ -39,6 +39,8 @@ class SourceContent:
     title: str = ""
     #: Becomes the document's metadata.
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    #: SHA-256 of the file as it is at its source, where `content` has more than that.
+    source_hash: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +193,13 @@ class SyncWriter:
             return report.with_one("updated" if self._renew_metadata(item, before) else "unchanged")
         try:
             content = item.load()
+            if (before is None or not before.has_document) and (title := self._title_of_same(content)):
+                raise DocumentAlreadyStored(f"The same file is here already as “{title}”, so it is not added twice.")
             document_id = self._store(item, content, before)
+        except DocumentAlreadyStored as same:
+            parameters = {"key": item.key, "title": item.title, "problem": same.message}
+            self._database.execute(self._collection.tenant_id, "note_item_problem", **self._where, **parameters)
+            return report.with_one("unchanged", problem=f"{item.title or item.key}: {same.message}")
         except RagError as error:
             log.warning("%s of %s could not be read: %s", item.key, self._kind, error)
             parameters = {"key": item.key, "title": item.title, "problem": error.message}
@@ -226,6 +234,18 @@ class SyncWriter:
                 connection.execute(queries["note_item"], self._noted(item, before.original_id))
         return bool(renewed)
 
+    def _title_of_same(self, content: SourceContent) -> str:
+        """Return the title of a document with these bytes that came in another way; "" without one."""
+        digest = hashlib.sha256(content.content).hexdigest()
+        with self._database.transaction(self._collection.tenant_id) as connection:
+            parameters = {**self._where, "file_path": f"{digest[:2]}/{digest}", "digest": content.source_hash or digest}
+            found = connection.execute(queries["find_same_content"], parameters).fetchone()
+            if found is None and content.source_hash:
+                own = content.source_hash
+                parameters["file_path"] = f"{own[:2]}/{own}"
+                found = connection.execute(queries["find_same_content"], parameters).fetchone()
+        return str(found[1]) if found else ""
+
     def _store(self, item: SourceItem, content: SourceContent, before: KnownItem | None) -> UUID:
         """Store an item's file as the next version of its document, queued to be read."""
         tenant_id = self._collection.tenant_id
@@ -243,7 +263,13 @@ class SyncWriter:
             "sha256": hashlib.sha256(f"{self._kind}\0{item.key}\0{digest}".encode()).hexdigest(),
             "chunking_method": self._method,
             "generate_metadata": self._generate_metadata,
-            "metadata": Jsonb({**content.metadata, **item.metadata}),
+            "metadata": Jsonb(
+                {
+                    **content.metadata,
+                    **item.metadata,
+                    **({"contentHash": content.source_hash} if content.source_hash else {}),
+                }
+            ),
             "original_id": before.original_id if before else None,
         }
         with self._database.transaction(tenant_id) as connection:

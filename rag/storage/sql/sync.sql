@@ -25,6 +25,20 @@ FROM sync_items i
 WHERE i.tenant_id = rag_tenant() AND i.collection_id = %(collection_id)s AND i.kind = %(kind)s
   AND (%(key)s::text IS NULL OR i.key = %(key)s)
 
+-- find_same_content --
+-- A document of the collection with these bytes that came in another way than from this kind of source
+SELECT d.id, d.title FROM (
+    SELECT id FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
+    UNION SELECT id FROM documents WHERE collection_id = %(collection_id)s AND metadata ? 'contentHash'
+        AND metadata ->> 'contentHash' = %(digest)s
+) AS same JOIN documents d ON d.id = same.id
+WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status NOT IN ('superseded', 'binned')
+  AND (%(kind)s::text IS NULL AND d.sync_key IS NOT NULL
+       OR %(kind)s::text IS NOT NULL AND NOT EXISTS (
+           SELECT FROM sync_items i
+           WHERE i.collection_id = d.collection_id AND i.original_id = d.original_id AND i.kind = %(kind)s))
+ORDER BY d.created_at LIMIT 1
+
 -- add_synced_document --
 -- The next version of a thing's document, or its first; it is read without being confirmed
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status, step,

@@ -1,0 +1,103 @@
+"""Draw who answers in a portfolio: the person's name and facts, how answers will speak, and where others may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+
+from rag.access.widgets import Widget
+from rag.answering.prompts import persona_part
+from rag.language import _, ngettext
+from rag.profile import Profile
+from rag.types import Collection
+from rag.ui.actions import attempt
+from rag.ui.text import code, plain
+
+#: Where what went wrong is kept until it is said.
+PROBLEM = "collections_persona_problem"
+
+
+def draw_persona(
+    collection: Collection,
+    changed: Profile,
+    widgets: Sequence[Widget],
+    *,
+    on_save: Callable[[UUID, dict[str, Any]], None],
+    on_try: Callable[[Collection], None],
+) -> None:
+    """Draw the person with a preview that follows what is typed, and the widgets of the collection."""
+    answer = changed.answer
+    # What was saved in another way since is what stands here.
+    kept, key = [answer.persona_name, answer.persona_facts], f"collections_persona_{collection.id}"
+    state = st.session_state
+    if state.get(f"{key}_was") != kept:
+        state[f"{key}_was"], state[f"{key}_name"], state[f"{key}_facts"] = kept, *kept
+
+    def save() -> None:
+        values = {"persona_name": name.strip(), "persona_facts": facts.strip()}
+        attempt(PROBLEM, on_save, collection.id, values)
+
+    with st.container(border=True, gap="small", key="collections_persona"):
+        st.markdown(_("**Who answers**"))
+        name = st.text_input(
+            _("Name"),
+            key=f"{key}_name",
+            max_chars=120,
+            placeholder=_("The person these documents are about"),
+            live=True,
+            width=420,
+        )
+        facts = st.text_area(
+            _("Facts about them"),
+            key=f"{key}_facts",
+            max_chars=4000,
+            placeholder=_("What the documents leave out: where they live, what they look for, how to reach them."),
+            height=100,
+        )
+        if name.strip():
+            said = _("Answers speak as {name}: “I led …”, “my project …”.", name=plain(name.strip()))
+        else:
+            said = _("Answers speak of the person as “they”, by the name that the documents give.")
+        st.markdown(f":material/visibility: {_('**Preview**')} · {said}")
+        with st.expander(_("What the language model is told"), icon=":material/description:"):
+            st.markdown(code(persona_part(name, facts).strip()))
+        is_changed = [name.strip(), facts.strip()] != [answer.persona_name, answer.persona_facts]
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                _("Save"),
+                key=f"{key}_save",
+                type="primary" if is_changed else "secondary",
+                disabled=not is_changed,
+                icon=":material/check:",
+                on_click=save,
+            )
+            st.button(
+                _("Try it in the chat"),
+                key=f"{key}_try",
+                icon=":material/forum:",
+                disabled=is_changed,
+                help=_("Save first: the chat answers by what is saved.") if is_changed else None,
+                on_click=on_try,
+                args=(collection,),
+            )
+        if problem := state.pop(PROBLEM, ""):
+            st.error(plain(problem), icon=":material/error:")
+        _draw_outside(widgets)
+
+
+def _draw_outside(widgets: Sequence[Widget]) -> None:
+    """Say on which sites and pages visitors ask it without signing in, and where that is set."""
+    on = [widget for widget in widgets if widget.is_active]
+    shown = sorted({site for widget in on for site in widget.sites})
+    pages = sum(widget.has_page for widget in on)
+    told = _("Visitors without an account cannot ask it: no widget or public page of it is on.")
+    if shown:
+        told = _("Visitors ask it without signing in on {sites}.", sites=plain(", ".join(shown)))
+    if pages:
+        told = f"{told} " if shown else ""
+        told += ngettext("It has a public page.", "It has {count} public pages.", pages)
+    st.caption(f":material/public: {told}")
+    st.page_link("programs.py", label=_("Public page and widget"), icon=":material/chat_add_on:")
