@@ -33,6 +33,7 @@ state.setdefault("collections_error", "")
 state.setdefault("collections_done", "")
 state.setdefault("collections_dialog", "")
 state.setdefault("collections_field", None)
+state.setdefault("collections_preset", None)
 
 
 # What the buttons do
@@ -40,7 +41,7 @@ state.setdefault("collections_field", None)
 
 def open_collection(collection_id: UUID | None) -> None:
     """Keep the opened collection in the address: it survives a refresh and can be shared."""
-    state.collections_field = None
+    state.collections_field = state.collections_preset = None
     if collection_id is not None:
         st.query_params["collection"] = str(collection_id)
     elif "collection" in st.query_params:
@@ -57,12 +58,12 @@ def save_setting(collection_id: UUID, changes: dict[str, Any]) -> None:
 
 
 def reset_settings(collection_id: UUID, names: list[str]) -> None:
-    attempt("Back to the profile.", lambda: library.override_collection(identity, collection_id, resets=names))
+    attempt(_("Back to the profile."), lambda: library.override_collection(identity, collection_id, resets=names))
 
 
 def measure_threshold(collection: Collection) -> None:
     with st.spinner(_("Measuring…")):
-        attempt("Threshold measured.", lambda: services().calibrations.measure(collection))
+        attempt(_("Measured."), lambda: services().calibrations.measure(collection))
 
 
 def attempt(done: str, action: Any) -> None:
@@ -340,7 +341,7 @@ def draw_opened(collection: Collection) -> None:
         )
     if not holds_posts(collection):  # a board has a page for that
         draw_sources(services().syncs, identity, collection, with_folders=bool(services().settings.sync_folders))
-    draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
+    draw_settings(identity, collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)
     elif state.collections_dialog == "delete":

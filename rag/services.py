@@ -29,6 +29,7 @@ from rag.answering.logged_search import Searches
 from rag.answering.opinion_drafts import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
+from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
@@ -103,6 +104,7 @@ class Services:
     analytics: Analytics
     gaps: Gaps
     evaluations: Evaluations
+    previews: Previews
     accounts: Accounts
     sessions: Sessions
     tenants: Tenants
@@ -226,6 +228,7 @@ def assemble(
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
         evaluations=evaluations,
+        previews=Previews(database, searches, providers),
         gaps=Gaps(database, partial(_question_embedder, providers), HelpRequests(database)),
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
+from rag.language import N_
 from rag.settings.providers import CHAT_PROVIDERS
 from rag.types import ChunkingMethod
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 else:
     ProviderName = Literal[CHAT_PROVIDERS]
 LONGEST_LIST = 100
-EMBEDDER_LOCKED = "the vectors of all its documents were made with it. Create another collection"
+EMBEDDER_LOCKED = N_("the vectors of all its documents were made with it. Create another collection")
 
 
 # Types of values: what JSON keeps as a list becomes a tuple, and everything else is taken as it is or refused
@@ -137,15 +138,16 @@ class Chunking(Part):
     new_documents_only = True
 
     chunking_method: ChunkingMethod = setting(
-        "smart", "Chunking", "How documents are split into passages.", source="004 DEFAULT_CHUNKING_OPTIONS")
+        "smart", "Where passages are cut", "How documents are split into passages.",
+        source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
-        1000, "Chunk size", "The longest a passage gets.", unit="characters", ge=100, le=8000,
+        1000, "Length of passages", "The longest a passage gets.", unit="characters", ge=100, le=8000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
         200, "Overlap", "What neighbouring passages share.", unit="characters", ge=0, le=4000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
-        100, "Smallest chunk", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
+        100, "Shortest passage", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     separators: Words = setting(
         ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
@@ -154,22 +156,22 @@ class Chunking(Part):
     chunking_by_type: Pairs = setting(
         (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
          ("generic", "generic")),
-        "Chunking by kind", "How each kind of document is split.", source="001 Chunking Strategies",
+        "Cutting by kind", "How each kind of document is split.", source="001 Chunking Strategies",
         only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
-        400, "Résumé, smallest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
+        400, "Résumé, shortest passage", unit="tokens", ge=1, le=8000, source="001 2.1",
         only_with=PROFESSIONAL)
     professional_maximum_tokens: int = setting(
-        800, "Résumé, largest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
+        800, "Résumé, longest passage", unit="tokens", ge=1, le=8000, source="001 2.1",
         only_with=PROFESSIONAL)
     narrative_target_tokens: int = setting(
         450, "Story, target size", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
         500, "Story, soft limit",
-        "Where a sentence ends near, a chunk stays below this.",
+        "Where a sentence ends near, a passage stays below this.",
         unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
-        600, "Story, hard limit", "No chunk is longer.",
+        600, "Story, hard limit", "No passage is longer.",
         unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
         30, "Story, overlap in words", "The smaller of this and the next counts.",
@@ -186,7 +188,7 @@ class Chunking(Part):
         25, "Markdown, overlap", unit="words", ge=1, le=500, source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
-        0, "Other kinds, chunk size", "0 uses the chunk size above.", unit="characters", ge=0, le=8000,
+        0, "Other kinds, length of passages", "0 uses the length of passages above.", unit="characters", ge=0, le=8000,
         source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
 
     @model_validator(mode="before")
@@ -214,7 +216,7 @@ class Reading(Part):
 
     pdf_type: Literal["auto", "scanned", "digital"] = setting(
         "auto", "Kind of PDFs",
-        "Text recognition reads every page (scanned), no page (digital), or pages without text (auto).", source="002 4")
+        "Which pages go through text recognition.", source="002 4")
     excerpt_characters: int = setting(
         0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", ge=0, le=2000,
         source="000 Vector Record Structure")
@@ -268,7 +270,7 @@ class Search(Part):
     group = "Search"
 
     search_type: Literal["vector", "hybrid"] = setting(
-        "hybrid", "Search", "By meaning alone (vector), or by meaning and keywords (hybrid).", per_call=True,
+        "hybrid", "Search", "How passages are looked for.", per_call=True,
         source="measured: 004 searches by vector alone; keywords beside it find more on every set")
     top_k: int = setting(
         5, "Passages wanted", "How many an answer is written from.", unit="passages", ge=1, le=50, per_call=True,
@@ -282,36 +284,35 @@ class Search(Part):
         "How many times as many the vector index of a large collection looks at.", ge=1, le=200,
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
-        "calibrated", "Threshold",
-        "The similarity a passage needs: a fixed one (absolute), the one measured on this collection "
-        "(calibrated), or the embedding model's own (embedder).",
+        "calibrated", "How near a passage has to be",
+        "The similarity to the question that counts as an answer.",
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
-        0.7, "Similarity threshold",
-        "The fixed one. It fits only the embedding model it was found with.",
+        0.7, "Fixed similarity",
+        "From 0, nothing in common, to 1, the same. It fits only the embedding model it was found with.",
         unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
-        False, "Cut below the threshold",
-        "Leaves out every passage that is not above the similarity threshold, however well its words fit.",
+        False, "Leave out what is not near enough",
+        "Leaves out every passage that is not above the similarity, however well its words fit.",
         per_call=True, source="004 match_document_chunks")
     bm25_k1: float = setting(
-        1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, source="003 2.2")
+        1.5, "Weight of repeated words", "How much it counts that a word is repeated (k1 of BM25).",
+        ge=0, le=10, source="003 2.2")
     bm25_b: float = setting(
-        0.75, "BM25 b", "How much long passages are held back.", ge=0, le=1, source="003 2.2")
+        0.75, "Restraint of long passages", "How much long passages are held back (b of BM25).",
+        ge=0, le=1, source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
         "languages", "Words of the keyword search",
-        "Stems and parts of words, by language (languages), or every run of letters and digits of two characters and "
-        "more as it is (plain).",
+        "What the keyword search takes for a word.",
         new_documents_only=True, source="003 2.3 B: plain; measured: by language finds more on every set")
     korean_analyser: Literal["bigrams", "kiwi"] = setting(
         "bigrams", "Korean words",
-        "Split by endings and pairs of syllables (bigrams), or by the package kiwipiepy (kiwi).",
+        "How Korean words are split for the keyword search.",
         new_documents_only=True, source="measured")
     fusion: Literal["weighted", "raw", "rrf"] = setting(
         "weighted", "Combining both searches",
-        "By the weights below with the keyword score as a share of the best (weighted) or as it is (raw), or by "
-        "ranks alone (rrf).", per_call=True,
+        "How the list by meaning and the list by keywords become one.", per_call=True,
         source="003 2.3")
     vector_weight: float = setting(0.6, "Weight of meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
     keyword_weight: float = setting(0.4, "Weight of keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
@@ -464,7 +465,8 @@ class Answer(Part):
     group = "Language and answers"
 
     prompt: Text = setting(
-        "hr", "Rules of answers", "The prompt of the profile.", locked="they belong to the profile", source="chosen")
+        "hr", "Rules of answers", "The prompt of the profile.", locked=N_("they belong to the profile"),
+        source="chosen")
     own_name: Text = setting(
         "", "Name in the rules", "What the model is told this collection is, such as the name of your notice board.",
         max_length=200, source="000 Gemini Inference: its prompt names the board")

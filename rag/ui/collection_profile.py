@@ -269,7 +269,7 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
         if used > embedder.default_threshold:
             decides += _(
                 " {name} has {default_threshold} by itself: where no passage reaches the one set, a lower one "
-                "counts, so that an answer does not stay empty. “Cut below the threshold” makes it strict.",
+                "counts, so that an answer does not stay empty. “Leave out what is not near enough” makes it strict.",
                 name=name,
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )
@@ -296,8 +296,8 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
             calibrated_model=embedder_name(collection.calibrated_model),
         )
     if profile.search.threshold_mode != "calibrated":
-        sentence += _(". It counts once Threshold is set to calibrated")
-    return sentence + _(".")
+        sentence += _(". It counts once “How near a passage has to be” is set to what was measured")
+    return _("{sentence}.", sentence=sentence)
 
 
 def draw_threshold(
@@ -306,7 +306,7 @@ def draw_threshold(
     """Draw the sentences in a box with a button that measures."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(_("**Similarity threshold**"), width="content")
+            st.markdown(_("**How near a passage has to be**"), width="content")
             if embedder.provider != "builtin":
                 st.button(
                     _("Measure") if collection.calibrated_threshold is None else _("Measure again"),
