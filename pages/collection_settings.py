@@ -23,7 +23,7 @@ from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
 from rag.ui.formats import count, language_name, thousands, time_zone
 from rag.ui.text import code, plain
-from rag.ui.widgets import name_labels
+from rag.ui.widgets import name_labels, red
 
 identity = require(Role.ADMIN)
 library = services().documents
@@ -205,9 +205,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         if st.button(_("Keep it"), key="collections_keep"):
             open_dialog("")
             st.rerun()
-        if st.button(
-            _("Delete collection"), key="collections_delete_confirmed", type="primary", icon=":material/delete:"
-        ):
+        if st.button(red(_("Delete collection")), key="collections_delete_confirmed", icon=":material/delete:"):
             try:
                 library.delete_collection(identity, collection.id, confirmed_name=typed)
             except RagError as exc:
@@ -301,7 +299,7 @@ def draw_opened(collection: Collection) -> None:
                 help=_('Name, language, and who may read it'),
             )  # fmt: skip
             st.button(
-                _("Delete"),
+                red(_("Delete")),
                 key="collections_delete",
                 icon=":material/delete:",
                 type="tertiary",

@@ -205,14 +205,16 @@ def show_link(person: Account, path: str) -> None:
 
 def ask_to_disable(person: Account) -> None:
     ask_to_confirm(
-        "Disable this account?",
+        _("Disable this account?"),
         [
             f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
-            "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you can "
-            "enable the account again.",
+            _(
+                "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
+                "can enable the account again."
+            ),
         ],
-        does="Disable",
-        on_confirm=lambda: attempt("Account disabled.", accounts.change, identity, person.id, is_active=False),
+        does=_("Disable"),
+        on_confirm=lambda: attempt(_("Account disabled."), accounts.change, identity, person.id, is_active=False),
         key="people_disable",
         icon=":material/person_off:",
     )

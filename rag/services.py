@@ -26,6 +26,7 @@ from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
+from rag.answering.model_trials import ModelTrials
 from rag.answering.opinion_drafts import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
@@ -54,6 +55,7 @@ from rag.records.privacy import Privacy
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
+from rag.storage.chosen_models import ChosenModels
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
@@ -85,6 +87,9 @@ class Services:
     providers: Providers
     #: Keys of providers that an administrator gave in a page.
     pasted_keys: PastedKeys
+    #: Models that an administrator chose in a page.
+    chosen_models: ChosenModels
+    model_trials: ModelTrials
     ledger: Ledger
     retriever: Retriever
     pipeline: Pipeline
@@ -166,6 +171,8 @@ def assemble(
         closers.append(closer)
     pasted_keys = PastedKeys(settings)
     pasted_keys.adopt()
+    chosen_models = ChosenModels(settings)
+    chosen_models.adopt()
     limits = Limits(settings)
     providers = Providers(settings)
     ledger = Ledger(database)
@@ -210,6 +217,8 @@ def assemble(
         files=files,
         providers=providers,
         pasted_keys=pasted_keys,
+        chosen_models=chosen_models,
+        model_trials=ModelTrials(providers, ledger, chat_logs),
         ledger=ledger,
         retriever=retriever,
         pipeline=pipeline,

@@ -477,10 +477,11 @@ class Answer(Part):
         "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
     persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")
     context_tokens: int = setting(
-        4000, "Context in tokens", "How much of the passages the model reads, at most.", unit="tokens", ge=200,
+        4000, "Text the model reads",
+        "How much of the passages it is given, at most; a token is about four letters.", unit="tokens", ge=200,
         le=200_000, per_call=True, source="000 Context Building")
     context_characters: int = setting(
-        0, "Context in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
+        0, "Text the model reads, in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
         source="001 Query Processing")
     context_joiner: Text = setting("\n\n", "Between passages", max_length=50, source="chosen")
     context_format: Text = setting(

@@ -25,7 +25,7 @@ VERDICTS = {
     "perhaps": N_(":orange-badge[Perhaps]"),
     "none": N_(":gray-badge[Not in the documents]"),
 }
-SNIPPET_CHARACTERS = 140
+SNIPPET_CHARACTERS = 110
 
 
 @dataclass(frozen=True, kw_only=True)

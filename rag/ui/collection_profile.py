@@ -138,20 +138,23 @@ def _variable_of(provider: str) -> str:
 
 def _cutting(profile: Profile) -> str:
     where = _(CUTS.get(profile.chunking.chunking_method, profile.chunking.chunking_method))
-    text = _(
-        "Documents are cut {where} into passages of up to {chunk_size} characters",
-        where=where,
-        chunk_size=thousands(profile.chunking.chunk_size),
-    )
-    text += (
-        _(", {chunk_overlap} of them shared with the next.", chunk_overlap=thousands(profile.chunking.chunk_overlap))
-        if profile.chunking.chunk_overlap
-        else "."
-    )
+    size = thousands(profile.chunking.chunk_size)
+    text = _("Documents are cut {where} into passages of up to {chunk_size} characters.", where=where, chunk_size=size)
+    if profile.chunking.chunk_overlap:
+        text = _(
+            "Documents are cut {where} into passages of up to {chunk_size} characters, {chunk_overlap} of them shared "
+            "with the next.",
+            where=where,
+            chunk_size=size,
+            chunk_overlap=thousands(profile.chunking.chunk_overlap),
+        )
     if profile.chunking.chunking_method == "auto":
         kinds = ", ".join(name for name, _way in profile.chunking.chunking_by_type)
-        size = _("{chunk_size} characters", chunk_size=thousands(profile.chunking.chunk_size))
-        text = _("Each kind of document ({kinds}) is cut in its own way, others into {size}.", kinds=kinds, size=size)
+        text = _(
+            "Each kind of document ({kinds}) is cut in its own way, others into {chunk_size} characters.",
+            kinds=kinds,
+            chunk_size=size,
+        )
     if profile.reading.pdf_type == "scanned":
         text += _(" PDFs are taken for scans and go through text recognition.")
     if profile.reading.chunk_tags:
@@ -166,15 +169,18 @@ def _searching(profile: Profile) -> str:
     how = _("by meaning and by keywords") if profile.search.search_type == "hybrid" else _("by meaning")
     candidates = profile.search.top_k * profile.search.candidate_factor
     used = profile.passages()
-    text = _(
-        "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer",
-        how=how,
-        used=used,
-        candidates=candidates,
-    )
+    values = {"how": how, "used": used, "candidates": candidates}
     if profile.search.one_result_per_document:
-        text += _(", at most one per document")
-    text += "."
+        text = _(
+            "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer, at most "
+            "one per document.",
+            **values,
+        )
+    else:
+        text = _(
+            "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer.",
+            **values,
+        )
     if profile.understanding.query_patterns:
         when = _("among what was found") if profile.search.filters_after_search else _("in the search")
         text += _(" Words of the question decide which categories are looked at, {when}.", when=when)

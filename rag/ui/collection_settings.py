@@ -251,13 +251,8 @@ def _widget(field: Setting, value: Any) -> Any:
     if field.kind == "switch":
         return st.toggle(_("On"), value=value, key=key)
     if field.kind == "choice":
-        chosen = st.radio(
-            _(field.title),
-            field.choices,
-            index=field.choices.index(value),
-            key=key,
-            format_func=lambda choice: plain(choice_name(field, choice)),
-        )
+        words = name_labels({choice: plain(choice_name(field, choice)) for choice in field.choices})
+        chosen = st.radio(_(field.title), list(words), index=field.choices.index(value), key=key, format_func=words.of)
         return str(chosen)
     text = text_of(field, value)
     if field.kind in LISTS or field.maximum > 200:
