@@ -6,6 +6,8 @@ elsewhere ends here too.
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import streamlit as st
 
 from rag.errors import AccessError
@@ -14,7 +16,7 @@ from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions, language
-from rag.ui.frame import FRAME_SCRIPTS, SIGN_IN_AGAIN, account_actions
+from rag.ui.frame import SIGN_IN_AGAIN, account_actions, frame_scripts
 from rag.ui.people import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
@@ -34,6 +36,14 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Ask about your company's documents and open the page an answer comes from."),
         )
     ]
+    asking.append(
+        st.Page(
+            "library.py",
+            title=_("Library"),
+            icon=":material/menu_book:",
+            help=_("Read the documents you can ask about, and search in them."),
+        )
+    )
     if has_board(identity):
         asking.append(
             st.Page(
@@ -105,7 +115,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             title=_("Other programs"),
             url_path="other-programs",
             icon=":material/webhook:",
-            help=_("Tell other programs what happens here."),
+            help=_("Answer on pages of other sites, and tell other programs what happens here."),
         ),
         st.Page(
             "prices.py",
@@ -163,6 +173,22 @@ def draw_account(identity: Identity) -> None:
         st.html(account_actions(cookies.get("__Host-hr_csrf") or cookies.get("hr_csrf", "")))
 
 
+def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
+    """Say that a page does not exist for this person, and whom to ask; the chat is below."""
+    asked = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
+    if not asked or asked in {page.url_path for group in pages.values() for page in group}:
+        return
+    names = ", ".join(plain(name) for name in services().accounts.administrators(identity))
+    missing = plain(asked[:60])
+    if names:
+        sentence = _(
+            "There is no page “{page}” here, or it is not open to you. Whom to ask: {names}.", page=missing, names=names
+        )
+    else:
+        sentence = _("There is no page “{page}” here, or it is not open to you. Ask an administrator.", page=missing)
+    st.warning(sentence, icon=":material/signpost:")
+
+
 @st.fragment(run_every=RUN_AGAIN_SECONDS)
 def follow_restarts() -> None:
     """Reload open tabs as soon as they reach a server that was restarted.
@@ -185,7 +211,8 @@ except AccessError as exc:
 
 language.begin(identity)
 st.logo(company_mark(identity) or WORDMARK, size="large")
-page = st.navigation(pages_for(identity))
+pages = pages_for(identity)
+page = st.navigation(pages)
 st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
 
 with st.sidebar:
@@ -193,10 +220,12 @@ with st.sidebar:
     st.space("stretch")
     draw_setup_link(identity)
     draw_account(identity)
-    st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
+    st.html(frame_scripts(), unsafe_allow_javascript=True)
     st.html(language.page_script(), unsafe_allow_javascript=True)
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot
 actions.ask_where_refused()
+if page.url_path == "":
+    say_closed(identity, pages)
 page.run()

@@ -24,6 +24,7 @@ from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
+from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
 from rag.answering.model_trials import ModelTrials
@@ -73,6 +74,7 @@ PROGRAM = UUID(int=0)
 BUDGET_OF = {
     "company": "The company's budget for this month is spent: searching works, models are not called.",
     "group": "Your group's budget for this month is spent: searching works, models are not called.",
+    "widget": "The budget of this assistant for this month is spent: it quotes documents, models are not called.",
     "person": "Your budget for this month is spent: searching works, models are not called.",
 }
 
@@ -120,6 +122,7 @@ class Services:
     api_keys: ApiKeys
     connected_apps: ConnectedApps
     webhooks: Webhooks
+    widgets: Widgets
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
@@ -180,12 +183,16 @@ def assemble(
     conversations = Conversations(database)
     retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
     budgets = Budgets(database)
+    widgets = Widgets(database)
 
     def stop_spending(identity: Identity) -> str:
         try:
             spent = budgets.spent_for(identity)
+            is_spent = spent is None and widgets.is_spent(identity)
         except DatabaseUnavailable:
             return ""  # an answer that is under way is worth more than its cost
+        if is_spent:
+            return BUDGET_OF["widget"]
         return "" if spent is None else BUDGET_OF[spent.scope]
 
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
@@ -228,7 +235,7 @@ def assemble(
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
         searches=searches,
-        opinions=Opinions(database, providers, searches, ledger, chat_logs),
+        opinions=Opinions(database, providers, searches, ledger, chat_logs, stop_spending=stop_spending),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),
@@ -250,6 +257,7 @@ def assemble(
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
         webhooks=webhooks,
+        widgets=widgets,
         limits=limits,
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from rag.access.guard import OPENAI_API
 from rag.access.problems import Problem, invalid, refusal, unexpected
-from rag.api import collections, documents, openai_routes, prices, questions, references, service, webhooks
+from rag.api import collections, documents, openai_routes, prices, questions, references, service, webhooks, widget
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
 
@@ -52,6 +52,7 @@ TAGS = (
     "Reference documents",
     "Prices",
     "Webhooks",
+    "Widgets",
     "OpenAI",
     "Service",
 )
@@ -188,6 +189,7 @@ ROUTERS = (
     references.opinions,
     prices.router,
     webhooks.router,
+    widget.router,
     openai_routes.router,
     service.router,
     router,

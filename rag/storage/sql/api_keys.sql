@@ -16,7 +16,9 @@ SELECT k.id, k.tenant_id, k.name, k.hint, k.scopes, k.requests_per_minute, k.cre
        k.last_used_at, coalesce(a.name, '') AS owner_name,
        k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false) AS has_owner
 FROM api_keys k LEFT JOIN accounts a ON a.id = k.created_by
-WHERE %(api_key_id)s::uuid IS NULL OR k.id = %(api_key_id)s
+WHERE (%(api_key_id)s::uuid IS NULL OR k.id = %(api_key_id)s)
+  -- A widget's key is shown with its widget.
+  AND k.hint <> ''
 ORDER BY k.revoked_at IS NOT NULL OR k.expires_at <= now()
              OR NOT (k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false)), k.created_at DESC, k.id
 

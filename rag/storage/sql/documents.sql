@@ -681,8 +681,9 @@ LIMIT %(limit)s OFFSET %(offset)s
 SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- suggestions --
--- List suggested questions from the metadata of searchable documents, newest document first.
-SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions, language
+-- List suggested questions from the metadata of searchable documents, newest document first: those known to be answered,
+-- until they are chosen those a model wrote.
+SELECT coalesce(metadata -> 'suggested_questions', metadata -> 'questions') AS questions, language
 FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
   AND metadata ?| '{questions,suggested_questions}'
