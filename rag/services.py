@@ -28,7 +28,7 @@ from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
 from rag.answering.model_trials import ModelTrials
-from rag.answering.opinion_drafts import Opinions
+from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.evaluation.previews import Previews
@@ -48,8 +48,7 @@ from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
-from rag.records.conversations import Conversations
-from rag.records.feedback import Feedback
+from rag.records.conversations import Conversations, Feedback
 from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.records.help_requests import HelpRequests
 from rag.records.privacy import Privacy
