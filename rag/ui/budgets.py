@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from uuid import UUID
 
 import streamlit as st
 
@@ -54,9 +55,13 @@ def draw_budgets(identity: Identity) -> None:
                         _("Nothing holds this spending back from now on. You can set the budget again."),
                     ],
                     does=_("Remove"),
-                    on_confirm=partial(actions.attempt, PROBLEM, services().budgets.remove, identity, budget.id),
+                    on_confirm=partial(_remove, identity, budget.id),
                     key="prices_budget_sure",
                 )
+
+
+def _remove(identity: Identity, budget_id: UUID) -> None:
+    actions.attempt(PROBLEM, services().budgets.remove, identity, budget_id)
 
 
 def draw_warnings(who: Who) -> None:
