@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from rag.language import N_, _
+from rag.language import N_, _, ngettext
 from rag.records.audit import AuditEntry
 from rag.services import require, services
 from rag.types import Role
@@ -49,7 +49,7 @@ def draw_entry(entry: AuditEntry) -> None:
     """Draw one entry in full: each field before and after."""
     with st.container(border=True, key=f"audit_entry_{entry.id}", gap="small"):
         who = plain(entry.actor or PRODUCT)
-        st.markdown(f"**{plain(entry.action.capitalize())}** {plain(entry.target)}")
+        st.markdown(f"**{plain(action_name(entry.action))}** {plain(things(entry))}")
         st.caption(
             _(
                 "{who} · {created_at} · entry {id}",
@@ -58,6 +58,9 @@ def draw_entry(entry: AuditEntry) -> None:
                 id=f"{entry.id:,}",
             )
         )
+        if entry.things > 1:
+            names = "\n".join(entry.targets)
+            st.text_area(_("Of these"), names, height=160, disabled=True, key=f"audit_targets_{entry.id}")
         pairs = {
             field: values if isinstance(values, list) and len(values) == 2 else [None, values]
             for field, values in sorted(entry.changes.items())
@@ -68,13 +71,21 @@ def draw_entry(entry: AuditEntry) -> None:
         st.dataframe(
             pd.DataFrame(
                 [(field.replace("_", " "), *(in_full(value) for value in pair)) for field, pair in pairs.items()],
-                columns=["Field", "Before", "After"],
+                columns=[_("Field"), _("Before"), _("After")],
             ),
             hide_index=True,
             row_height=60 if any(len(in_full(value)) > 60 for pair in pairs.values() for value in pair) else None,
             key=f"audit_fields_{entry.id}",
-            alt="What the entry changed: each field before and after",
+            alt=_("What the entry changed: each field before and after"),
         )
+
+
+def things(entry: AuditEntry) -> str:
+    """Return what an act changed: its name, or how many there are."""
+    if entry.things == 1:
+        return entry.target
+    first = entry.targets[0] if entry.targets else ""
+    return ngettext("{first} and {count} more", "{first} and {count} more", entry.things - 1, first=first)
 
 
 def in_full(value: object) -> str:
@@ -116,7 +127,7 @@ table = pd.DataFrame(
         _("When"): [date_time(entry.created_at, zone) for entry in entries],
         _("Who"): [entry.actor or PRODUCT for entry in entries],
         _("What"): [action_name(entry.action) for entry in entries],
-        _("Of"): [entry.target for entry in entries],
+        _("Of"): [things(entry) for entry in entries],
         _("Change"): [change_words(entry, names) for entry in entries],
     }
 )
@@ -146,7 +157,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
     actions.draw_export(
         identity,
-        "Download as JSON lines",
+        _("Download as JSON lines"),
         lambda: audit.export_json(identity, entries),
         "audit-log.jsonl",
         key="audit_export_json",
@@ -154,7 +165,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     )
     actions.draw_export(
         identity,
-        "Download as CSV",
+        _("Download as CSV"),
         lambda: audit.export_csv(identity, [str(name) for name in table], table.itertuples(index=False)),
         "audit-log.csv",
         key="audit_export",

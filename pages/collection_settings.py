@@ -24,7 +24,7 @@ from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
 from rag.ui.formats import count, language_name, thousands, time_zone
 from rag.ui.text import code, plain
-from rag.ui.widgets import name_labels
+from rag.ui.widgets import name_labels, red
 
 identity = require(Role.ADMIN)
 library = services().documents
@@ -34,6 +34,7 @@ state.setdefault("collections_error", "")
 state.setdefault("collections_done", "")
 state.setdefault("collections_dialog", "")
 state.setdefault("collections_field", None)
+state.setdefault("collections_preset", None)
 
 
 # What the buttons do
@@ -41,7 +42,7 @@ state.setdefault("collections_field", None)
 
 def open_collection(collection_id: UUID | None) -> None:
     """Keep the opened collection in the address: it survives a refresh and can be shared."""
-    state.collections_field = None
+    state.collections_field = state.collections_preset = None
     if collection_id is not None:
         st.query_params["collection"] = str(collection_id)
     elif "collection" in st.query_params:
@@ -64,12 +65,12 @@ def try_in_chat(collection: Collection) -> None:
 
 
 def reset_settings(collection_id: UUID, names: list[str]) -> None:
-    attempt("Back to the profile.", lambda: library.override_collection(identity, collection_id, resets=names))
+    attempt(_("Back to the profile."), lambda: library.override_collection(identity, collection_id, resets=names))
 
 
 def measure_threshold(collection: Collection) -> None:
     with st.spinner(_("Measuring…")):
-        attempt("Threshold measured.", lambda: services().calibrations.measure(collection))
+        attempt(_("Measured."), lambda: services().calibrations.measure(collection))
 
 
 def attempt(done: str, action: Any) -> None:
@@ -211,9 +212,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         if st.button(_("Keep it"), key="collections_keep"):
             open_dialog("")
             st.rerun()
-        if st.button(
-            _("Delete collection"), key="collections_delete_confirmed", type="primary", icon=":material/delete:"
-        ):
+        if st.button(red(_("Delete collection")), key="collections_delete_confirmed", icon=":material/delete:"):
             try:
                 library.delete_collection(identity, collection.id, confirmed_name=typed)
             except RagError as exc:
@@ -307,7 +306,7 @@ def draw_opened(collection: Collection) -> None:
                 help=_('Name, language, and who may read it'),
             )  # fmt: skip
             st.button(
-                _("Delete"),
+                red(_("Delete")),
                 key="collections_delete",
                 icon=":material/delete:",
                 type="tertiary",
@@ -350,7 +349,7 @@ def draw_opened(collection: Collection) -> None:
         )
     if not holds_posts(collection):  # a board has a page for that
         draw_sources(services().syncs, identity, collection, with_folders=bool(services().settings.sync_folders))
-    draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
+    draw_settings(identity, collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)
     elif state.collections_dialog == "delete":

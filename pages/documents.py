@@ -20,9 +20,10 @@ from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
 from rag.ingestion.bin import BIN_DAYS
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.particulars import SavedView
-from rag.language import _
+from rag.language import _, ngettext
 from rag.profiles import profile_of
 from rag.services import require, services
+from rag.storage.database import one_act
 from rag.types import (
     ChunkingMethod,
     Collection,
@@ -41,6 +42,7 @@ from rag.ui.document_details import DetailTabs, draw_document, draw_repository
 from rag.ui.document_form import date_remark, draw_ask, draw_form, draw_questions, draw_replacing
 from rag.ui.document_library import (
     MOST_ROWS,
+    VIEWS,
     BulkActions,
     Looking,
     draw_bin,
@@ -75,7 +77,7 @@ from rag.ui.document_upload import (
     draw_rest,
     draw_upload,
 )
-from rag.ui.formats import STATUSES, count, time_zone
+from rag.ui.formats import STATUSES, time_zone
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
 from rag.ui.widgets import red
@@ -160,13 +162,15 @@ def each(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None
     state.documents_notice = ""
     sentences = []
     names = library.names(identity, DocumentFilters(document_ids=tuple(document_ids)), limit=None)
-    for name in names:
-        try:
-            action(name.id)
-        except RagError as error:
-            sentences.append(f"{name.title}: {error.message}")
+    with one_act():
+        for name in names:
+            try:
+                action(name.id)
+            except RagError as error:
+                sentences.append(f"{name.title}: {error.message}")
     more = len(sentences) - MOST_CARDS
-    state.documents_notice = "  \n".join([*sentences[:MOST_CARDS], *([f"And {more:,} more."] if more > 0 else [])])
+    rest = [ngettext("And {count} more.", "And {count} more.", more)] if more > 0 else []
+    state.documents_notice = "  \n".join([*sentences[:MOST_CARDS], *rest])
 
 
 def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
@@ -190,14 +194,9 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
 
 
 def take_back(document_ids: Sequence[UUID]) -> None:
-    state.documents_notice, state.documents_binned = "", []
-    sentences = []
-    for document_id in document_ids:
-        try:
-            library.bin.take_back(identity, document_id)
-        except RagError as error:
-            sentences.append(error.message)
-    state.documents_notice = "  \n".join(dict.fromkeys(sentences))
+    state.documents_binned = []
+    with st.spinner(ngettext("Taking back {count} document", "Taking back {count} documents", len(document_ids))):
+        state.documents_notice = "  \n".join(library.bin.take_back_all(identity, document_ids))
 
 
 def delete_for_good(document_ids: Sequence[UUID]) -> None:
@@ -319,7 +318,7 @@ def draw_queue() -> None:
         active = library.find(identity, DocumentFilters(document_ids=tuple(order)))
         for document in sorted(active, key=lambda d: order.index(d.id)):
             draw_progress(document)
-        draw_rest(total - len(order), "follows", "follow", DocumentStatus.PROCESSING)
+        draw_rest(total - len(order), DocumentStatus.PROCESSING)
     draw_just_finished()
 
 
@@ -373,7 +372,7 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
             st.rerun()
     if troubled:
         number = sum(f.documents for f in figures if f.status in TROUBLED)
-        draw_rest(number - len(troubled), "failed", "failed", DocumentStatus.FAILED)
+        draw_rest(number - len(troubled), DocumentStatus.FAILED)
 
 
 # The library
@@ -417,15 +416,11 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         if state.documents_selected:
             draw_selected()
         else:
-            more = " (the first of them; narrow the search to see others)" if len(shown) == MOST_ROWS else ""
-            st.caption(
-                _(
-                    "{shown}{more}. Click a title to open it, tick boxes to select.",
-                    shown=count(len(shown), "document"),
-                    more=more,
-                ),
-                width="content",
-            )
+            sentences = [ngettext("{count} document.", "{count} documents.", len(shown))]
+            if len(shown) == MOST_ROWS:
+                sentences.append(_("There are more: narrow the search to see others."))
+            sentences.append(_("Click a title to open it, tick boxes to select."))
+            st.caption(" ".join(sentences), width="content")
             offered = [row_name(row) for row in shown[:MOST_OFFERED]]
             draw_opener(offered, on_open=lambda i: open_document(str(i)))
     draw_table(shown, collections=names, today=today, on_open=lambda i: open_document(str(i)), on_select=select)
@@ -591,23 +586,22 @@ def draw_notes() -> None:
         st.error(plain(state.documents_notice), icon=":material/error:")
     if binned := state.documents_binned:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_undo_note"):
-            verb = "is" if len(binned) == 1 else "are"
-            st.markdown(
-                _(
-                    ":material/delete: {binned} {verb} in the bin for {BIN_DAYS} days.",
-                    binned=count(len(binned), "document"),
-                    verb=verb,
-                    BIN_DAYS=BIN_DAYS,
-                ),
-                width="stretch",
+            sentence = ngettext(
+                "{count} document is in the bin for {days} days.",
+                "{count} documents are in the bin for {days} days.",
+                len(binned),
+                days=BIN_DAYS,
             )
+            st.markdown(f":material/delete: {plain(sentence)}", width="stretch")
             st.button(_("Undo"), key="documents_undo", icon=":material/undo:", on_click=take_back, args=(binned,))
             st.button(_("Dismiss"), key="documents_undo_dismiss", type="tertiary", on_click=binned.clear)
     copies = state.documents_copies
     if copies:
         with st.container(border=True, key="documents_copies_note", gap="xsmall"):
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-                words = f"{count(len(copies), 'file')} {'is' if len(copies) == 1 else 'are'} in the library already"
+                words = ngettext(
+                    "{count} file is in the library already", "{count} files are in the library already", len(copies)
+                )
                 st.markdown(f":blue[:material/info:] **{words}**", width="stretch")
                 st.button(_("Dismiss"), key="documents_copies_dismiss", type="tertiary", on_click=copies.clear)
             for name, document_id, title in copies[:MOST_CARDS]:
@@ -629,16 +623,26 @@ def draw_notes() -> None:
 def draw_reminders() -> None:
     """Remind a person of the documents they own that are no longer valid or to be reviewed."""
     due = library.particulars.reminders(identity, owner_id=identity.account_id)
-    words = []
+    sentences = []
     if due.expired:
-        words.append(f"{count(due.expired, 'document')} no longer valid")
-    if due.to_review:
-        words.append(f"{count(due.to_review, 'document')} to review")
-    if words:
-        st.warning(
-            _("You own {words}. Choose the view “Owned by me”.", words=" and ".join(words)),
-            icon=":material/event_busy:",
+        sentences.append(
+            ngettext(
+                "{count} document that you own is no longer valid.",
+                "{count} documents that you own are no longer valid.",
+                due.expired,
+            )
         )
+    if due.to_review:
+        sentences.append(
+            ngettext(
+                "{count} document that you own is to be reviewed.",
+                "{count} documents that you own are to be reviewed.",
+                due.to_review,
+            )
+        )
+    if sentences:
+        view = _("Choose the view “{view}”.", view=_(VIEWS["mine"][0]))
+        st.warning(plain(" ".join([*sentences, view])), icon=":material/event_busy:")
 
 
 def set_limit(dollars: Decimal) -> None:

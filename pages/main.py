@@ -141,6 +141,13 @@ def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str
     return {"": asking, _("Manage"): manage, _("Administration"): administer}
 
 
+def company_mark(identity: Identity) -> bytes:
+    """Return the company's own mark, asked for once a session; empty where it has none."""
+    if "frame_mark" not in st.session_state:
+        st.session_state.frame_mark = services().tenants.mark(identity)
+    return bytes(st.session_state.frame_mark)
+
+
 def draw_setup_link(identity: Identity) -> None:
     """Lead a new company's administrators to the checklist until they end it."""
     if identity.may(Role.ADMIN) and not st.session_state.get("frame_is_set_up"):
@@ -184,18 +191,18 @@ def follow_restarts() -> None:
 
 
 st.set_page_config(page_title=PRODUCT, page_icon=PAGE_ICON)
-st.logo(WORDMARK, size="large")
-
 try:
     identity = current_identity()
 except AccessError as exc:
     language.begin(None)
+    st.logo(WORDMARK, size="large")
     st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
     st.info(plain(exc.message), icon=":material/lock:")
     st.markdown(_("[Sign in](/login)"))
     st.stop()
 
 language.begin(identity)
+st.logo(company_mark(identity) or WORDMARK, size="large")
 # Read once a run; pages that ask for nothing else of them take these.
 st.session_state.frame_collections = services().documents.collections(identity)
 pages = pages_for(identity, st.session_state.frame_collections)

@@ -15,7 +15,7 @@ import streamlit as st
 from rag.access.invitations import can_send, people_from, send_invitations
 from rag.access.sessions import OpenSession
 from rag.errors import RagError, SignInAgain
-from rag.language import _
+from rag.language import _, listed
 from rag.services import require, services
 from rag.types import Account, Role
 from rag.ui import actions
@@ -205,14 +205,16 @@ def show_link(person: Account, path: str) -> None:
 
 def ask_to_disable(person: Account) -> None:
     ask_to_confirm(
-        "Disable this account?",
+        _("Disable this account?"),
         [
             f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
-            "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you can "
-            "enable the account again.",
+            _(
+                "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
+                "can enable the account again."
+            ),
         ],
-        does="Disable",
-        on_confirm=lambda: attempt("Account disabled.", accounts.change, identity, person.id, is_active=False),
+        does=_("Disable"),
+        on_confirm=lambda: attempt(_("Account disabled."), accounts.change, identity, person.id, is_active=False),
         key="people_disable",
         icon=":material/person_off:",
     )
@@ -366,25 +368,27 @@ def draw_readable(person: Account) -> None:
         collections, contents = library.collections(identity), library.contents(identity)
         rows = []
         for collection in collections:
+            may_read = True
             if not collection.groups:
-                why = "Everybody may read it"
+                why = _("Everybody may read it")
             elif person.role is Role.ADMIN:
-                why = "Administrators read everything"
+                why = _("Administrators read everything")
             elif person.user_group in collection.groups:
-                why = f"Group {person.user_group}"
+                why = _("Group {group}", group=person.user_group)
             else:
-                why = f"Not: it is for {', '.join(collection.groups)}"
+                why = _("Not: it is for {groups}", groups=listed(collection.groups))
+                may_read = False
             held = contents.get(collection.id)
-            rows.append((collection.name, not why.startswith("Not"), why, held.ready if held else 0))
+            rows.append((collection.name, may_read, why, held.ready if held else 0))
         st.dataframe(
-            pd.DataFrame(rows, columns=["Collection", "May read", "Why", "Ready documents"]),
+            pd.DataFrame(rows, columns=[_("Collection"), _("May read"), _("Why"), _("Ready documents")]),
             hide_index=True,
-            alt=f"What {person.name} can read",
+            alt=_("What {name} can read", name=person.name),
         )
         also = {
-            Role.EMPLOYEE: "They see their own conversations only.",
-            Role.MANAGER: "They also see the analytics, with the questions of others.",
-            Role.ADMIN: "They also see the analytics and the audit log, and manage documents and people.",
+            Role.EMPLOYEE: _("They see their own conversations only."),
+            Role.MANAGER: _("They also see the analytics, with the questions of others."),
+            Role.ADMIN: _("They also see the analytics and the audit log, and manage documents and people."),
         }
         st.caption(also[person.role])
 

@@ -9,16 +9,20 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from rag.language import _
-from rag.profiles import profile_of
+from rag.answering.model_trials import Task as ModelTask
+from rag.errors import RagError
+from rag.language import N_, _, ngettext
+from rag.profiles import DEFAULT, profile_of
 from rag.providers.registry import check_key
 from rag.services import require, services
-from rag.settings.providers import provider_name
+from rag.settings.providers import Capability, provider_name
+from rag.storage.chosen_models import CHOSEN
 from rag.storage.pasted_keys import PASTED
 from rag.types import Role
 from rag.ui import actions, language
-from rag.ui.collection_profile import embedder_line
+from rag.ui.collection_profile import embedder_line, embedder_name
 from rag.ui.document_steps import draw_reembedding
+from rag.ui.formats import duration, money
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, red
 
@@ -32,12 +36,39 @@ state.setdefault("setup_done", "")
 
 #: What a key adds, by provider; the others are for single profiles.
 ADDS = {
-    "openai": "Answers in full sentences, translation of questions, and better search.",
-    "cohere": "Puts the best passages first.",
-    "upstage": "Reads scanned pages. It counts after the next start.",
-    "gemini": "For notice boards and legal references.",
-    "openrouter": "For portfolios.",
+    "openai": N_("Answers in full sentences, translation of questions, and better search."),
+    "cohere": N_("Puts the best passages first."),
+    "upstage": N_("Reads scanned pages. It counts after the next start."),
+    "gemini": N_("For notice boards and legal references."),
+    "openrouter": N_("For portfolios."),
 }
+
+
+class Model(NamedTuple):
+    """A model that is chosen for the whole installation."""
+
+    setting: ModelTask
+    title: str
+    sentence: str
+    capability: Capability
+
+
+MODELS = (
+    Model("chat_model", N_("Answers"), N_("Writes the answers from the passages found."), "chat"),
+    Model(
+        "translation_model",
+        N_("Translation and tags"),
+        N_("Translates questions, and writes summaries and tags. A small model does."),
+        "chat",
+    ),
+    Model(
+        "embedding_model",
+        N_("Search by meaning"),
+        N_("Compares questions with passages in collections made from now on. Those that are there are moved below."),
+        "embed",
+    ),
+    Model("rerank_model", N_("Order of passages"), N_("Reads the passages found and puts the best first."), "rerank"),
+)
 
 
 class Task(NamedTuple):
@@ -63,40 +94,55 @@ def draw_checklist() -> None:
     """Draw what is left to do; nothing once it was ended."""
     progress = tenants.progress(identity)
     if progress.is_finished:
+        with st.expander(_("Company"), icon=":material/apartment:", key="setup_company", on_change="rerun") as company:
+            if company.open:
+                draw_company(progress.name)
         return
     tasks = [
-        Task("People", "Invite the first colleagues.", progress.people > 1, "people.py", "Invite people"),
-        Task("First documents", "Add a handbook or a policy.", progress.has_documents, "documents.py", "Add documents"),
-        Task("First question", "Ask what an employee would ask.", progress.has_questions, "chat.py", "Ask a question"),
+        Task(_("People"), _("Invite the first colleagues."), progress.people > 1, "people.py", _("Invite people")),
+        Task(
+            _("First documents"),
+            _("Add a handbook or a policy."),
+            progress.has_documents,
+            "documents.py",
+            _("Add documents"),
+        ),
+        Task(
+            _("First question"),
+            _("Ask what an employee would ask."),
+            progress.has_questions,
+            "chat.py",
+            _("Ask a question"),
+        ),
     ]
     has_key = bool(keys.fixed) or any(keys.hint(name) for name in PASTED)
+    steps = len(tasks) + 2
     done = sum((progress.is_named, has_key, *(task.is_done for task in tasks)))
     with st.container(border=True, key="setup_checklist"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.subheader(
-                _("{done} of {value} steps done", done=done, value=len(tasks) + 2), anchor=False, width="content"
+                ngettext("{done} of {count} step done", "{done} of {count} steps done", steps, done=done),
+                anchor=False,
+                width="content",
             )
             st.button(
-                _("Finish") if done == len(tasks) + 2 else _("Finish without the rest"),
+                _("Finish") if done == steps else _("Finish without the rest"),
                 key="setup_finish",
                 icon=":material/done_all:",
-                type="primary" if done == len(tasks) + 2 else "secondary",
+                type="primary" if done == steps else "secondary",
                 on_click=attempt,
                 args=("", tenants.finish_setup, identity),
                 help=_("This list is not shown any more. Everything can be done later as well."),
             )
-        draw_mark(progress.is_named, "Company name", "As your colleagues know it.")
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.text_input(_("Company name"), progress.name, key="setup_name", max_chars=120, width=320)
-            st.button(_("Save"), key="setup_name_save", on_click=save_name)
-            with st.container(width=220):
-                language.draw_choice(identity, key="setup_language")
-        sentence = (
-            "Without one everything is built in, and answers quote the documents."
+        draw_mark(progress.is_named, _("Company name"), _("As your colleagues know it."))
+        draw_company(progress.name)
+        draw_mark(
+            has_key,
+            _("A key for a language model"),
+            _("Without one everything is built in, and answers quote the documents. Paste it below.")
             if is_own
-            else ("The operator of this installation sets them.")
+            else _("The operator of this installation sets them."),
         )
-        draw_mark(has_key, "A key for a language model", sentence)
         for task in tasks:
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
                 draw_mark(task.is_done, task.title, task.sentence)
@@ -109,8 +155,40 @@ def draw_mark(is_done: bool, title: str, sentence: str) -> None:
     st.markdown(f"{icon} **{plain(title)}** :gray[{plain(sentence)}]", width="content")
 
 
+def draw_company(name: str) -> None:
+    """Draw the company's name, its mark, and the language of whoever sets it up."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(_("Company name"), name, key="setup_name", max_chars=120, width=320)
+        st.button(_("Save"), key="setup_name_save", on_click=save_name)
+        with st.container(width=220):
+            language.draw_choice(identity, key="setup_language")
+    mark = tenants.mark(identity)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if mark:
+            st.image(mark, width=160)
+        uploaded = st.file_uploader(
+            _("Your company's mark, for the sidebar and the page to sign in"),
+            ["png", "jpg", "jpeg", "webp"],
+            key=f"setup_mark_{state.get('setup_marks', 0)}",
+            max_upload_size=2,
+            width=420,
+            help=_("A wide picture on a transparent ground looks best. Only its colours are kept."),
+        )
+        if mark:
+            st.button(_("Remove the mark"), key="setup_mark_remove", type="tertiary", on_click=save_mark, args=(b"",))
+    if uploaded is not None:
+        save_mark(uploaded.getvalue())
+        st.rerun()
+
+
+def save_mark(picture: bytes) -> None:
+    state.setup_marks = state.get("setup_marks", 0) + 1  # the box is empty again
+    attempt(_("The mark is saved.") if picture else _("The mark is removed."), tenants.set_mark, identity, picture)
+    state.pop("frame_mark", None)
+
+
 def save_name() -> None:
-    attempt("The name is saved.", tenants.rename, identity, state.setup_name)
+    attempt(_("The name is saved."), tenants.rename, identity, state.setup_name)
 
 
 # Keys
@@ -131,7 +209,7 @@ def draw_keys() -> None:
         with st.container(border=True, key=f"setup_key_{name}", gap="small"):
             hint = keys.hint(name)
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-                st.markdown(f"**{provider_name(name)}** :gray[{plain(ADDS.get(name, ''))}]", width="content")
+                st.markdown(f"**{provider_name(name)}** :gray[{plain(_(ADDS.get(name, '')))}]", width="content")
                 if hint:
                     st.badge(_("Set, {hint}", hint=plain(hint)), icon=":material/check_circle:", color="green")
                 else:
@@ -165,9 +243,9 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
         )
         if is_asked and not actions.is_needed(identity):
             ask_to_confirm(
-                f"Remove the key of {provider_name(name)}?",
-                ["Nothing asks this provider any more. You can paste the key again."],
-                does="Remove the key",
+                _("Remove the key of {name}?", name=provider_name(name)),
+                [_("Nothing asks this provider any more. You can paste the key again.")],
+                does=_("Remove the key"),
                 on_confirm=lambda: remove_key(name),
                 key=f"setup_key_sure_{name}",
                 icon=":material/key_off:",
@@ -181,18 +259,127 @@ def keep_key(name: str, key: str) -> None:
     if problem:
         state.setup_problem, state.setup_done = problem, ""
     else:
-        attempt(f"{provider_name(name)} answers with this key, and it is kept.", change_key, name, key)
+        attempt(_("{name} answers with this key, and it is kept.", name=provider_name(name)), change_key, name, key)
     st.rerun()
 
 
 def remove_key(name: str) -> None:
-    attempt(f"The key of {provider_name(name)} is removed.", change_key, name, "")
+    attempt(_("The key of {name} is removed.", name=provider_name(name)), change_key, name, "")
 
 
 def change_key(name: str, key: str) -> None:
     keys.keep(name, key)
     providers.reconnect()
     running.audit.note(identity, "provider key removed" if not key else "provider key changed", provider_name(name))
+    state.setup_lists = {}
+
+
+# Models
+
+
+def draw_models() -> None:
+    """Draw which model does what in this installation, with the provider's list to choose from and a button to try."""
+    st.subheader(_("Models"), anchor=False)
+    st.caption(
+        _(
+            "What counts where the settings of a collection name no model. Trying one makes a small call, which "
+            "is paid for like any other."
+        )
+    )
+    if not state.get("setup_with_models"):
+        st.button(
+            _("See and change models"),
+            key="setup_models",
+            icon=":material/neurology:",
+            on_click=lambda: state.update(setup_with_models=True),
+        )
+        return
+    for model in MODELS:
+        draw_model(model)
+
+
+def draw_model(model: Model) -> None:
+    with st.container(border=True, key=f"setup_model_{model.setting}", gap="small"):
+        st.markdown(f"**{plain(_(model.title))}** :gray[{plain(_(model.sentence))}]")
+        lists = state.setdefault("setup_lists", {})
+        if model.capability not in lists:
+            with st.spinner(_("Asking for the list of models")):
+                lists[model.capability] = providers.models(model.capability)
+        found = lists[model.capability]
+        in_use = used(model)
+        st.caption(_("In use: {model}", model=plain(in_use)) if in_use else _("Not in use: no provider does it yet."))
+        if not found.provider:
+            return
+        if found.error:
+            st.caption(plain(found.error))
+        chosen = str(getattr(running.settings, model.setting))
+        if model.setting in running.chosen_models.fixed:
+            setting = CHOSEN[model.setting]
+            st.caption(_("{setting} is set where this product is started, and that counts.", setting=setting))
+        else:
+            names = [*([chosen] if chosen and chosen not in found.names else []), *found.names]
+            with st.container(horizontal=True, vertical_alignment="bottom"):
+                name = st.selectbox(
+                    _("Model by {provider}", provider=provider_name(found.provider)),
+                    names,
+                    index=names.index(chosen) if chosen else None,
+                    placeholder=_("As each collection has it"),
+                    accept_new_options=True,
+                    key=f"setup_model_name_{model.setting}",
+                    width=420,
+                )
+                if st.button(
+                    _("Use it"), key=f"setup_model_save_{model.setting}", disabled=(name or "") == chosen
+                ) and not actions.is_needed(identity):
+                    attempt(_("The model is changed."), change_model, model.setting, name or "")
+                    st.rerun()
+        if in_use and st.button(
+            _("Try it"), key=f"setup_model_try_{model.setting}", icon=":material/play_arrow:", type="tertiary"
+        ):
+            try_model(model)
+
+
+def used(model: Model) -> str:
+    """Return the model that does this by default, and by whom; empty where none does."""
+    if model.setting == "embedding_model":
+        return embedder_name(providers.default_embedder_id(DEFAULT))
+    if model.setting == "rerank_model":
+        reranker = providers.reranker_for(DEFAULT)
+        return "" if reranker is None else by(reranker.model, reranker.provider)
+    is_answer = model.setting == "chat_model"
+    choice = providers.chat_choice(DEFAULT) if is_answer else providers.translation_choice(DEFAULT)
+    return by(choice.model, choice.provider) if choice.model else ""
+
+
+def by(model: str, provider: str) -> str:
+    return _("{model} by {provider}", model=model, provider=provider_name(provider))
+
+
+def change_model(setting: str, name: str) -> None:
+    running.chosen_models.keep(setting, name)
+    providers.reconnect()
+    running.audit.note(identity, "model changed", f"{setting}: {name or 'as collections have it'}")
+
+
+def try_model(model: Model) -> None:
+    """Make a call and say how it went."""
+    try:
+        with st.spinner(_("Asking")):
+            collection = running.choose_collection(identity.tenant_id, None)
+            trial = running.model_trials.attempt(identity, collection, model.setting)
+    except RagError as exc:
+        st.error(plain(exc.message), icon=":material/error:")
+    else:
+        took = duration(trial.ms)
+        st.success(
+            _(
+                "{model} answered in {took}. It cost {cost}.",
+                model=plain(trial.model),
+                took=took,
+                cost=money(trial.cost),
+            ),
+            icon=":material/check_circle:",
+        )
 
 
 # Better search
@@ -241,6 +428,7 @@ if state.setup_done:
 draw_checklist()
 if is_own:
     draw_keys()
+    draw_models()
 else:
     st.caption(_("Keys of providers are set by the operator of this installation."))
 draw_moves()

@@ -27,9 +27,11 @@ from rag.access.tenants import Tenants
 from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
+from rag.answering.model_trials import ModelTrials
 from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
+from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
@@ -53,6 +55,7 @@ from rag.records.privacy import Privacy
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
+from rag.storage.chosen_models import ChosenModels
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
@@ -85,6 +88,9 @@ class Services:
     providers: Providers
     #: Keys of providers that an administrator gave in a page.
     pasted_keys: PastedKeys
+    #: Models that an administrator chose in a page.
+    chosen_models: ChosenModels
+    model_trials: ModelTrials
     ledger: Ledger
     retriever: Retriever
     pipeline: Pipeline
@@ -104,6 +110,7 @@ class Services:
     analytics: Analytics
     gaps: Gaps
     evaluations: Evaluations
+    previews: Previews
     accounts: Accounts
     sessions: Sessions
     tenants: Tenants
@@ -166,6 +173,8 @@ def assemble(
         closers.append(closer)
     pasted_keys = PastedKeys(settings)
     pasted_keys.adopt()
+    chosen_models = ChosenModels(settings)
+    chosen_models.adopt()
     limits = Limits(settings)
     providers = Providers(settings)
     ledger = Ledger(database)
@@ -214,6 +223,8 @@ def assemble(
         files=files,
         providers=providers,
         pasted_keys=pasted_keys,
+        chosen_models=chosen_models,
+        model_trials=ModelTrials(providers, ledger, chat_logs),
         ledger=ledger,
         retriever=retriever,
         pipeline=pipeline,
@@ -232,6 +243,7 @@ def assemble(
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
         evaluations=evaluations,
+        previews=Previews(database, searches, providers),
         gaps=Gaps(database, partial(_question_embedder, providers), HelpRequests(database)),
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,

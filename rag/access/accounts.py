@@ -92,6 +92,10 @@ class Accounts:
 
     # Passwords
 
+    def company_mark(self) -> bytes:
+        """Return the mark of the installation's company as PNG, for the page on which people sign in."""
+        return bytes(self._database.fetch_value(self._tenant_id, "company_mark") or b"")
+
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
         """Return the active account with this address and password; `browser` is where they were typed.
 

@@ -21,12 +21,13 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag.access.account_rows import normal_domain
+from rag.access.company_mark import drawn_again
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, SettingsError
 from rag.storage.data_folder import whole_file
 from rag.storage.database import Database, queries
 from rag.storage.files import TENANT, Originals
-from rag.types import Identity
+from rag.types import Identity, Who
 
 LONGEST_NAME = 120
 
@@ -105,6 +106,26 @@ class Tenants:
         if not 1 <= len(name) <= LONGEST_NAME:
             raise InvalidInput(f"Give the company a name of at most {LONGEST_NAME} characters.")
         self._database.execute(identity, "rename_tenant", name=name)
+
+    def mark(self, who: Who) -> bytes:
+        """Return the company's mark as PNG; empty where it has none."""
+        return bytes(self._database.fetch_value(who, "company_mark") or b"")
+
+    def set_mark(self, identity: Identity, picture: bytes) -> None:
+        """Give the identity's company its mark, from a PNG, JPEG or WebP; an empty one takes it away.
+
+        Raises `InvalidInput` for what is no picture, and for one that is too large.
+        """
+        require_admin(identity)
+        mark = drawn_again(picture) if picture else None
+        with self._database.transaction(identity) as connection:
+            connection.execute(queries["set_company_mark"], {"mark": mark})
+            act = {
+                "action": "company mark changed" if mark else "company mark removed",
+                "target": "",
+                "changes": Jsonb({}),
+            }
+            connection.execute(queries["add_audit_entry"], act)
 
     def finish_setup(self, identity: Identity) -> None:
         """End the checklist of the identity's company."""

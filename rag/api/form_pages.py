@@ -54,8 +54,11 @@ TEMPLATES = Environment(loader=FileSystemLoader(Path(__file__).parent / "templat
 TEMPLATES.globals["_"] = said
 
 
-def page_of(template: str, /, *, title: str, foot: str = "", **values: str) -> str:
-    """Fill a template, and put the frame of our pages around it. Values are escaped unless they are `Markup`."""
+def page_of(template: str, /, *, title: str, foot: str = "", mark: str = "", **values: str) -> str:
+    """Fill a template, and put the frame of our pages around it, with the company's mark where it has one.
+
+    `mark` is an address that begins with `data:`. Values are escaped unless they are `Markup`.
+    """
     return TEMPLATES.get_template("frame.html").render(
         title=title,
         body=filled(template, **values),
@@ -63,6 +66,7 @@ def page_of(template: str, /, *, title: str, foot: str = "", **values: str) -> s
         language=language.current(),
         direction=language.direction(),
         languages=LANGUAGES,
+        mark=mark,
     )
 
 
@@ -154,14 +158,23 @@ class FormPages:
         return answer
 
     def page(
-        self, request: Request, template: str, /, *, title: str, status: int = 200, foot: str = "", **values: str
+        self,
+        request: Request,
+        template: str,
+        /,
+        *,
+        title: str,
+        status: int = 200,
+        foot: str = "",
+        mark: str = "",
+        **values: str,
     ) -> Response:
         """Answer with a page, and with the token its form needs."""
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
         asked = str(request.scope.get("language", ""))
-        html = page_of(template, title=title, foot=foot, csrf=token, **{"chosen_language": asked, **values})
+        html = page_of(template, title=title, foot=foot, mark=mark, csrf=token, **{"chosen_language": asked, **values})
         answer = HTMLResponse(html, status, {"Cache-Control": "no-store"})
         if is_new:
             self._set_cookie(request, answer, CSRF_COOKIE, token)

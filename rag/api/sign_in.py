@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from urllib.parse import quote, urlsplit
 
@@ -25,7 +26,7 @@ from rag.access.limits import Browser
 from rag.access.oidc import Attempt, OpenIdProvider
 from rag.api import password_pages, second_factor_pages
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, said
-from rag.errors import AccessError, NotFound, RagError, TooManyAttempts, WrongPassword
+from rag.errors import AccessError, DatabaseUnavailable, NotFound, RagError, TooManyAttempts, WrongPassword
 from rag.language import LANGUAGES, N_, _
 from rag.settings import Settings
 from rag.types import Account
@@ -71,6 +72,8 @@ class SignInPages:
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self._services = services
         self.forms = FormPages(services)
+        #: Of the company of this installation, as the page was last shown.
+        self._mark = ""
 
     async def show_sign_in(self, request: Request) -> Response:
         target = safe_next(request.query_params.get("next", "/"))
@@ -81,6 +84,9 @@ class SignInPages:
         if elsewhere := self._provider().begin(target):
             return redirect(elsewhere)
         is_signed_out = "signed-out" in request.query_params
+        with suppress(DatabaseUnavailable):  # the page is shown all the same
+            mark = await to_thread.run_sync(self._services().accounts.company_mark)
+            self._mark = f"data:image/png;base64,{base64.b64encode(mark).decode()}" if mark else ""
         return self._sign_in_page(request, next=target, message=_("You are signed out.") if is_signed_out else "")
 
     async def sign_in(self, request: Request) -> Response:
@@ -149,6 +155,7 @@ class SignInPages:
             + Markup("<br>")
             + said("No account? Ask your administrator."),
             status=status,
+            mark=self._mark,
             next=next,
             email=email,
             note=note(error or message, is_error=bool(error)),

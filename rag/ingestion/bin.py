@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import request_file_removal
 from rag.ingestion.publish import restore
 from rag.retrieval.bm25.index import remove_document
-from rag.storage.database import Database, queries
+from rag.storage.database import Database, one_act, queries
 from rag.types import Identity, Who
 
 #: How long a document stays in the bin.
@@ -76,6 +77,13 @@ class Bin:
         """
         require_admin(identity)
         require_recent(self._database, identity)
+        with one_act():
+            binned = self._put(identity, document_ids, is_unconfirmed=is_unconfirmed)
+        if is_unconfirmed and document_ids and not binned:
+            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
+        return len(binned.intersection(document_ids))
+
+    def _put(self, identity: Identity, document_ids: Sequence[UUID], *, is_unconfirmed: bool) -> set[UUID]:
         binned: set[UUID] = set()
         for first in range(0, len(document_ids), DOCUMENTS_AT_ONCE):
             part = list(document_ids[first : first + DOCUMENTS_AT_ONCE])
@@ -88,9 +96,7 @@ class Bin:
                         remove_document(connection, **where, document_id=document_id)
                 connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
             binned |= {row[0] for row in rows}
-        if is_unconfirmed and document_ids and not binned:
-            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
-        return len(binned.intersection(document_ids))
+        return binned
 
     def list(self, who: Who) -> list[BinnedDocument]:
         """List what is in the bin, what came last first."""
@@ -100,6 +106,17 @@ class Bin:
         """Count the documents in the bin."""
         return int(self._database.fetch_value(who, "count_binned"))
 
+    def take_back_all(self, identity: Identity, document_ids: Iterable[UUID]) -> builtins.list[str]:
+        """Take back documents as one act; return why some stay in the bin, each sentence once."""
+        problems: dict[str, None] = {}
+        with one_act():
+            for document_id in document_ids:
+                try:
+                    self.take_back(identity, document_id)
+                except (InvalidInput, NotFound) as error:
+                    problems.setdefault(error.message)
+        return [*problems]
+
     def take_back(self, identity: Identity, document_id: UUID) -> None:
         """Return a document with its versions to where they were; it answers again at once where it did.
 
@@ -107,6 +124,10 @@ class Bin:
         `NotFound`, and `InvalidInput` when the same content was added again meanwhile.
         """
         require_admin(identity)
+        with one_act():
+            self._take_back(identity, document_id)
+
+    def _take_back(self, identity: Identity, document_id: UUID) -> None:
         try:
             with self._database.transaction(identity) as connection:
                 rows = connection.execute(queries["take_from_bin"], {"document_id": document_id}).fetchall()

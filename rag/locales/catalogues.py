@@ -56,8 +56,19 @@ def extract_errors(
             literals = [text for text in given if isinstance(text, str)]
             if len(literals) == len(wanted):
                 yield node.lineno, node.func.id, literals[0] if len(literals) == 1 else tuple(literals), []
+        for text in texts_of_setting(node):
+            yield node.lineno, "_", text, []
         if words := words_of(node, node.func.id):
             yield node.lineno, "ngettext" if len(words) == 2 and node.func.id == "count" else "_", words, []
+
+
+def texts_of_setting(call: ast.Call) -> list[str]:
+    """Return the title, the help and the unit of a declared `setting(…)`, or what a `Profile(…)` is called."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    wanted = {"setting": ("title", "help", "unit"), "Profile": ("title", "description")}.get(name, ())
+    given = [*zip(("default", "title", "help"), call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    literals = [value.value for place, value in given if place in wanted and isinstance(value, ast.Constant)]
+    return [text for text in literals if isinstance(text, str) and text.strip()]
 
 
 def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:

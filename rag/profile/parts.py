@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
+from rag.language import N_
 from rag.settings.providers import CHAT_PROVIDERS
 from rag.types import ChunkingMethod
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 else:
     ProviderName = Literal[CHAT_PROVIDERS]
 LONGEST_LIST = 100
-EMBEDDER_LOCKED = "the vectors of all its documents were made with it. Create another collection"
+EMBEDDER_LOCKED = N_("the vectors of all its documents were made with it. Create another collection")
 
 
 # Types of values: what JSON keeps as a list becomes a tuple, and everything else is taken as it is or refused
@@ -137,7 +138,8 @@ class Chunking(Part):
     new_documents_only = True
 
     chunking_method: ChunkingMethod = setting(
-        "smart", "Chunking", "How documents are split into passages.", source="004 DEFAULT_CHUNKING_OPTIONS")
+        "smart", "Where passages are cut", "How documents are split into passages.",
+        source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
         1000, "Passage size", "The longest a passage gets.", unit="characters", ge=100, le=8000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
@@ -154,7 +156,7 @@ class Chunking(Part):
     chunking_by_type: Pairs = setting(
         (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
          ("generic", "generic")),
-        "Chunking by kind", "How each kind of document is split.", source="001 Chunking Strategies",
+        "Cutting by kind", "How each kind of document is split.", source="001 Chunking Strategies",
         only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
         400, "Résumé, smallest passage", unit="tokens", ge=1, le=8000, source="001 2.1",
@@ -214,7 +216,7 @@ class Reading(Part):
 
     pdf_type: Literal["auto", "scanned", "digital"] = setting(
         "auto", "Kind of PDFs",
-        "Text recognition reads every page (scanned), no page (digital), or pages without text (auto).", source="002 4")
+        "Which pages go through text recognition.", source="002 4")
     excerpt_characters: int = setting(
         0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", ge=0, le=2000,
         source="000 Vector Record Structure")
@@ -268,7 +270,7 @@ class Search(Part):
     group = "Search"
 
     search_type: Literal["vector", "hybrid"] = setting(
-        "hybrid", "Search", "By meaning alone (vector), or by meaning and keywords (hybrid).", per_call=True,
+        "hybrid", "Search", "How passages are looked for.", per_call=True,
         source="measured: 004 searches by vector alone; keywords beside it find more on every set")
     top_k: int = setting(
         5, "Passages wanted", "How many an answer is written from.", unit="passages", ge=1, le=50, per_call=True,
@@ -282,36 +284,35 @@ class Search(Part):
         "How many times as many the vector index of a large collection looks at.", ge=1, le=200,
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
-        "calibrated", "Threshold",
-        "The similarity a passage needs: a fixed one (absolute), the one measured on this collection "
-        "(calibrated), or the embedding model's own (embedder).",
+        "calibrated", "How near a passage has to be",
+        "The similarity to the question that counts as an answer.",
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
-        0.7, "Similarity threshold",
-        "The fixed one. It fits only the embedding model it was found with.",
+        0.7, "Fixed similarity",
+        "From 0, nothing in common, to 1, the same. It fits only the embedding model it was found with.",
         unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
-        False, "Cut below the threshold",
-        "Leaves out every passage that is not above the similarity threshold, however well its words fit.",
+        False, "Leave out what is not near enough",
+        "Leaves out every passage that is not above the similarity, however well its words fit.",
         per_call=True, source="004 match_document_chunks")
     bm25_k1: float = setting(
-        1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, source="003 2.2")
+        1.5, "Weight of repeated words", "How much it counts that a word is repeated (k1 of BM25).",
+        ge=0, le=10, source="003 2.2")
     bm25_b: float = setting(
-        0.75, "BM25 b", "How much long passages are held back.", ge=0, le=1, source="003 2.2")
+        0.75, "Restraint of long passages", "How much long passages are held back (b of BM25).",
+        ge=0, le=1, source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
         "languages", "Words of the keyword search",
-        "Stems and parts of words, by language (languages), or every run of letters and digits of two characters and "
-        "more as it is (plain).",
+        "What the keyword search takes for a word.",
         new_documents_only=True, source="003 2.3 B: plain; measured: by language finds more on every set")
     korean_analyser: Literal["bigrams", "kiwi"] = setting(
         "bigrams", "Korean words",
-        "Split by endings and pairs of syllables (bigrams), or by the package kiwipiepy (kiwi).",
+        "How Korean words are split for the keyword search.",
         new_documents_only=True, source="measured")
     fusion: Literal["weighted", "raw", "rrf"] = setting(
         "weighted", "Combining both searches",
-        "By the weights below with the keyword score as a share of the best (weighted) or as it is (raw), or by "
-        "ranks alone (rrf).", per_call=True,
+        "How the list by meaning and the list by keywords become one.", per_call=True,
         source="003 2.3")
     vector_weight: float = setting(0.6, "Weight of meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
     keyword_weight: float = setting(0.4, "Weight of keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
@@ -464,7 +465,8 @@ class Answer(Part):
     group = "Language and answers"
 
     prompt: Text = setting(
-        "hr", "Rules of answers", "The prompt of the profile.", locked="they belong to the profile", source="chosen")
+        "hr", "Rules of answers", "The prompt of the profile.", locked=N_("they belong to the profile"),
+        source="chosen")
     own_name: Text = setting(
         "", "Name in the rules", "What the model is told this collection is, such as the name of your notice board.",
         max_length=200, source="000 Gemini Inference: its prompt names the board")
@@ -475,10 +477,11 @@ class Answer(Part):
         "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
     persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")
     context_tokens: int = setting(
-        4000, "Context in tokens", "How much of the passages the model reads, at most.", unit="tokens", ge=200,
+        4000, "Text the model reads",
+        "How much of the passages it is given, at most; a token is about four letters.", unit="tokens", ge=200,
         le=200_000, per_call=True, source="000 Context Building")
     context_characters: int = setting(
-        0, "Context in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
+        0, "Text the model reads, in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
         source="001 Query Processing")
     context_joiner: Text = setting("\n\n", "Between passages", max_length=50, source="chosen")
     context_format: Text = setting(

@@ -13,7 +13,7 @@ from threading import Event
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from rag.settings import Settings
-from rag.settings.providers import ProviderSpec
+from rag.settings.providers import Capability, ProviderSpec
 from rag.types import ChatMessage, Embeddings, Usage
 
 
@@ -161,6 +161,13 @@ class Connection:
     def probe(self, *, timeout_seconds: float) -> None:
         """Make a call that costs nothing. Raises `ProviderError`s."""
         raise NotImplementedError
+
+    def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
+        """List the provider's models for a task by name, by a call that costs nothing; none where it lists none.
+
+        Raises `ProviderError`s.
+        """
+        return []
 
     def close(self) -> None:
         """Close the connections to the provider."""

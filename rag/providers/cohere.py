@@ -24,7 +24,7 @@ from rag.providers import Connection, Ranking
 from rag.providers.connections import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS
 from rag.providers.retry import billed_as, requested, retry_after_seconds
 from rag.settings import Settings
-from rag.settings.providers import ProviderSpec
+from rag.settings.providers import Capability, ProviderSpec
 from rag.types import Usage
 
 #: After a gateway's timeout it is unknown whether the provider finished, and billed, the request.
@@ -115,6 +115,12 @@ class CohereConnection(Connection):
         options = cast(RequestOptions, {"timeout_in_seconds": timeout_seconds, "max_retries": 0})
         with cohere_errors(self.spec.name):
             self._client.models.list(request_options=options)
+
+    def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
+        options = cast(RequestOptions, {"timeout_in_seconds": timeout_seconds, "max_retries": 0})
+        with cohere_errors(self.spec.name):
+            found = self._client.models.list(endpoint="rerank", request_options=options).models or []
+            return sorted(str(model.name) for model in found if model.name)
 
     def close(self) -> None:
         self._transport.close()

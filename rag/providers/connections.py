@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import ipaddress
+import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -47,6 +48,10 @@ class _Transport(openai.DefaultHttpxClient):
             self.close()
 
 
+#: Names of models that write no text.
+NO_CHAT = re.compile(r"embed|whisper|tts|dall-e|moderation|image|audio|realtime|transcribe|sora|babbage|davinci|bge-")
+
+
 class OpenAIConnection(Connection):
     """OpenAI, or another server that speaks its language."""
 
@@ -74,6 +79,15 @@ class OpenAIConnection(Connection):
     def probe(self, *, timeout_seconds: float) -> None:
         with openai_errors(self.spec.name):
             self._client.with_options(timeout=timeout_seconds).models.list()
+
+    def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
+        with openai_errors(self.spec.name):
+            found = self._client.with_options(timeout=timeout_seconds).models.list().data
+            names = sorted(str(model.id).removeprefix("models/") for model in found)
+        if capability == "embed":
+            return [name for name in names if "embed" in name or name.startswith("bge")]
+        # The list does not say what a model is for; its name does.
+        return [name for name in names if not NO_CHAT.search(name)]
 
     def close(self) -> None:
         self._client.close()

@@ -18,7 +18,7 @@ from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is
 from rag.providers.connections import Connections, connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.settings import Settings
-from rag.settings.providers import FREE_PROVIDERS, KEY_VARIABLES, PROVIDERS, provider_spec, variable_of
+from rag.settings.providers import FREE_PROVIDERS, KEY_VARIABLES, PROVIDERS, Capability, provider_spec, variable_of
 
 __all__ = ["EmbedderOption", "ModelChoice", "Providers", "provider_of"]
 
@@ -78,6 +78,16 @@ class Probe:
     error: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelList:
+    """The models of a provider for one task; no provider where none is configured."""
+
+    provider: str = ""
+    names: tuple[str, ...] = ()
+    #: Why it gave none, as a sentence.
+    error: str = ""
+
+
 class Providers:
     """The models this installation may use. Thread-safe; clients and their connections are shared."""
 
@@ -120,6 +130,17 @@ class Providers:
             return []
         with ThreadPoolExecutor(len(asked), thread_name_prefix="probe") as pool:
             return list(pool.map(_probed, asked))
+
+    def models(self, capability: Capability) -> ModelList:
+        """Ask the provider that does this by default for its models, by a free call."""
+        connection = self._connections.able(capability, "" if capability == "rerank" else self.provider)
+        if connection is None:
+            return ModelList()
+        try:
+            names = connection.models(capability, timeout_seconds=PROBE_SECONDS)
+        except ProviderError as exc:
+            return ModelList(provider=connection.spec.name, error=exc.message)
+        return ModelList(provider=connection.spec.name, names=tuple(names))
 
     # Embedders
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,9 @@ from rag.storage.database import Database, queries
 from rag.types import Identity
 
 MAXIMUM_ENTRIES = 10_000
+#: Rows that are put together to acts, and names of things in one.
+MAXIMUM_ROWS = 50_000
+MAXIMUM_NAMES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,9 @@ class AuditEntry:
     target: str
     changes: dict[str, Any]
     created_at: datetime
+    #: Things of different names that the act changed in this way, and their names.
+    things: int = 1
+    targets: list[str] = field(default_factory=list)
 
     def to_json(self, tenant_id: str) -> str:
         """Return the entry as a line of JSON."""
@@ -50,6 +56,7 @@ class AuditEntry:
                 "target": self.target,
                 "target_id": self.target_id,
                 "changes": self.changes,
+                **({"targets": self.targets} if self.things > 1 else {}),
             },
             ensure_ascii=False,
         )
@@ -100,7 +107,7 @@ class AuditLog:
         text: str = "",
         limit: int = 200,
     ) -> list[AuditEntry]:
-        """Return the entries that match the filters, latest first; `kind` is the first word of an action.
+        """Return the acts that match the filters, latest first; `kind` is the first word of an action.
 
         For administrators: raises `NotAllowed`.
         """
@@ -114,6 +121,8 @@ class AuditLog:
             kind=kind,
             text=text.strip() or None,
             limit=min(limit, MAXIMUM_ENTRIES),
+            most=MAXIMUM_ROWS,
+            names=MAXIMUM_NAMES,
         )
 
     def actors(self, identity: Identity) -> list[str]:

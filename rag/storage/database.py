@@ -15,7 +15,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -57,6 +59,21 @@ SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, e
        set_config('rag.identity', %(identity)s, true), set_config('rag.seal', %(seal)s, true),
        set_config('plan_cache_mode', %(plans)s, true), set_config('parallel_setup_cost', '5000', true)
 """
+
+
+#: Marks what is written in the transactions of one act, such as deleting five hundred documents.
+ACT = "SELECT set_config('rag.act', %(act)s, true)"
+_act: ContextVar[str] = ContextVar("act", default="")
+
+
+@contextmanager
+def one_act() -> Iterator[None]:
+    """Have the audit log hold everything that is changed within as one act, in however many transactions."""
+    token = _act.set(_act.get() or uuid4().hex)
+    try:
+        yield
+    finally:
+        _act.reset(token)
 
 
 class Worker:
@@ -225,6 +242,8 @@ class Database:
         with self._session() as session:
             with Pipeline(session, WRITABLE) as beginning:
                 beginning.execute(ENTER, entering(self.key, who, token_hash=token_hash, email=email))
+                if act := _act.get():
+                    beginning.execute(ACT, {"act": act})
                 beginning.hand_over()
             yield session
 

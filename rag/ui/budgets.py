@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from uuid import UUID
+
 import streamlit as st
 
 from rag.errors import RagError
@@ -12,7 +15,7 @@ from rag.types import Identity, Who
 from rag.ui import actions
 from rag.ui.formats import money, percent
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, name_labels, words_of
+from rag.ui.widgets import ask_to_confirm, dialog, name_labels, red, words_of
 
 SCOPES: dict[Scope, str] = {
     "company": N_("The whole company"),
@@ -42,11 +45,23 @@ def draw_budgets(identity: Identity) -> None:
                 _("{name}: {spent} of {amount}", name=plain(_name(budget)), spent=plain(money(budget.spent)),
                   amount=plain(money(budget.amount))),
             )  # fmt: skip
-            if st.button(_("Remove"), key=f"prices_budget_{budget.id}", icon=":material/delete:"):
+            if st.button(red(_("Remove")), key=f"prices_budget_{budget.id}", icon=":material/delete:"):
                 if actions.is_needed(identity):
                     return
-                actions.attempt(PROBLEM, services().budgets.remove, identity, budget.id)
-                st.rerun()
+                ask_to_confirm(
+                    _("Remove this budget?"),
+                    [
+                        f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
+                        _("Nothing holds this spending back from now on. You can set the budget again."),
+                    ],
+                    does=_("Remove"),
+                    on_confirm=partial(_remove, identity, budget.id),
+                    key="prices_budget_sure",
+                )
+
+
+def _remove(identity: Identity, budget_id: UUID) -> None:
+    actions.attempt(PROBLEM, services().budgets.remove, identity, budget_id)
 
 
 def draw_warnings(who: Who) -> None:

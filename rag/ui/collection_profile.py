@@ -138,20 +138,23 @@ def _variable_of(provider: str) -> str:
 
 def _cutting(profile: Profile) -> str:
     where = _(CUTS.get(profile.chunking.chunking_method, profile.chunking.chunking_method))
-    text = _(
-        "Documents are cut {where} into passages of up to {chunk_size} characters",
-        where=where,
-        chunk_size=thousands(profile.chunking.chunk_size),
-    )
-    text += (
-        _(", {chunk_overlap} of them shared with the next.", chunk_overlap=thousands(profile.chunking.chunk_overlap))
-        if profile.chunking.chunk_overlap
-        else "."
-    )
+    size = thousands(profile.chunking.chunk_size)
+    text = _("Documents are cut {where} into passages of up to {chunk_size} characters.", where=where, chunk_size=size)
+    if profile.chunking.chunk_overlap:
+        text = _(
+            "Documents are cut {where} into passages of up to {chunk_size} characters, {chunk_overlap} of them shared "
+            "with the next.",
+            where=where,
+            chunk_size=size,
+            chunk_overlap=thousands(profile.chunking.chunk_overlap),
+        )
     if profile.chunking.chunking_method == "auto":
         kinds = ", ".join(name for name, _way in profile.chunking.chunking_by_type)
-        size = _("{chunk_size} characters", chunk_size=thousands(profile.chunking.chunk_size))
-        text = _("Each kind of document ({kinds}) is cut in its own way, others into {size}.", kinds=kinds, size=size)
+        text = _(
+            "Each kind of document ({kinds}) is cut in its own way, others into {chunk_size} characters.",
+            kinds=kinds,
+            chunk_size=size,
+        )
     if profile.reading.pdf_type == "scanned":
         text += _(" PDFs are taken for scans and go through text recognition.")
     if profile.reading.chunk_tags:
@@ -166,15 +169,18 @@ def _searching(profile: Profile) -> str:
     how = _("by meaning and by keywords") if profile.search.search_type == "hybrid" else _("by meaning")
     candidates = profile.search.top_k * profile.search.candidate_factor
     used = profile.passages()
-    text = _(
-        "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer",
-        how=how,
-        used=used,
-        candidates=candidates,
-    )
+    values = {"how": how, "used": used, "candidates": candidates}
     if profile.search.one_result_per_document:
-        text += _(", at most one per document")
-    text += "."
+        text = _(
+            "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer, at most "
+            "one per document.",
+            **values,
+        )
+    else:
+        text = _(
+            "Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer.",
+            **values,
+        )
     if profile.understanding.query_patterns:
         when = _("among what was found") if profile.search.filters_after_search else _("in the search")
         text += _(" Words of the question decide which categories are looked at, {when}.", when=when)
@@ -269,7 +275,7 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
         if used > embedder.default_threshold:
             decides += _(
                 " {name} has {default_threshold} by itself: where no passage reaches the one set, a lower one "
-                "counts, so that an answer does not stay empty. “Cut below the threshold” makes it strict.",
+                "counts, so that an answer does not stay empty. “Leave out what is not near enough” makes it strict.",
                 name=name,
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )
@@ -296,8 +302,8 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
             calibrated_model=embedder_name(collection.calibrated_model),
         )
     if profile.search.threshold_mode != "calibrated":
-        sentence += _(". It counts once Threshold is set to calibrated")
-    return sentence + _(".")
+        sentence += _(". It counts once “How near a passage has to be” is set to what was measured")
+    return _("{sentence}.", sentence=sentence)
 
 
 def draw_threshold(
@@ -306,7 +312,7 @@ def draw_threshold(
     """Draw the sentences in a box with a button that measures."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(_("**Similarity threshold**"), width="content")
+            st.markdown(_("**How near a passage has to be**"), width="content")
             if embedder.provider != "builtin":
                 st.button(
                     _("Measure") if collection.calibrated_threshold is None else _("Measure again"),

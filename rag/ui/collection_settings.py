@@ -11,28 +11,52 @@ import streamlit as st
 from rag.errors import InvalidInput, RagError
 from rag.language import N_, _, listed
 from rag.profile import GROUPS, SETTINGS, Profile, Setting
-from rag.types import Collection
+from rag.services import services
+from rag.settings.providers import BY_NAME, provider_name
+from rag.types import Collection, Identity
+from rag.ui.collection_changes import Save, changes_of, draw_presets, draw_preview, preset_by_name
+from rag.ui.collection_profile import CUTS
 from rag.ui.formats import count
 from rag.ui.text import code, plain
 from rag.ui.widgets import name_labels
 
 CHANGED = N_("Changed")
+#: Values of choices in the words of whoever chooses.
+CHOICES = {
+    "chunking_method": CUTS,
+    "pdf_type": {
+        "auto": N_("pages without text"),
+        "scanned": N_("every page"),
+        "digital": N_("no page"),
+    },
+    "search_type": {"vector": N_("by meaning"), "hybrid": N_("by meaning and by keywords")},
+    "threshold_mode": {
+        "absolute": N_("a fixed one"),
+        "calibrated": N_("as measured on this collection"),
+        "embedder": N_("as the embedding model has it"),
+    },
+    "fusion": {
+        "weighted": N_("by weights, keywords as a share of the best"),
+        "raw": N_("by weights, keywords as they are"),
+        "rrf": N_("by places in the lists"),
+    },
+    "tokenizer": {"languages": N_("stems and parts of words, by language"), "plain": N_("every word as it is")},
+    "korean_analyser": {"bigrams": N_("by endings and pairs of syllables"), "kiwi": N_("by dictionary (kiwipiepy)")},
+}
 
 
 #: Longer values are cut in the list; the dialog shows them whole.
 SHOWN_CHARACTERS = 90
 
 
-Save = Callable[[UUID, dict[str, Any]], None]
-
-
 Reset = Callable[[UUID, list[str]], None]
 
 
 def draw_settings(
-    collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
+    identity: Identity, collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
-    """Draw the settings by group, changed ones apart; one group at a time."""
+    """Draw presets, then the settings by group, changed ones apart; one group at a time."""
+    draw_presets(collection, profile, on_open=_open_preset)
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -73,7 +97,9 @@ def draw_settings(
                     for field in unused:
                         _draw_field(field, collection, profile, changed, on_reset)
     if name := st.session_state.get("collections_field"):
-        _change(SETTINGS[name], collection, profile, changed, on_save)
+        _change(SETTINGS[name], identity, collection, profile, changed, on_save)
+    elif name := st.session_state.get("collections_preset"):
+        _choose(name, identity, collection, profile, changed, on_save)
 
 
 def _belongs(field: Setting, group: str, different: dict[str, tuple[Any, Any]]) -> bool:
@@ -119,26 +145,74 @@ def _note(field: Setting, profile: Profile) -> str:
     if field.only_with is None or field.has_effect(profile):
         return _(field.help)
     other, values = field.only_with
-    words = listed((_("on") if value is True else str(value) for value in values), style="or")
+    named = SETTINGS[other]
+    words = listed((_("on") if value is True else choice_name(named, str(value)) for value in values), style="or")
     return _(
-        "{help} Has an effect while {title} is {words}.",
-        help=_(field.help),
-        title=_(SETTINGS[other].title),
-        words=words,
+        "{help} Has an effect while “{title}” is: {words}.", help=_(field.help), title=_(named.title), words=words
     ).strip()
 
 
 def _open(name: str) -> None:
     st.session_state.collections_field = name
-    st.session_state.collections_field_error = ""
+    st.session_state.collections_preset = None
+
+
+def _open_preset(name: str) -> None:
+    st.session_state.collections_preset = name
+    st.session_state.collections_field = None
 
 
 def _close() -> None:
     st.session_state.collections_field = None
+    st.session_state.collections_preset = None
 
 
-def _change(field: Setting, collection: Collection, profile: Profile, changed: Profile, on_save: Save) -> None:
-    @st.dialog(_(field.title), icon=":material/tune:", on_dismiss=_close)
+def _choose(
+    name: str, identity: Identity, collection: Collection, profile: Profile, changed: Profile, on_save: Save
+) -> None:
+    """Ask before a preset is taken: its effect, each setting as it is and as it would be, and what questions find."""
+    preset = preset_by_name(name)
+    changes = changes_of(preset, profile, collection) if preset else {}
+    if preset is None or not changes:
+        return
+
+    @st.dialog(_(preset.title), icon=preset.icon, width="large", on_dismiss=_close)
+    def ask() -> None:
+        st.markdown(plain(_(preset.effect)))
+        st.markdown(
+            "\n".join(
+                f"- {plain(_(SETTINGS[name].title))}: {code(_with_unit(SETTINGS[name], changed.value(name)))} "
+                f":material/arrow_forward: {code(_with_unit(SETTINGS[name], value))}"
+                for name, value in changes.items()
+            )
+        )
+        draw_preview(services().previews, identity, collection, changed, changes)
+        _draw_ending("collections_preset", lambda: on_save(collection.id, dict(changes)))
+
+    ask()
+
+
+def _draw_ending(key: str, save: Callable[[], None]) -> None:
+    """Draw the buttons that end a dialog, and above them why it could not be saved."""
+    error = st.empty()
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button(_("Cancel"), key=f"{key}_cancel"):
+            _close()
+            st.rerun()
+        if st.button(_("Save"), key=f"{key}_save", type="primary", icon=":material/check:"):
+            try:
+                save()
+            except RagError as exc:
+                error.error(plain(exc.message), icon=":material/error:")
+            else:
+                _close()
+                st.rerun()
+
+
+def _change(
+    field: Setting, identity: Identity, collection: Collection, profile: Profile, changed: Profile, on_save: Save
+) -> None:
+    @st.dialog(_(field.title), icon=":material/tune:", width="large", on_dismiss=_close)
     def ask() -> None:
         if field.help:
             st.caption(plain(_(field.help)))
@@ -146,22 +220,25 @@ def _change(field: Setting, collection: Collection, profile: Profile, changed: P
         st.caption(_("The profile has {field}.", field=plain(_with_unit(field, profile.value(field.name)))))
         if field.new_documents_only:
             st.caption(f":material/info: {_('It counts for documents added from now on.')}")
-        error = st.empty()
-        with st.container(horizontal=True, horizontal_alignment="right"):
-            if st.button(_("Cancel"), key="collections_field_cancel"):
-                _close()
-                st.rerun()
-            if st.button(_("Save"), key="collections_field_save", type="primary", icon=":material/check:"):
-                try:
-                    typed = value_from(field, value) if isinstance(value, str) else value
-                    on_save(collection.id, {field.name: typed})
-                except RagError as exc:
-                    error.error(plain(exc.message), icon=":material/error:")
-                else:
-                    _close()
-                    st.rerun()
+        _draw_trial(field, value, identity, collection, changed)
+        _draw_ending("collections_field", lambda: on_save(collection.id, {field.name: _typed(field, value)}))
 
     ask()
+
+
+def _draw_trial(field: Setting, value: Any, identity: Identity, collection: Collection, changed: Profile) -> None:
+    """Draw the preview of a value that differs from the present one and can be taken."""
+    try:
+        typed = _typed(field, value)
+        is_other = changed.with_overrides({field.name: typed}).value(field.name) != changed.value(field.name)
+    except RagError:
+        return  # saving says what is wrong
+    if is_other:
+        draw_preview(services().previews, identity, collection, changed, {field.name: typed})
+
+
+def _typed(field: Setting, value: Any) -> Any:
+    return value_from(field, value) if isinstance(value, str) else value
 
 
 def _widget(field: Setting, value: Any) -> Any:
@@ -174,7 +251,9 @@ def _widget(field: Setting, value: Any) -> Any:
     if field.kind == "switch":
         return st.toggle(_("On"), value=value, key=key)
     if field.kind == "choice":
-        return st.radio(_(field.title), field.choices, index=field.choices.index(value), key=key, horizontal=True)
+        words = name_labels({choice: plain(choice_name(field, choice)) for choice in field.choices})
+        chosen = st.radio(_(field.title), list(words), index=field.choices.index(value), key=key, format_func=words.of)
+        return str(chosen)
     text = text_of(field, value)
     if field.kind in LISTS or field.maximum > 200:
         note = _("One per line.") if field.kind in LISTS else None
@@ -196,6 +275,13 @@ def _short(field: Setting, value: Any) -> str:
     return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[: SHOWN_CHARACTERS - 1]}…"
 
 
+def choice_name(field: Setting, value: str) -> str:
+    """Return a value of a choice in plain words."""
+    if words := CHOICES.get(field.name, {}).get(value):
+        return _(words)
+    return provider_name(value) if value in BY_NAME else value
+
+
 LISTS = ("words", "pairs", "patterns", "steps", "boosts", "factors")
 
 
@@ -212,7 +298,7 @@ def shown_value(field: Setting, value: Any) -> str:
         return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
     if field.kind in LISTS:
         return " · ".join(_lines(field, value))
-    return _escaped(str(value))
+    return choice_name(field, value) if field.kind == "choice" else _escaped(str(value))
 
 
 def text_of(field: Setting, value: Any) -> str:

@@ -105,7 +105,7 @@ def draw_schedule(
             width=220,
         )
         if source.next_sync_at is not None:
-            st.caption(_("Next: {when}", when=until(source.next_sync_at)))
+            st.caption(_("Next: {when}", when=plain(until(source.next_sync_at))))
 
 
 def interval_words(minutes: int) -> str:

@@ -78,21 +78,29 @@ def draw_document(
     on_open: Callable[[str], None],
 ) -> None:
     """Draw the tabs of an opened document. Only the tab in front reads from the database."""
-    names = ["Pages", "Details", "Ask", "Questions", "Passages", "Versions", "Costs"]
+    names = [
+        _("Pages"),
+        _("Details"),
+        _("Try a question"),
+        _("Questions answered"),
+        _("Passages"),
+        _("Versions"),
+        _("Costs"),
+    ]
+    draws: list[Callable[[], None]] = [
+        lambda: draw_pages(document, documents),
+        lambda: _draw_details(document, documents, tabs.details),
+        tabs.ask,
+        tabs.questions,
+        lambda: draw_chunks(document, documents),
+        lambda: _draw_all_versions(document, versions, tabs.replace, on_restore, on_open),
+        lambda: _draw_costs(document),
+    ]
     opened = st.tabs(names, key=f"documents_tabs_{document.id}", on_change="rerun")
-    draws: dict[str, Callable[[], None]] = {
-        "Pages": lambda: draw_pages(document, documents),
-        "Details": lambda: _draw_details(document, documents, tabs.details),
-        "Ask": tabs.ask,
-        "Questions": tabs.questions,
-        "Passages": lambda: draw_chunks(document, documents),
-        "Versions": lambda: _draw_all_versions(document, versions, tabs.replace, on_restore, on_open),
-        "Costs": lambda: _draw_costs(document),
-    }
-    for name, tab in zip(names, opened, strict=True):
+    for draw, tab in zip(draws, opened, strict=True):
         if tab.open:
             with tab:
-                draws[name]()
+                draw()
 
 
 def _draw_details(document: Document, documents: DocumentLibrary, draw_form: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 from rag.answering.labels import Labels
 from rag.ingestion.bin import BIN_DAYS, SHOWN, BinnedDocument
 from rag.ingestion.particulars import SavedView, Shelves
-from rag.language import _
+from rag.language import N_, _, ngettext
 from rag.types import (
     Document,
     DocumentFigures,
@@ -36,6 +36,7 @@ from rag.ui.formats import (
     language_name,
     money,
     status_badge,
+    thousands,
 )
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red
@@ -54,14 +55,14 @@ SORTS: Mapping[DocumentSort, str] = {
 MOST_ROWS = 20_000
 #: Rows that are seen at once: with them the page itself does not scroll on a laptop.
 ROWS_SEEN = 13
-DUE: Mapping[str, str] = {"": "Any date", "expired": "No longer valid", "review": "To be reviewed"}
+DUE: Mapping[str, str] = {"": N_("Any date"), "expired": N_("No longer valid"), "review": N_("To be reviewed")}
 #: The views that everybody has, with the filters they set.
 VIEWS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "all": ("All documents", {}),
-    "attention": ("Needs attention", {"statuses": ["failed", "needs_ocr", "estimated"]}),
-    "expired": ("No longer valid", {"due": "expired"}),
-    "review": ("To be reviewed", {"due": "review"}),
-    "mine": ("Owned by me", {"owner_id": "me"}),
+    "all": (N_("All documents"), {}),
+    "attention": (N_("Needs attention"), {"statuses": ["failed", "needs_ocr", "estimated"]}),
+    "expired": (N_("No longer valid"), {"due": "expired"}),
+    "review": (N_("To be reviewed"), {"due": "review"}),
+    "mine": (N_("Owned by me"), {"owner_id": "me"}),
 }
 
 
@@ -129,9 +130,9 @@ def draw_toolbar(
 ) -> Looking:
     """Draw the search, the views, and what narrows the table. Ids travel, never names."""
     saved = {str(view.id): view for view in views}
-    names = {key: words for key, (words, _filters) in VIEWS.items()}
+    names = {key: _(words) for key, (words, _filters) in VIEWS.items()}
     names |= {key: view.name for key, view in saved.items()}
-    names["bin"] = f"Bin ({binned:,})" if binned else "Bin"
+    names["bin"] = _("Bin ({number})", number=thousands(binned)) if binned else _("Bin")
     labels = name_labels(names)
 
     def use_view() -> None:
@@ -486,12 +487,12 @@ def draw_bin(
     picked = st.dataframe(
         pd.DataFrame(
             {
-                "Title": [document.title for document in binned],
-                "File name": [document.file_name for document in binned],
-                "Pages": [document.page_count for document in binned],
-                "Deleted": [document.binned_at for document in binned],
-                "By": [document.binned_by_name or "–" for document in binned],
-                "Kept until": [document.kept_until for document in binned],
+                _("Title"): [document.title for document in binned],
+                _("File name"): [document.file_name for document in binned],
+                _("Pages"): [document.page_count for document in binned],
+                _("Deleted"): [document.binned_at for document in binned],
+                _("By"): [document.binned_by_name or "–" for document in binned],
+                _("Kept until"): [document.kept_until for document in binned],
             }
         ),
         key=key,
@@ -500,20 +501,19 @@ def draw_bin(
         hide_index=True,
         column_config={
             name: st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm", timezone=st.context.timezone)
-            for name in ("Deleted", "Kept until")
+            for name in (_("Deleted"), _("Kept until"))
         },
-        alt="Deleted documents, who deleted them, and until when they are kept",
+        alt=_("Deleted documents, who deleted them, and until when they are kept"),
     )
     if number > len(binned):
-        st.caption(_("The latest {SHOWN} of {number}.", SHOWN=SHOWN, number=f"{number:,}"))
+        st.caption(_("The latest {SHOWN} of {number}.", SHOWN=SHOWN, number=thousands(number)))
     chosen = [ids[place] for place in picked.selection.rows if place < len(ids)]
     if not chosen:
         st.caption(_("Tick documents to have them back."))
         return
-    words = count(len(chosen), "document")
     with st.container(horizontal=True):
         st.button(
-            _("Restore {words}", words=words),
+            ngettext("Restore {count} document", "Restore {count} documents", len(chosen)),
             key="documents_bin_restore",
             icon=":material/restore_from_trash:",
             type="primary",
@@ -521,25 +521,29 @@ def draw_bin(
             args=(chosen,),
         )
         if st.button(
-            red(_("Delete {words} for good", words=words)), key="documents_bin_delete", icon=":material/delete_forever:"
+            red(ngettext("Delete {count} document for good", "Delete {count} documents for good", len(chosen))),
+            key="documents_bin_delete",
+            icon=":material/delete_forever:",
         ):
             if is_confirmed_needed():
                 return
             ask_to_confirm(
-                f"Delete {words} for good?",
+                ngettext("Delete {count} document for good?", "Delete {count} documents for good?", len(chosen)),
                 [
                     f"**{plain(document.title)}** :gray[{plain(document.file_name)}]"
                     for document in binned
                     if document.id in chosen[:5]
                 ]
                 + [
-                    "Pages, passages and files are removed now. What they cost stays in the analytics. "
-                    "This cannot be undone."
+                    _(
+                        "Pages, passages and files are removed now. What they cost stays in the analytics. This cannot "
+                        "be undone."
+                    )
                 ],
-                does=f"Delete {words}",
+                does=ngettext("Delete {count} document", "Delete {count} documents", len(chosen)),
                 on_confirm=lambda: on_delete(chosen),
                 key="documents_bin_sure",
-                keeps="Keep them" if len(chosen) > 1 else "Keep it",
+                keeps=_("Keep them") if len(chosen) > 1 else "",
             )
 
 
@@ -549,9 +553,9 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                "Title": [d.title for d in documents],
-                "Pages": [d.page_count for d in documents],
-                "Passages": [d.chunk_count for d in documents],
+                _("Title"): [d.title for d in documents],
+                _("Pages"): [d.page_count for d in documents],
+                _("Passages"): [d.chunk_count for d in documents],
                 **{label: [money(known_cost(d.costs, step)) for d in documents] for step, label in steps.items()},
                 _("Time"): [duration(d.processing_ms) for d in documents],
             }
@@ -572,8 +576,8 @@ def columns_of_kinds(shown: Sequence[Document | DocumentRow]) -> dict[str, list[
     repositories = [d.metadata.get("repository") or {} for d in shown]
     columns: dict[str, list[Any]] = {}
     if any(repositories):
-        columns["Stars"] = [r.get("stars") if r else None for r in repositories]
-        columns["Topics"] = [", ".join(map(str, r.get("topics") or [])) for r in repositories]
+        columns[_("Stars")] = [r.get("stars") if r else None for r in repositories]
+        columns[_("Topics")] = [", ".join(map(str, r.get("topics") or [])) for r in repositories]
     if any(d.metadata.get("department") for d in shown):
-        columns["Department"] = [str(d.metadata.get("department") or "–") for d in shown]
+        columns[_("Department")] = [str(d.metadata.get("department") or "–") for d in shown]
     return columns

@@ -18,7 +18,7 @@ from rag.errors import InvalidInput
 from rag.ingestion.documents import MOST_UNASKED, DocumentLibrary, RefusedFile
 from rag.ingestion.loaders import ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
-from rag.language import N_, _
+from rag.language import N_, _, ngettext
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
@@ -388,14 +388,11 @@ def draw_remarks(document: Document) -> None:
     if document.message:
         st.caption(plain(document.message))
     elif document.empty_pages and document.status is not DocumentStatus.FAILED:
-        word = "page" if len(document.empty_pages) == 1 else "pages"
-        st.caption(
-            _(
-                ":orange[:material/image:] No text on {word} {empty_pages}",
-                word=word,
-                empty_pages=plain(page_ranges(document.empty_pages)),
-            )
-        )
+        sentence = ngettext(
+            "No text on page {pages}", "No text on pages {pages}", len(document.empty_pages),
+            pages=page_ranges(document.empty_pages),
+        )  # fmt: skip
+        st.caption(f":orange[:material/image:] {plain(sentence)}")
 
 
 def step_words(document: Document) -> str:
@@ -457,15 +454,26 @@ def draw_estimates(
             draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
         return
     total = money(sum((f.estimated for f in waiting), Decimal(0)))
-    words = f"{total} + unpriced" if any(f.unpriced_estimates for f in waiting) else total
+    words = (
+        _("{total} and what has no known price", total=total) if any(f.unpriced_estimates for f in waiting) else total
+    )
     # What was estimated after this total was made is not confirmed with it.
     until = max((f.updated_at for f in waiting), default=max(document.updated_at for document in estimated))
     with st.container(border=True, key="documents_estimates", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            facts = [f"**{count(number, 'file')} wait for your yes: {plain(words)}**"]
+            asked = ngettext(
+                "{count} file waits for your yes: {cost}", "{count} files wait for your yes: {cost}", number, cost=words
+            )
+            facts = [f"**{plain(asked)}**"]
             facts += [count(sum(f.pages for f in waiting), "page")] if waiting else []
             if replaced:
-                facts.append(f"{count(len(replaced), 'file')} of them would replace a document")
+                facts.append(
+                    ngettext(
+                        "{count} of them would replace a document",
+                        "{count} of them would replace documents",
+                        len(replaced),
+                    )
+                )
             st.markdown(" · ".join(facts), width="content")
             with st.container(horizontal=True, width="content"):
                 st.button(
@@ -487,7 +495,7 @@ def draw_estimates(
             for document in estimated:
                 if document.id not in replaced:
                     draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
-            draw_rest(number - len(estimated), "waits", "wait", DocumentStatus.ESTIMATED)
+            draw_rest(number - len(estimated), DocumentStatus.ESTIMATED)
     for document in estimated:
         if document.id in replaced:
             _draw_replacement(document, *replaced[document.id], documents, actions)
@@ -587,18 +595,17 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
                     )
 
 
-def draw_rest(number: int, one: str, many: str, status: DocumentStatus) -> None:
+def draw_rest(number: int, status: DocumentStatus) -> None:
     """Say how many more documents there are than cards, and where to find them."""
-    if number > 0:
-        verb = one if number == 1 else many
-        st.caption(
-            _(
-                "{number} {verb}: choose {STATUSES} in Filters to see them.",
-                number=count(number, "more document"),
-                verb=verb,
-                STATUSES=STATUSES[status][0],
-            )
-        )
+    if number <= 0:
+        return
+    if status is DocumentStatus.ESTIMATED:
+        more = ngettext("{count} more document waits", "{count} more documents wait", number)
+    elif status is DocumentStatus.PROCESSING:
+        more = ngettext("{count} more document follows", "{count} more documents follow", number)
+    else:
+        more = ngettext("{count} more document failed", "{count} more documents failed", number)
+    st.caption(_("{more}: choose {status} in Filters to see them.", more=more, status=_(STATUSES[status][0])))
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:

@@ -20,7 +20,7 @@ from rag.types import Identity, Role
 from rag.ui import actions
 from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import dialog
+from rag.ui.widgets import ask_to_confirm, dialog, red
 
 ROLES: Mapping[Role, str] = {
     Role.EMPLOYEE: N_("Employee"),
@@ -56,7 +56,7 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
     if chosen is not None and chosen.works:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(chosen.name)}** :gray[{plain(chosen.hint)}…]", width="content")
-            if st.button(_("Revoke"), key=f"people_key_revoke_{chosen.id}", icon=":material/key_off:"):
+            if st.button(red(_("Revoke")), key=f"people_key_revoke_{chosen.id}", icon=":material/key_off:"):
                 _ask_to_revoke(keys, identity, chosen)
 
 
@@ -152,22 +152,18 @@ def _show_secret(key: ApiKey, secret: str) -> None:
         st.rerun()
 
 
-@dialog(N_("Revoke this key?"), icon=":material/key_off:")
 def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
-    st.markdown(f"**{plain(key.name)}** :gray[{plain(key.hint)}…]")
-    st.markdown(_("Programs that use it are refused from their next request on. A revoked key cannot be brought back."))
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Keep it"), key="people_key_keep"):
-            st.rerun()
-        if st.button(
-            _("Revoke"),
-            key="people_key_revoke_confirmed",
-            type="primary",
-            icon=":material/key_off:",
-            on_click=keys.revoke,
-            args=(identity, key.id),
-        ):
-            st.rerun()
+    ask_to_confirm(
+        _("Revoke this key?"),
+        [
+            f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
+            _("Programs that use it are refused from their next request on. A revoked key cannot be brought back."),
+        ],
+        does=_("Revoke"),
+        on_confirm=lambda: keys.revoke(identity, key.id),
+        key="people_key_revoke",
+        icon=":material/key_off:",
+    )
 
 
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))

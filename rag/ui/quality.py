@@ -17,7 +17,7 @@ from rag.types import Collection, Identity, Role
 from rag.ui import actions
 from rag.ui.formats import duration, money, percent
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, dialog
+from rag.ui.widgets import choose_collection, dialog, red
 
 PROBLEM = "analytics_quality_problem"
 #: Figures in the list of runs; the others are in a run's own table.
@@ -99,7 +99,11 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
     )
     rows = [row for row in table.selection.rows if row < len(golden)]
     words = ngettext("Remove {count} question", "Remove {count} questions", len(rows))
-    if rows and identity.may(Role.ADMIN) and st.button(words, icon=":material/delete:", key="analytics_golden_remove"):
+    if (
+        rows
+        and identity.may(Role.ADMIN)
+        and st.button(red(words), icon=":material/delete:", key="analytics_golden_remove")
+    ):
         for row in rows:
             actions.attempt(PROBLEM, evaluations.remove_golden, identity, list(golden)[row])
         st.rerun()

@@ -14,7 +14,7 @@ from rag.types import Identity
 from rag.ui import actions
 from rag.ui.formats import ago, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, words_of
+from rag.ui.widgets import dialog, red, words_of
 from rag.webhooks import EVENTS, TEST, Delivery, Webhook, Webhooks
 
 ABOUT = N_(
@@ -101,7 +101,7 @@ def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone
                 args=(webhooks.switch, identity, webhook.id),
                 kwargs={"is_active": not webhook.is_active},
             )
-            if st.button(_("Remove"), key=f"programs_webhook_remove_{webhook.id}", icon=":material/delete:"):
+            if st.button(red(_("Remove")), key=f"programs_webhook_remove_{webhook.id}", icon=":material/delete:"):
                 _ask_to_remove(webhooks, identity, webhook)
         told = webhooks.deliveries(identity, webhook.id, limit=50)
         if not told:
@@ -202,9 +202,8 @@ def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> 
         if st.button(_("Keep it"), key="programs_webhook_keep"):
             st.rerun()
         if st.button(
-            _("Remove"),
+            red(_("Remove")),
             key="programs_webhook_remove_confirmed",
-            type="primary",
             icon=":material/delete:",
             on_click=_attempt,
             args=(webhooks.remove, identity, webhook.id),

@@ -128,7 +128,7 @@ def ask_to_confirm(
     on_confirm: Callable[[], None],
     key: str,
     icon: str = ":material/delete:",
-    keeps: str = "Keep it",
+    keeps: str = "",
 ) -> None:
     """Ask in a dialog before something that takes away: what and how much, with the way back first.
 
@@ -140,7 +140,7 @@ def ask_to_confirm(
         for sentence in sentences:
             st.markdown(sentence)
         with st.container(horizontal=True, horizontal_alignment="right"):
-            if st.button(keeps, key=f"{key}_keep"):
+            if st.button(keeps or _("Keep it"), key=f"{key}_keep"):
                 st.rerun()
             if st.button(red(does), key=f"{key}_confirmed", icon=icon, on_click=on_confirm):
                 st.rerun()
@@ -166,9 +166,9 @@ if (!window.hrAssistantCopy) {
 """
 
 
-def draw_copy_button(text: str, label: str = "Copy", done: str = "Copied") -> None:
+def draw_copy_button(text: str, label: str = "", done: str = "") -> None:
     """Draw a button that copies a text; the one of a block of code is seen only under the mouse."""
-    st.html(copy_button(text, label, done), unsafe_allow_javascript=True)
+    st.html(copy_button(text, label or _("Copy"), done or _("Copied")), unsafe_allow_javascript=True)
 
 
 def copy_button(text: str, label: str, done: str) -> str:

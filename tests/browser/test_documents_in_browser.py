@@ -73,7 +73,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     panel.get_by_label("Title").fill("Parking since May")
     panel.get_by_role("button", name="Save").click()
     expect(page.get_by_role("dialog").get_by_text("Parking since May").first).to_be_visible()
-    page.get_by_role("tab", name="Ask").click()
+    page.get_by_role("tab", name="Try a question").click()
     page.get_by_label("Ask this document").fill("Where are cars parked?")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Passages it answers from")).to_be_visible()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
+from rag.ingestion import bin as bin_
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.particulars import Particulars
 from rag.ingestion.queue import Queue
 from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.records.audit import AuditLog
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search
 from rag.storage.database import Database
 from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Scope
@@ -85,6 +88,31 @@ def test_what_is_in_the_bin_is_found_by_nothing_and_comes_back_with_its_versions
     assert library.bin.count(admin) == 0
     with pytest.raises(NotFound):
         library.bin.take_back(admin, second.id)
+
+
+def test_one_act_is_one_entry_of_the_audit_log(
+    library: DocumentLibrary, add: Add, admin: Identity, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(3)
+    second, other, third = add(4), add(9, "other.pdf"), add(11, "third.pdf")
+    audit = AuditLog(database)
+    before = audit.last(admin.tenant_id)
+
+    def acts() -> list[tuple[str, int]]:
+        return [(e.action, e.things) for e in audit.entries(admin) if e.id > before]
+
+    monkeypatch.setattr(bin_, "DOCUMENTS_AT_ONCE", 1)
+    several = [second.id, other.id, third.id]
+    assert library.bin.put(admin, several) == 3
+    assert acts() == [("document changed", 3)], "four rows in three transactions"
+    (entry,) = audit.entries(admin, limit=1)
+    assert sorted(entry.targets) == sorted({second.title, other.title, third.title})
+    assert json.loads(entry.to_json(admin.tenant_id))["targets"] == entry.targets
+    assert library.bin.take_back_all(admin, [*several, uuid4()]) == ["This document is no longer in the bin."]
+    assert acts() == [("document changed", 3)] * 2
+    library.bin.put(admin, [other.id])
+    assert acts() == [("document changed", 1), *[("document changed", 3)] * 2]
+    assert len(audit.after(admin.tenant_id, before)) > 6, "no row is left out"
 
 
 def test_the_same_file_can_be_added_while_it_is_in_the_bin(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
+from rag.api.sign_in import routes
 from rag.errors import InvalidInput, NotAllowed
 from rag.profiles import DEFAULT
 from rag.services import Services
 from rag.settings import Settings, load_settings
+from rag.storage.chosen_models import ChosenModels
 from rag.storage.pasted_keys import FILE, PastedKeys
 from rag.types import Collection, Identity, Role
 from tests.pages.test_documents_page import words
@@ -80,6 +87,78 @@ def test_a_key_is_tried_kept_encrypted_used_at_once_and_removed(
     assert running.providers.chat_model_for(DEFAULT) is None
     with pytest.raises(InvalidInput, match="not a key"):
         running.pasted_keys.keep("openai", "two words")
+
+
+def picture(kind: str, size: tuple[int, int] = (900, 300)) -> bytes:
+    """A picture with a camera's words in it."""
+    file = io.BytesIO()
+    image = Image.new("RGB", size, (12, 120, 200))
+    exif = Image.Exif()
+    exif[271] = "SECRET CAMERA"
+    image.save(file, kind, exif=exif)
+    return file.getvalue()
+
+
+def test_a_mark_is_drawn_again_and_shown_on_every_page(
+    running: Services, settings: Settings, signed_in: SignIn
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("setup.py").run()
+    page.file_uploader[0].upload("mark.jpg", picture("JPEG"), "image/jpeg")
+    page.run()
+    assert not page.exception
+    mark = running.tenants.mark(identity)
+    shown = Image.open(io.BytesIO(mark))
+    assert (shown.format, shown.size) == ("PNG", (288, 96))
+    assert b"SECRET" not in mark
+    assert page.session_state["frame_mark"] == mark
+    front = TestClient(Starlette(routes=routes(lambda: running)))
+    assert base64.b64encode(mark).decode() in front.get("/login").text
+    for refused in (b"<svg onload='alert(1)'/>", b"GIF89a", picture("PNG", (5000, 5000)), b"x" * 3_000_000):
+        with pytest.raises(InvalidInput):
+            running.tenants.set_mark(identity, refused)
+    with pytest.raises(NotAllowed):
+        running.tenants.set_mark(signed_in(Role.MANAGER)[1], mark)
+    page.button("setup_mark_remove").click().run()
+    assert not page.exception
+    assert running.tenants.mark(identity) == b""
+    assert "data:image/png" not in front.get("/login").text
+
+
+def test_models_are_listed_tried_and_changed(
+    running: Services, collection: Collection, signed_in: SignIn, provider_standin: ProviderStandin, settings: Settings
+) -> None:
+    running.pasted_keys.keep("openai", "sk-test-1234")
+    running.providers.reconnect()
+    tab, identity = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("setup.py").run()
+    assert "models" not in provider_standin.calls, "the list is asked for where it is wanted"
+    page.button("setup_models").click().run()
+    assert not page.exception
+    assert provider_standin.calls["models"] == 2, "one of texts, one of vectors"
+    page.button("setup_model_try_chat_model").click().run()
+    assert not page.exception
+    assert "answered in" in " ".join(str(success.value) for success in page.success)
+    assert provider_standin.calls["chat"] == 1
+    with running.database.transaction(identity) as connection:
+        assert connection.execute("SELECT count(*) FROM cost_ledger").fetchone() == (1,)
+    page.selectbox("setup_model_name_chat_model").set_value("gpt-4o").run()
+    page.button("setup_model_save_chat_model").click().run()
+    assert not page.exception
+    assert running.settings.chat_model == "gpt-4o"
+    assert "model changed" in {entry.action for entry in running.audit.entries(identity)}
+    again = replace(settings, chat_model="")
+    ChosenModels(again).adopt()
+    assert again.chat_model == "gpt-4o", "the next start has it"
+    fixed = ChosenModels(replace(settings, chat_model="of the environment"))
+    with pytest.raises(InvalidInput, match="CHAT_MODEL"):
+        fixed.keep("chat_model", "gpt-other")
+    with pytest.raises(InvalidInput, match="name of a model"):
+        running.chosen_models.keep("chat_model", "two words")
+    provider_standin.fail_next(401, endpoint="chat")
+    page.button("setup_model_try_chat_model").click().run()
+    assert not page.exception
+    assert page.error, "why it failed is said"
 
 
 def test_the_checklist_ends_and_is_for_administrators(running: Services, signed_in: SignIn) -> None:

@@ -68,6 +68,8 @@ FIGURES = {
 OURS = {
     ("rag/ui/collection_settings.py", "field.title"),  # rag.profile
     ("rag/ui/collection_settings.py", "field.choices"),
+    ("rag/ui/collection_settings.py", "preset.title"),  # of the table of presets
+    ("rag/ui/collection_changes.py", "preset.icon"),
     ("rag/ui/document_steps.py", "words"),  # of `buttons`, in rows with a chosen method
     ("rag/ui/document_steps.py", "text"),
     ("rag/ui/document_library.py", "words"),  # of the buttons of a menu, beside what they do

@@ -43,6 +43,7 @@ OWN_LABELS = {
     "documents_bulk_folder": "the names of folders, each once",
     "opinions_kind": "the kinds of a collection, each once",
     "f'opinions_filter_{tag}": "the words of a tag, each once",
+    "f'setup_model_name_{model.setting}": "names of models, each once",
     "key": "words written beside the call, or those of a profile's field",
     "prices_budget_group": "the names of groups, each once",
     "analytics_language": "codes of languages, each once",

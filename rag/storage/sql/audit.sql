@@ -32,15 +32,25 @@ FROM audit_log WHERE tenant_id = (SELECT rag_tenant()) AND id > %(after)s ORDER 
 SELECT coalesce(max(id), 0) FROM audit_log WHERE tenant_id = (SELECT rag_tenant())
 
 -- audit_entries --
--- List the latest entries that meet the given conditions.
-SELECT id, account_id, actor, action, target_id, target, changes, created_at
-FROM audit_log
-WHERE tenant_id = (SELECT rag_tenant())
-  AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
-  AND (%(actor)s::text IS NULL OR actor = %(actor)s)
-  AND (%(kind)s::text IS NULL OR action LIKE %(kind)s || ' %%')
-  AND (%(text)s::text IS NULL OR strpos(lower(target || ' ' || changes::text), lower(%(text)s)) > 0)
-ORDER BY id DESC
+-- List the latest acts that meet the given conditions. What one act did to several things is one entry, with their names
+-- and the changes of the first.
+SELECT max(id) AS id, account_id, actor, action, (array_agg(target_id ORDER BY id))[1] AS target_id,
+       (array_agg(target ORDER BY id))[1] AS target, (array_agg(changes ORDER BY id))[1] AS changes,
+       min(created_at) AS created_at, count(DISTINCT target)::integer AS things,
+       (array_agg(DISTINCT target))[:%(names)s] AS targets
+FROM (
+    SELECT id, account_id, actor, action, target_id, target, changes, created_at, coalesce(act, 'entry ' || id) AS act
+    FROM audit_log
+    WHERE tenant_id = (SELECT rag_tenant())
+      AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+      AND (%(actor)s::text IS NULL OR actor = %(actor)s)
+      AND (%(kind)s::text IS NULL OR action LIKE %(kind)s || ' %%')
+      AND (%(text)s::text IS NULL OR strpos(lower(target || ' ' || changes::text), lower(%(text)s)) > 0)
+    ORDER BY audit_log.id DESC
+    LIMIT %(most)s
+) AS latest
+GROUP BY act, account_id, actor, action
+ORDER BY max(id) DESC
 LIMIT %(limit)s
 
 -- audit_actors --

@@ -45,3 +45,15 @@ ON CONFLICT DO NOTHING
 
 -- finish_evaluation_run --
 UPDATE evaluation_runs SET figures = %(figures)s, finished_at = clock_timestamp() WHERE id = %(run_id)s
+
+-- recent_questions --
+-- What people asked of a collection last, each wording once.
+SELECT array_agg(recent.question ORDER BY recent.asked_at DESC)
+FROM (SELECT min(l.question) AS question, max(l.created_at) AS asked_at
+      FROM chat_logs l
+      WHERE l.collection_id = %(collection_id)s AND l.kind = 'question'
+        AND l.outcome IN ('answered', 'perhaps', 'no_context')
+        AND length(l.question) BETWEEN 3 AND %(longest)s
+      GROUP BY lower(btrim(l.question, ' .?!'))
+      ORDER BY asked_at DESC
+      LIMIT %(limit)s) AS recent

@@ -43,6 +43,13 @@ FROM tenants t WHERE t.id = rag_tenant()
 -- Rename a company.
 UPDATE tenants SET name = %(name)s WHERE id = rag_tenant()
 
+-- set_company_mark --
+-- A company's mark as PNG; NULL takes it away
+UPDATE tenants SET mark = %(mark)s WHERE id = rag_tenant()
+
+-- company_mark --
+SELECT mark FROM tenants WHERE id = rag_tenant()
+
 -- is_suspended --
 -- Tell whether the tenant is suspended.
 SELECT suspended_at IS NOT NULL FROM tenants WHERE id = rag_tenant();

@@ -1,0 +1,117 @@
+"""Try the models of this installation with one small call each, which is paid for and recorded like any other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from rag.access.sessions import require_admin
+from rag.answering.call_records import CallRecords
+from rag.errors import InvalidInput, RagError
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
+from rag.profiles import profile_of
+from rag.providers.embeddings import generate_embeddings_batch
+from rag.providers.registry import Providers
+from rag.records.chat_logs import ChatLogs
+from rag.types import ChatMessage, Collection, Identity, Operation, Outcome, RAGDetails, Usage
+
+Task = Literal["chat_model", "translation_model", "embedding_model", "rerank_model"]
+OPERATIONS: dict[Task, Operation] = {
+    "chat_model": "chat",
+    "translation_model": "translation",
+    "embedding_model": "embedding",
+    "rerank_model": "reranking",
+}
+ASKED = "Answer with the one word: ready"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a model did when it was tried."""
+
+    model: str
+    provider: str
+    ms: int
+    #: None where no price is known.
+    cost: Decimal | None
+
+
+class ModelTrials:
+    """Tries models. Thread-safe."""
+
+    def __init__(self, providers: Providers, ledger: Ledger, chat_logs: ChatLogs) -> None:
+        self._providers = providers
+        self._ledger = ledger
+        self._chat_logs = chat_logs
+
+    def attempt(self, identity: Identity, collection: Collection, task: Task) -> Trial:
+        """Ask the model that would do this for a collection. For administrators.
+
+        Raises `InvalidInput` where no provider does it, and the error of a provider that refuses.
+        """
+        require_admin(identity)
+        provider, model, ask = self._call(collection, task)
+        log_id = self._chat_logs.open(identity, ASKED, collection_id=collection.id, kind="evaluation")
+        records = CallRecords(identity.tenant_id, log_id, ledger=self._ledger, chat_logs=self._chat_logs)
+        started, outcome, error = time.perf_counter(), Outcome.FAILED, ""
+        try:
+            with records.paying(OPERATIONS[task]):
+                usages = ask()
+            for usage in usages:
+                records.charge(OPERATIONS[task], usage)
+            outcome = Outcome.ANSWERED
+        except RagError as exc:
+            error = exc.message
+            raise
+        finally:
+            took = round((time.perf_counter() - started) * 1000)
+            details = RAGDetails()
+            details.query.original = ASKED
+            records.close(
+                outcome=outcome,
+                answer="",
+                details=details,
+                error=error,
+                language="",
+                model=model,
+                document_ids=(),
+                first_token_ms=None,
+                total_ms=took,
+            )
+        prices = self._chat_logs.tenant_prices(identity.tenant_id)
+        costs = [charge(OPERATIONS[task], usage, prices).cost for usage in usages]
+        known = [cost for cost in costs if cost is not None]
+        cost = sum(known, Decimal(0)) if len(known) == len(costs) else None
+        return Trial(model=model, provider=provider, ms=took, cost=cost)
+
+    def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[], list[Usage]]]:
+        """Return who is asked for which model, and the call."""
+        profile = profile_of(collection)
+        if task == "embedding_model":
+            embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))
+            texts = ["annual leave"]
+            return (
+                embedder.provider,
+                embedder.model,
+                lambda: list(generate_embeddings_batch(texts, embedder=embedder).usages),
+            )
+        if task == "rerank_model":
+            reranker = self._providers.reranker_for(profile)
+            if reranker is None:
+                raise InvalidInput("No provider puts passages in order: paste the key of one that does.")
+            texts = ["Annual leave is 25 days.", "The canteen opens at noon."]
+            return reranker.provider, reranker.model, lambda: [reranker.rank("annual leave", texts, limit=1).usage]
+        find = self._providers.chat_model_for if task == "chat_model" else self._providers.translation_model_for
+        model = find(profile)
+        if model is None:
+            raise InvalidInput("No provider writes answers: paste the key of one that does.")
+        messages = [ChatMessage(role="user", content=ASKED)]
+        return (
+            model.provider,
+            model.model,
+            lambda: [model.complete(messages, temperature=0, maximum_output_tokens=16).usage],
+        )

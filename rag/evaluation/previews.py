@@ -1,0 +1,155 @@
+"""Compare what questions find with a collection's settings as they are and as they would be, before they are saved.
+
+Only the search is run, twice a question, as answering runs it; nothing is written. Paid models of the search are asked
+only where whoever compares wants it, and each such call is in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
+from rag.access.sessions import require_admin
+from rag.answering.logged_search import Searches
+from rag.errors import RagError
+from rag.money.price_list import charge
+from rag.profile import Options, Profile
+from rag.providers.registry import Providers
+from rag.storage.database import Database
+from rag.types import Citation, Collection, Identity, Operation, Question, Usage
+
+#: Questions of a comparison.
+MAXIMUM_QUESTIONS = 10
+LONGEST_QUESTION = 500
+#: Tokens of a question, and of a request to translate or reword it; for the estimate.
+QUESTION_TOKENS, REQUEST_TOKENS, REPLY_TOKENS = 40, 400, 80
+
+Verdict = Literal["answered", "perhaps", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What one question finds with one set of settings."""
+
+    verdict: Verdict
+    passages: tuple[Citation, ...]
+    #: Why nothing could be searched, as a sentence; empty where it could.
+    problem: str = ""
+
+    def without(self, other: Found) -> tuple[Citation, ...]:
+        """Return the passages that the other one lacks."""
+        known = {passage.chunk_id for passage in other.passages}
+        return tuple(passage for passage in self.passages if passage.chunk_id not in known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """One question with the settings as they are and as they would be."""
+
+    question: str
+    before: Found
+    after: Found
+    #: What both searches cost; None where a price is not known.
+    cost: Decimal | None
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether the same passages lead to the same verdict, in the same order."""
+        order = [[passage.chunk_id for passage in found.passages] for found in (self.before, self.after)]
+        return order[0] == order[1] and self.before.verdict == self.after.verdict
+
+
+class Previews:
+    """Compares settings over questions. Thread-safe."""
+
+    def __init__(self, database: Database, searches: Searches, providers: Providers) -> None:
+        self._database = database
+        self._searches = searches
+        self._providers = providers
+
+    def recent_questions(self, identity: Identity, collection_id: UUID) -> list[str]:
+        """Return what people asked of a collection last, each once. For administrators."""
+        require_admin(identity)
+        found = self._database.fetch_value(
+            identity,
+            "recent_questions",
+            collection_id=collection_id,
+            limit=MAXIMUM_QUESTIONS,
+            longest=LONGEST_QUESTION,
+        )
+        return [str(question) for question in found or []]
+
+    def needs_paid_calls(self, collection: Collection) -> bool:
+        """Return whether nothing of this collection can be searched without a paid call."""
+        try:
+            return self._providers.embedder_for(collection.embedding_model).is_paid
+        except RagError:
+            return False
+
+    def estimate(self, collection: Collection, *profiles: Profile, questions: int) -> Decimal | None:
+        """Return what comparing costs at most with the search's models; None where a price is not known."""
+        usages: list[tuple[Operation, Usage]] = []
+        for profile in profiles:
+            if self.needs_paid_calls(collection):
+                embedder = self._providers.embedder_for(collection.embedding_model)
+                used = Usage(provider=embedder.provider, model=embedder.model, input_tokens=QUESTION_TOKENS)
+                usages.append(("embedding", used))
+            reranker = self._providers.reranker_for(profile)
+            if reranker is not None:
+                usages.append(("reranking", Usage(provider=reranker.provider, model=reranker.model, search_units=1)))
+            if model := self._providers.translation_model_for(profile):
+                used = Usage(
+                    provider=model.provider,
+                    model=model.model,
+                    input_tokens=REQUEST_TOKENS,
+                    output_tokens=REPLY_TOKENS,
+                )
+                usages.append(("translation", used))
+        costs = [charge(operation, usage).cost for operation, usage in usages]
+        if any(cost is None for cost in costs):
+            return None
+        return sum((cost for cost in costs if cost is not None), Decimal(0)) * questions
+
+    def compare(
+        self,
+        identity: Identity,
+        collection: Collection,
+        before: Profile,
+        after: Profile,
+        questions: Sequence[str],
+        *,
+        with_paid_models: bool = False,
+    ) -> list[Preview]:
+        """Search for each question with both. For administrators; raises `DatabaseUnavailable`.
+
+        Without the paid models, questions are searched as they are once a budget is spent: nothing is translated or
+        reranked by a provider.
+        """
+        require_admin(identity)
+        profiles = [profile.model_copy(update={"spends": with_paid_models}) for profile in (before, after)]
+        previews = []
+        for text in questions[:MAXIMUM_QUESTIONS]:
+            question = Question(text=text[:LONGEST_QUESTION], identity=identity, collection=collection)
+            both = [self._found(question, profile) for profile in profiles]
+            costs = [cost for _, cost in both]
+            known = [cost for cost in costs if cost is not None]
+            cost = sum(known, Decimal(0)) if len(known) == len(costs) else None
+            previews.append(Preview(question=text, before=both[0][0], after=both[1][0], cost=cost))
+        return previews
+
+    def _found(self, question: Question, profile: Profile) -> tuple[Found, Decimal | None]:
+        # Answers are what is compared, so that the rule for a search without an answer does not count.
+        options = Options(only_evidence=profile.ranking.only_evidence)
+        try:
+            response = self._searches.search(question, profile=profile, options=options).response
+        except RagError as exc:
+            return Found(verdict="none", passages=(), problem=exc.message), Decimal(0)
+        verdict: Verdict = "none"
+        if response.citations:
+            verdict = "perhaps" if response.evidence == "perhaps" else "answered"
+        is_priced = all(paid.cost is not None for paid in response.charges)
+        found = Found(verdict=verdict, passages=tuple(response.citations))
+        return found, response.cost if is_priced else None
