@@ -128,6 +128,8 @@ METRICS_PATH = "/metrics"
 OAUTH = "/oauth/"
 #: A collection that pages of other sites may ask, with a public key. No cookie counts there; the route knows the sites.
 WIDGET = "/widget"
+#: What Slack sends, with a signature that its route checks.
+SLACK = "/slack/events"
 EMBEDDED = frozenset({f"{WIDGET}/ask", f"{WIDGET}/rate"})
 PROTECTED_RESOURCE = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
@@ -143,6 +145,7 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys([f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"], frozenset({"POST"})),
     "/sso/logout": frozenset({"POST"}),
     **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
+    SLACK: frozenset({"POST"}),
     **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
