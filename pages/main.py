@@ -36,6 +36,14 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Ask about your company's documents and open the page an answer comes from."),
         )
     ]
+    asking.append(
+        st.Page(
+            "library.py",
+            title=_("Library"),
+            icon=":material/menu_book:",
+            help=_("Read the documents you can ask about, and search in them."),
+        )
+    )
     if has_board(identity):
         asking.append(
             st.Page(
@@ -164,12 +172,14 @@ def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
     if not asked or asked in {page.url_path for group in pages.values() for page in group}:
         return
     names = ", ".join(plain(name) for name in services().accounts.administrators(identity))
-    st.warning(
-        _("There is no page “{page}” here, or it is not open to you.").format(page=plain(asked[:60]))
-        + " "
-        + (_("Whom to ask: {names}.").format(names=names) if names else _("Ask an administrator of your company.")),
-        icon=":material/signpost:",
-    )
+    missing = plain(asked[:60])
+    if names:
+        sentence = _(
+            "There is no page “{page}” here, or it is not open to you. Whom to ask: {names}.", page=missing, names=names
+        )
+    else:
+        sentence = _("There is no page “{page}” here, or it is not open to you. Ask an administrator.", page=missing)
+    st.warning(sentence, icon=":material/signpost:")
 
 
 @st.fragment(run_every=RUN_AGAIN_SECONDS)

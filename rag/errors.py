@@ -6,6 +6,7 @@ RagError
 ├── StorageFull              an original cannot be stored
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
+│   ├── BudgetSpent          nor what is left of a month's budget
 │   ├── TenantSuspended      work of a tenant that has to wait
 │   ├── SignInAgain          a sensitive act, long after the last sign-in
 │   ├── OtherHost
@@ -113,6 +114,10 @@ class NotAllowed(RagError):
 
 class ScopeMissing(NotAllowed):
     """This API key may not do this. An administrator can make one that may."""
+
+
+class BudgetSpent(NotAllowed):
+    """The budget for this month is spent: searching works, models are not called."""
 
 
 class TenantSuspended(NotAllowed):

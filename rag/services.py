@@ -224,7 +224,7 @@ def assemble(
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
         searches=searches,
-        opinions=Opinions(database, providers, searches, ledger, chat_logs),
+        opinions=Opinions(database, providers, searches, ledger, chat_logs, stop_spending=stop_spending),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),

@@ -6,7 +6,7 @@ A draft is its author's alone. It is written while somebody reads along; what wa
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from rag.answering.citations import CitationFilter
 from rag.answering.logged_search import Searches
 from rag.answering.opinions import build_full_prompt, reference_block, reference_query
-from rag.errors import InvalidInput, NotFound, ProviderError, ProviderStreamEmpty, SettingsError
+from rag.errors import BudgetSpent, InvalidInput, NotFound, ProviderError, ProviderStreamEmpty, SettingsError
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
 from rag.profile import Options, Profile
@@ -87,13 +87,22 @@ class Opinions:
     """Finds references, writes drafts and keeps them. Thread-safe."""
 
     def __init__(
-        self, database: Database, providers: Providers, searches: Searches, ledger: Ledger, chat_logs: ChatLogs
+        self,
+        database: Database,
+        providers: Providers,
+        searches: Searches,
+        ledger: Ledger,
+        chat_logs: ChatLogs,
+        *,
+        stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
+        """`stop_spending` says why no more may be spent for somebody, and "" where it may."""
         self._database = database
         self._providers = providers
         self._searches = searches
         self._ledger = ledger
         self._chat_logs = chat_logs
+        self._stop_spending = stop_spending
 
     def find_references(
         self,
@@ -140,7 +149,7 @@ class Opinions:
     ) -> Draft:
         """Begin a draft on these references. Iterating over its pieces writes, bills and keeps it.
 
-        Raises `InvalidInput` without a kind or facts, `SettingsError` without a language model.
+        Raises `InvalidInput` without a kind or facts, `BudgetSpent`, `SettingsError` without a language model.
         """
         kind = " ".join(opinion_type.split())
         if not kind or not facts.strip():
@@ -149,6 +158,8 @@ class Opinions:
         model = self._providers.chat_model_for(profile)
         if model is None:
             raise SettingsError(NO_MODEL)
+        if why := self._stop_spending(identity):
+            raise BudgetSpent(why)
         prompt = build_full_prompt(kind, facts, instructions, examples, reference_block(profile, references))
         given = [_citation(number, found) for number, found in enumerate(references, 1)]
         opinion_id = self._database.fetch_value(

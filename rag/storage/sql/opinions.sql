@@ -11,7 +11,8 @@ RETURNING id
 
 -- end_opinion --
 -- What came of it, and by which numbers it cites its passages.
-UPDATE opinions o SET content = %(content)s, state = %(state)s, message = %(message)s, cost = %(cost)s,
+UPDATE opinions o SET content = CASE WHEN deleted_at IS NULL THEN %(content)s ELSE '' END, state = %(state)s,
+    message = %(message)s, cost = %(cost)s,
     citations = coalesce(
         (SELECT jsonb_agg(c || jsonb_build_object('cited', %(shown)s::jsonb -> (c ->> 'number')) ORDER BY place)
          FROM jsonb_array_elements(o.citations) WITH ORDINALITY AS given (c, place)), '[]')
@@ -24,13 +25,16 @@ SELECT id, collection_id, opinion_type, facts, instructions, query, citations, c
        message, model, cost, created_at
 FROM opinions
 WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND (%(id)s::uuid IS NULL OR id = %(id)s)
+  AND deleted_at IS NULL
 ORDER BY created_at DESC, id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- count_opinions --
 -- How many somebody has.
-SELECT count(*) FROM opinions WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s
+SELECT count(*) FROM opinions WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND deleted_at IS NULL
 
 -- delete_opinion --
--- A draft of somebody's own.
-DELETE FROM opinions WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND id = %(id)s
+-- The texts of somebody's own draft. What it cost still counts for the month's budgets.
+UPDATE opinions
+SET deleted_at = now(), opinion_type = '', facts = '', instructions = '', query = '', citations = '[]', content = '', message = ''
+WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND id = %(id)s AND deleted_at IS NULL
