@@ -94,12 +94,13 @@ def draw_list(opened: Document | None) -> None:
     page, key = page_of_list("library_page", (text, chosen), pages)
     st.caption(count(total, "document", "documents"))
     for document in library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS):
-        draw_row(document, is_opened=opened is not None and document.id == opened.id)
+        draw_row(document, opened)
     if pages > 1:
         st.pagination(pages, key=key)
 
 
-def draw_row(document: Document, *, is_opened: bool) -> None:
+def draw_row(document: Document, opened: Document | None) -> None:
+    is_opened = opened is not None and document.id == opened.id
     facts = [
         count(document.page_count, "page", "pages") if has_pictures(document) else "",
         language_name(document.language) if document.language else "",
@@ -121,6 +122,8 @@ def draw_row(document: Document, *, is_opened: bool) -> None:
                 on_click=open_document,
                 args=(document.id,),
             )
+        if opened is not None:
+            return  # beside an open document there is room for titles alone
         st.space("stretch")
         st.caption(plain(" · ".join(filter(None, facts))), width="content")
 

@@ -16,6 +16,7 @@ from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions, language
+from rag.ui.finder import draw_finder, key_scripts
 from rag.ui.frame import SIGN_IN_AGAIN, account_actions, frame_scripts
 from rag.ui.people import ROLES
 from rag.ui.text import plain
@@ -209,11 +210,12 @@ page = st.navigation(pages)
 st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
 
 with st.sidebar:
+    draw_finder(services(), identity)
     page_slot = st.container(key="frame_page", gap="small")
     st.space("stretch")
     draw_setup_link(identity)
     draw_account(identity)
-    st.html(frame_scripts(), unsafe_allow_javascript=True)
+    st.html(frame_scripts() + key_scripts(), unsafe_allow_javascript=True)
     st.html(language.page_script(), unsafe_allow_javascript=True)
 
 follow_restarts()

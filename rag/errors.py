@@ -121,7 +121,7 @@ class BudgetSpent(NotAllowed):
 
 
 class TenantSuspended(NotAllowed):
-    """This company is suspended: nothing of it is processed until whoever runs the product resumes it."""
+    """This company is suspended. Nothing of it is processed until the operator of the product resumes it."""
 
 
 class SignInAgain(NotAllowed):
@@ -189,13 +189,13 @@ class BodyTooLarge(RequestInvalid):
 
 
 class MediaTypeUnsupported(RequestInvalid):
-    """The body of this request is of another kind than this address takes. Send JSON with application/json."""
+    """This address does not take a body of this kind. Send JSON with application/json."""
 
     status = 415
 
 
 class MethodNotAllowed(RequestInvalid):
-    """This address exists, but not for this method. The header Allow names those there are."""
+    """This address exists, but not for this method. The header Allow lists the methods it has."""
 
     status = 405
 
@@ -275,7 +275,7 @@ class PasswordNeeded(DocumentError):
 
 
 class PasswordWrong(PasswordNeeded):
-    """This password does not open the PDF. Try again; it is used once and not stored."""
+    """This password does not open the PDF. Try again; the password is used once and not stored."""
 
 
 class PdfDamaged(DocumentError):

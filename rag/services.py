@@ -27,7 +27,7 @@ from rag.access.tenants import Tenants
 from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
-from rag.answering.opinion_drafts import Opinions
+from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.evaluation.runs import Evaluations
@@ -46,8 +46,7 @@ from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
-from rag.records.conversations import Conversations
-from rag.records.feedback import Feedback
+from rag.records.conversations import Conversations, Feedback
 from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.records.help_requests import HelpRequests
 from rag.records.privacy import Privacy

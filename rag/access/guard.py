@@ -24,7 +24,7 @@ from rag.access.api_keys import SECRET, KeyUse
 from rag.access.connected_apps import PREFIX as APP_PREFIX
 from rag.access.connected_apps import SECRET as APP_SECRET
 from rag.access.identity import AccessServices
-from rag.access.problems import refusal
+from rag.access.problems import OPENAI_API, refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.websockets import PATH as MEDIA_PATH
 from rag.access.websockets import ShownMedia, Sockets
@@ -118,9 +118,8 @@ def with_headers(send: Send, added: Mapping[str, str]) -> Send:
 
 SESSION_COOKIE = "hr_session"
 FORMS = frozenset({"GET", "HEAD", "POST"})
-#: Where programs call, with a key in place of a session: our own API, OpenAI's, and the Model Context Protocol.
+#: Where programs call, with a key in place of a session: our own API and the Model Context Protocol, beside OpenAI's.
 API = "/api/"
-OPENAI_API = "/v1/"
 MCP_PATH = "/mcp"
 #: Asked by the monitoring system, whose right to it the route checks.
 METRICS_PATH = "/metrics"

@@ -24,6 +24,8 @@ MEDIA_TYPE = "application/problem+json"
 REFERENCE_ROUTES = ("/api/reference-documents", "/api/opinion")
 #: Providers that recognise scans.
 RECOGNISERS = frozenset({"upstage"})
+#: Where the routes of OpenAI's API begin, whose errors have its form.
+OPENAI_API = "/v1/"
 #: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
 #: An error of OpenAI's API.
@@ -181,6 +183,10 @@ def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def _path(scope: Scope) -> str:
     return str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")).rstrip("/"))
+
+
+def _is_openai(scope: Scope) -> bool:
+    return _path(scope).startswith(OPENAI_API)
 
 
 def _phrase(status: int) -> str:

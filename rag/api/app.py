@@ -18,8 +18,7 @@ from starlette.responses import FileResponse, JSONResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from rag.access.guard import OPENAI_API
-from rag.access.problems import Problem, invalid, refusal, unexpected
+from rag.access.problems import OPENAI_API, Problem, invalid, refusal, unexpected
 from rag.api import collections, documents, openai_routes, prices, questions, references, service, webhooks, widget
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown

@@ -14,8 +14,7 @@ from fastapi import APIRouter, Form, Path, Query
 from pydantic import Field
 
 from rag.access.problems import reference_problems
-from rag.answering.opinion_drafts import FoundReferences, Opinion
-from rag.answering.opinions import reference_block
+from rag.answering.opinions import FoundReferences, Opinion, reference_block
 from rag.api.bodies import FileField
 from rag.api.questions import MOST_PASSAGES, SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs

@@ -15,8 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag import build_full_prompt
-from rag.answering.opinion_drafts import as_docx
-from rag.answering.opinions import reference_query
+from rag.answering.opinions import as_docx, reference_query
 from rag.errors import NotFound
 from rag.ingestion.tagging import chunk_tags_from_answer, vocabulary_of
 from rag.profiles import LEGAL

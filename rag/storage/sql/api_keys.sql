@@ -31,7 +31,7 @@ UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = %(api_ke
 SELECT tenant_id FROM api_keys WHERE secret_hash = decode(%(secret_hash)s, 'hex')
 
 -- use_api_key --
--- Counts one request of a key that works, and says what it may and how many are left. The count stops one past the
+-- Count one request of a key that works, and return what it may and how many are left. The count stops one past the
 -- limit. Losing a second of it in a crash of the server is fine, so nobody waits for the disk.
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS setting)
 UPDATE api_keys k
