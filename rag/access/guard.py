@@ -127,7 +127,11 @@ METRICS_PATH = "/metrics"
 OAUTH = "/oauth/"
 #: A collection that pages of other sites may ask, with a public key. No cookie counts there; the route knows the sites.
 WIDGET = "/widget"
+#: What Slack sends, with a signature that its route checks.
+SLACK = "/slack/events"
 EMBEDDED = frozenset({f"{WIDGET}/ask", f"{WIDGET}/rate"})
+#: What a program sends to connect: proven by its code, never by a cookie, so sites of the settings may send it too.
+CONNECTING = frozenset({f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"})
 PROTECTED_RESOURCE = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
@@ -139,9 +143,10 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
         [METRICS_PATH, PROTECTED_RESOURCE, "/.well-known/oauth-authorization-server", f"{OAUTH}authorize"],
         frozenset({"GET", "HEAD"}),
     ),
-    **dict.fromkeys([f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"], frozenset({"POST"})),
+    **dict.fromkeys(CONNECTING, frozenset({"POST"})),
     "/sso/logout": frozenset({"POST"}),
     **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
+    SLACK: frozenset({"POST"}),
     **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
@@ -217,7 +222,8 @@ class AuthGuard:
             # No site can make a browser send a key without asking first, so where this comes from does not matter.
             await self._with_key(scope, receive, send, services, secret, is_open=is_open)
             return
-        is_own = scope["method"] in SAFE_METHODS or path in EMBEDDED
+        is_connecting = path in CONNECTING and Headers(scope=scope).get("origin") in services.settings.allowed_origins
+        is_own = scope["method"] in SAFE_METHODS or path in EMBEDDED or is_connecting
         if not is_own and not is_same_origin(scope, services.settings):
             await _refusal(scope, OtherSite())(scope, receive, send)
             return

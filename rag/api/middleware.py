@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag import language
-from rag.access.guard import SECURITY_HEADERS, is_for_programs, route_path
+from rag.access.guard import CONNECTING, SECURITY_HEADERS, is_for_programs, route_path
 from rag.access.problems import OPENAI_API
 from rag.monitoring import metrics
 from rag.monitoring.tracing import request_span
@@ -34,10 +34,13 @@ HEADER = "X-Request-Id"
 #: What may come in; anything else could break a line of the log.
 ACCEPTED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 ALLOWED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-ALLOWED_HEADERS = ("Authorization", "Content-Type", "X-Api-Key", HEADER)
+ALLOWED_HEADERS = (
+    "Authorization", "Content-Type", "X-Api-Key", HEADER, "Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method",
+    "Mcp-Name", "Last-Event-ID",
+)  # fmt: skip
 EXPOSED_HEADERS = (
     HEADER, "X-Conversation-Id", "Retry-After", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining",
-    "RateLimit-Reset",
+    "RateLimit-Reset", "Mcp-Session-Id", "WWW-Authenticate",
 )  # fmt: skip
 PREFLIGHT_SECONDS = 600
 #: Parts of the product by the beginnings of their paths, for the metrics.
@@ -131,7 +134,7 @@ class Cors(CORSMiddleware):
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_api = scope["type"] == "http" and is_for_programs(route_path(scope))
+        is_api = scope["type"] == "http" and is_open_to_sites(route_path(scope))
         if is_api and self.is_allowed_origin(Headers(scope=scope).get("origin", "")):
             await super().__call__(scope, receive, send)
         else:
@@ -145,6 +148,11 @@ class Cors(CORSMiddleware):
         headers = {name: value for name, value in answer.headers.items() if not name.startswith("content-")}
         # The guard, which adds the headers of security, comes after.
         return Response(status_code=204 if answer.status_code == 200 else 400, headers={**headers, **SECURITY_HEADERS})
+
+
+def is_open_to_sites(path: str) -> bool:
+    """Return whether pages of the sites in the settings may call this path: the API, and how a program connects."""
+    return is_for_programs(path) or path in CONNECTING or path.startswith("/.well-known/oauth-")
 
 
 def area_of(scope: Scope) -> str:

@@ -150,7 +150,7 @@ def list_deliveries(
     status_code=202,
     responses=problems(404),
 )
-def test_webhook(webhook_id: UUID, caller: Caller) -> Response:
+def send_test(webhook_id: UUID, caller: Caller) -> Response:
     """Send an event of the kind `test`; its delivery is listed like any other."""
     services().webhooks.test(caller, webhook_id)
     return Response(status_code=202)

@@ -112,6 +112,11 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
+    # Answers in Slack: the token of its bot, what its requests are signed with, and the collection that is asked.
+    slack_bot_token: str = field(default="", repr=False)
+    slack_signing_secret: str = field(default="", repr=False)
+    slack_collection: str = ""
+    slack_api_url: str = "https://slack.com/api/"
     # Hosts of one's own network that outgoing webhooks may call, with their port, separated by commas; also without
     # https (RAG_WEBHOOK_HOSTS). All others have to be public.
     webhook_hosts: str = ""
@@ -280,6 +285,8 @@ SECRET_FIELDS = frozenset(
         "posts_supabase_key",
         "webhook_secret",
         "metrics_key",
+        "slack_bot_token",
+        "slack_signing_secret",
         "supabase_anon_key",
         "supabase_service_role_key",
         "oidc_client_secret",

@@ -299,3 +299,27 @@ def test_where_to_ask_for_access_is_said(api: Api) -> None:
     server = api.client().get(f"{resource['authorization_servers'][0]}/.well-known/oauth-authorization-server").json()
     assert server["issuer"] == api.url
     assert server["code_challenge_methods_supported"] == ["S256"]
+
+
+def test_a_program_in_a_browser_connects_from_a_site_of_the_settings_and_no_other(api: Api) -> None:
+    site, other = "https://intranet.example.com", "https://evil.example.com"
+    program = {"redirect_uris": [f"{site}/back"], "client_name": "Notes"}
+    for path, asked in (
+        ("/oauth/register", "content-type"),
+        ("/oauth/token", "content-type,mcp-protocol-version"),
+        ("/mcp", "authorization,content-type,mcp-protocol-version"),
+    ):
+        preflight = {"access-control-request-method": "POST", "access-control-request-headers": asked}
+        allowed = api.client().options(path, headers={**preflight, "origin": site})
+        assert (allowed.status_code, allowed.headers.get("access-control-allow-origin")) == (204, site), path
+        refused = api.client().options(path, headers={**preflight, "origin": other})
+        assert "access-control-allow-origin" not in refused.headers
+    made = api.client().post("/oauth/register", json=program, headers={"origin": site})
+    assert made.status_code == 201
+    assert made.headers["access-control-allow-origin"] == site
+    assert "access-control-allow-credentials" not in made.headers
+    known = api.client().get("/.well-known/oauth-authorization-server", headers={"origin": site})
+    assert known.headers["access-control-allow-origin"] == site
+    assert api.client().post("/oauth/register", json=program, headers={"origin": other}).status_code == 403
+    # The page that asks a person stays their own.
+    assert api.client().post("/account/connect", headers={"origin": site}).status_code == 403

@@ -1,0 +1,284 @@
+"""Answer in Slack: a question in, the answer with its sources out; a thread is a conversation, thumbs are feedback.
+
+Slack's own library checks signatures and speaks to Slack. Who asks is the account here with the same e-mail address, so
+that rights hold: in a direct message people get what they may read. What stands in a channel is read by everybody in
+it, so there only collections are asked that everybody in the company may read, and none in channels shared with others.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from anyio import to_thread
+from slack_bolt import App
+from slack_bolt.adapter.starlette.handler import to_bolt_request, to_starlette_response
+from slack_sdk import WebClient
+from slack_sdk.errors import SlackApiError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rag.access.guard import SLACK
+from rag.access.problems import refusal
+from rag.answering.live_answer import LiveAnswer
+from rag.api.questions import chosen_collection
+from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
+from rag.language import N_, _
+from rag.profile import Options
+from rag.services import Services, services
+from rag.types import Citation, Collection, Identity, Role, page_path, title_with_pages
+
+log = logging.getLogger("rag.slack")
+PROGRAM = "slack"
+MAXIMUM_BYTES = 256 * 1024
+#: Slack refuses a text block beyond 3,000 characters, and a message beyond 50 blocks.
+MOST_CHARACTERS, MOST_SOURCES = 2900, 10
+#: An answer that takes longer is one that hangs.
+ANSWER_SECONDS = 180.0
+#: Slack sends an event again when it is not answered within three seconds.
+MOST_REMEMBERED = 10_000
+MENTION = re.compile(r"<@[A-Z0-9]+>")
+THUMB = re.compile(r"^rate_[01]$")
+STRANGER = N_(
+    "I do not know your e-mail address. Ask an administrator of HR Assistant to add you to People with the address "
+    "that you have in Slack."
+)
+OUTSIDE = N_("I do not answer in channels that are shared with other companies. Write me a direct message.")
+PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer here. Write me a direct message.")
+
+
+@dataclass(frozen=True)
+class _Person:
+    id: UUID
+    name: str
+    role: str
+    user_group: str
+    email: str
+
+
+class SlackBot:
+    """Takes what Slack sends, and answers it in threads of its own."""
+
+    def __init__(self, parts: Services) -> None:
+        settings = parts.settings
+        self._parts = parts
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        client = WebClient(settings.slack_bot_token, base_url=settings.slack_api_url)
+        self.app = App(
+            client=client,
+            signing_secret=settings.slack_signing_secret,
+            token_verification_enabled=False,
+            # What a program of ours says must not make another one answer.
+            ignoring_self_events_enabled=True,
+            raise_error_for_unhandled_request=False,
+        )
+        self.app.event("app_mention")(self._on_mention)
+        self.app.event("message")(self._on_message)
+        self.app.action(THUMB)(self._on_thumb)
+
+    # What Slack sends
+
+    def _on_mention(self, body: dict[str, Any], event: dict[str, Any], client: WebClient) -> None:
+        if event.get("channel_type") != "im":
+            self._answer(body, event, client, is_direct=False)
+
+    def _on_message(self, body: dict[str, Any], event: dict[str, Any], client: WebClient) -> None:
+        # Of channels only what mentions the bot is read, which comes as an event of its own.
+        if event.get("channel_type") == "im" and not event.get("subtype") and not event.get("bot_id"):
+            self._answer(body, event, client, is_direct=True)
+
+    def _on_thumb(self, ack: Callable[[], None], body: dict[str, Any], client: WebClient) -> None:
+        ack()
+        action = body["actions"][0]
+        channel, user = body["channel"]["id"], body["user"]["id"]
+        try:
+            person = self._person(client, user, body["team"]["id"])
+            rating = 1 if action["action_id"] == "rate_1" else 0
+            self._parts.feedback.rate(person, UUID(action["value"]), rating)  # type: ignore[arg-type]
+            said = _("Thank you.")
+        except NotFound:
+            said = _("Only the person who asked can rate this answer.")
+        except RagError as exc:
+            said = exc.message
+        client.chat_postEphemeral(channel=channel, user=user, text=said, thread_ts=body["message"].get("thread_ts"))
+
+    # Answering
+
+    def _answer(self, body: dict[str, Any], event: dict[str, Any], client: WebClient, *, is_direct: bool) -> None:
+        if self._is_known(str(body.get("event_id", ""))):
+            return
+        channel, thread = str(event["channel"]), str(event.get("thread_ts") or event["ts"])
+        try:
+            if body.get("is_ext_shared_channel"):
+                raise NotAllowed(_(OUTSIDE))
+            person = self._person(client, str(event.get("user", "")), str(body.get("team_id", "")))
+            live, said_at = self._ask(person, client, event, channel, thread, is_direct=is_direct)
+        except RagError as exc:
+            client.chat_postMessage(channel=channel, thread_ts=thread, text=exc.message)
+            return
+        live.wait(ANSWER_SECONDS)
+        if not live.is_done:
+            live.cancel.set()
+        text = live.text or live.notice or _("This answer could not be written. Please ask again.")
+        base = self._parts.settings.own_address
+        client.chat_update(
+            channel=channel, ts=said_at, text=_plain(text)[:MOST_CHARACTERS], blocks=_blocks(live, text, base)
+        )
+
+    def _ask(
+        self,
+        person: Identity,
+        client: WebClient,
+        event: Mapping[str, Any],
+        channel: str,
+        thread: str,
+        *,
+        is_direct: bool,
+    ) -> tuple[LiveAnswer, str]:
+        """Begin an answer, and return it with the message that it takes the place of."""
+        parts = self._parts
+        parts.limits.count_request(person)
+        place = {"program": PROGRAM, "channel": channel, "thread": thread, "account_id": person.account_id}
+        known = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
+        collection = self._collection(person, known)
+        if not is_direct and collection.groups:
+            raise NotAllowed(_(PRIVATE, name=collection.name))
+        question = MENTION.sub("", str(event.get("text", ""))).strip()
+        live = parts.answers.ask(person, known, collection, question, options=Options(follow_ups=0))
+        parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
+        said = client.chat_postMessage(channel=channel, thread_ts=thread, text=_("Reading the documents …"))
+        return live, str(said["ts"])
+
+    def _collection(self, person: Identity, conversation_id: UUID | None) -> Collection:
+        wanted = self._parts.settings.slack_collection or None
+        if conversation_id is not None:
+            wanted = str(self._parts.conversations.get(person, conversation_id).collection_id)
+        return chosen_collection(self._parts, person, wanted)
+
+    def _person(self, client: WebClient, user: str, team: str) -> Identity:
+        """Return the account with a Slack user's e-mail address. Raises `NotAllowed` for everybody else.
+
+        Users of other workspaces, and guests, whose address an administrator of this one did not give, are nobody here.
+        """
+        try:
+            found: dict[str, Any] = client.users_info(user=user)["user"]
+        except SlackApiError as exc:
+            log.warning("Slack does not say who asks: %s", exc.response.get("error"))
+            raise NotAllowed(_("Slack does not tell me who you are. Please tell an administrator.")) from None
+        is_ours = found.get("team_id") == team and not any(
+            found.get(mark) for mark in ("is_bot", "is_restricted", "is_ultra_restricted", "is_stranger", "deleted")
+        )
+        email = str(found.get("profile", {}).get("email", ""))
+        if not is_ours or not email or found.get("is_email_confirmed") is False:
+            raise NotAllowed(_(STRANGER))
+        tenant_id = self._parts.settings.tenant
+        person = self._parts.database.fetch_one(tenant_id, "account_in_chat", _Person, email=email)
+        if person is None:
+            raise NotAllowed(_(STRANGER))
+        return Identity(
+            account_id=person.id,
+            tenant_id=tenant_id,
+            email=person.email,
+            name=person.name,
+            role=Role(person.role),
+            user_group=person.user_group,
+        )
+
+    def _is_known(self, event_id: str) -> bool:
+        """Return whether this event came before."""
+        with self._lock:
+            if event_id in self._seen:
+                return True
+            self._seen[event_id] = None
+            while len(self._seen) > MOST_REMEMBERED:
+                self._seen.popitem(last=False)
+            return False
+
+
+def _blocks(live: LiveAnswer, text: str, base: str) -> list[dict[str, Any]]:
+    """Return a message of Slack's: the answer, its sources with links, and the thumbs."""
+    blocks: list[dict[str, Any]] = [{"type": "section", "text": {"type": "mrkdwn", "text": _marked(text)}}]
+    citations = () if live.kind == "nearest" else live.citations[:MOST_SOURCES]
+    if citations:
+        lines = "\n".join(_source_line(citation, base) for citation in citations)
+        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": lines[:MOST_CHARACTERS]}]})
+    if live.notice and live.text:
+        blocks.append({"type": "context", "elements": [{"type": "plain_text", "text": live.notice[:MOST_CHARACTERS]}]})
+    if live.text:
+        thumbs = [("rate_1", ":+1:", _("Helpful")), ("rate_0", ":-1:", _("Not helpful"))]
+        blocks.append(
+            {
+                "type": "actions",
+                "elements": [
+                    {
+                        "type": "button",
+                        "action_id": action,
+                        "value": str(live.message_id),
+                        "text": {"type": "plain_text", "text": sign, "emoji": True},
+                        "accessibility_label": label,
+                    }
+                    for action, sign, label in thumbs
+                ],
+            }
+        )
+    return blocks
+
+
+def _source_line(citation: Citation, base: str) -> str:
+    title = title_with_pages(citation.title or citation.file_name, citation.first_page, citation.last_page)
+    return f"[{citation.number}] <{base}{page_path(citation.document_id, citation.first_page)}|{_plain(title)}>"
+
+
+def _plain(text: str) -> str:
+    """Escape what Slack reads as a link or a mention: text of a document calls nobody and leads nowhere."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦")
+
+
+def _marked(text: str) -> str:
+    """Write an answer in Slack's own marks: bold, headings and lists; everything else is text."""
+    escaped = _plain(text)
+    escaped = re.sub(r"\*\*(.+?)\*\*", r"*\1*", escaped)
+    escaped = re.sub(r"(?m)^#{1,6}\s+(.+)$", r"*\1*", escaped)
+    escaped = re.sub(r"(?m)^(\s*)[-*]\s+", r"\1• ", escaped)
+    return escaped if len(escaped) <= MOST_CHARACTERS else escaped[: MOST_CHARACTERS - 2] + " …"
+
+
+#: The bot of this process's services.
+_made: list[tuple[Services, SlackBot]] = []
+_making = threading.Lock()
+
+
+def _bot(parts: Services) -> SlackBot:
+    with _making:
+        if not _made or _made[0][0] is not parts:
+            _made[:] = [(parts, SlackBot(parts))]
+        return _made[0][1]
+
+
+async def events(request: Request) -> Response:
+    """Take an event or a click from Slack, whose signature its library checks."""
+    parts = services()
+    if not (parts.settings.slack_bot_token and parts.settings.slack_signing_secret):
+        return refusal(request.scope, NotFound())
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > MAXIMUM_BYTES:
+            return refusal(request.scope, BodyTooLarge())
+    bot = _bot(parts)
+    try:
+        asked = to_bolt_request(request, content)
+    except UnicodeDecodeError:
+        return Response(status_code=400)
+    return to_starlette_response(await to_thread.run_sync(bot.app.dispatch, asked))
+
+
+ROUTE = Route(SLACK, events, methods=["POST"], include_in_schema=False)

@@ -1,0 +1,20 @@
+-- Threads of chat programs such as Slack.
+
+-- account_in_chat --
+-- The account of somebody whom a chat program knows by this e-mail address.
+SELECT id, name, role, user_group, email FROM accounts
+WHERE tenant_id = (SELECT rag_tenant()) AND lower(email) = lower(%(email)s) AND is_active
+  AND NOT EXISTS (SELECT FROM tenants WHERE suspended_at IS NOT NULL)
+
+-- conversation_of_thread --
+-- The conversation that a person's questions in a thread go on with.
+SELECT conversation_id FROM chat_threads
+WHERE tenant_id = (SELECT rag_tenant()) AND program = %(program)s AND channel = %(channel)s AND thread = %(thread)s
+  AND account_id = %(account_id)s
+
+-- note_thread --
+-- Remember which conversation a person's questions in a thread go on with.
+INSERT INTO chat_threads (tenant_id, program, channel, thread, account_id, conversation_id)
+VALUES (rag_tenant(), %(program)s, %(channel)s, %(thread)s, %(account_id)s, %(conversation_id)s)
+ON CONFLICT (tenant_id, program, channel, thread, account_id) DO UPDATE
+    SET conversation_id = excluded.conversation_id

@@ -1,0 +1,64 @@
+"""The description of the API is enough for `openapi-python-client` to make a client that works."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag.api.app import API
+from tests.api.callers import Api
+
+PACKAGE = "hr_assistant_client"
+
+
+@pytest.fixture
+def generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that imports a module of the client made in this test."""
+    described, folder = tmp_path / "openapi.json", tmp_path / "client"
+    described.write_text(json.dumps(API.openapi()))
+    # The generator would tidy the files up with tools of its own.
+    (tmp_path / "config.yml").write_text("post_hooks: []\n")
+    made = subprocess.run(
+        [sys.executable, "-m", "openapi_python_client", "generate", "--path", described, "--output-path", folder,
+         "--config", tmp_path / "config.yml"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stdout + made.stderr
+    # The one thing it cannot describe is a picture; its call exists without it.
+    skipped = [line for line in (made.stdout + made.stderr).splitlines() if line.startswith(("WARNING", "ERROR"))]
+    assert skipped == ["WARNING parsing GET /api/documents/{document_id}/pages/{page}.png within documents."]
+    monkeypatch.syspath_prepend(str(folder))
+    yield lambda name: importlib.import_module(f"{PACKAGE}.{name}")
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
+
+
+def test_a_generated_client_asks_searches_and_is_refused_in_its_own_types(api: Api, generated: Any) -> None:
+    document = api.ready_document()
+    models, client = generated("models"), generated("client").AuthenticatedClient
+    with client(base_url=api.url, token=api.key()) as caller:
+        listed = generated("api.collections.list_collections").sync(client=caller)
+        assert [collection.name for collection in listed.collections] == [api.collection.name]
+        found = generated("api.questions.search").sync(client=caller, body=models.SearchBody(query="annual leave"))
+        assert found.total == len(found.results) > 0
+        answer = generated("api.questions.chat").sync(
+            client=caller, body=models.ChatBody(query="How many days of annual leave do I have?")
+        )
+        assert isinstance(answer, models.ChatAnswer)
+        assert answer.sources
+        assert answer.outcome == "answered"
+        shown = generated("api.documents.get_document").sync(document.id, client=caller)
+        assert (shown.id, shown.status) == (document.id, "completed")
+        made = generated("api.webhooks.add_webhook").sync(
+            client=caller, body=models.NewWebhook(name="Intranet", address="https://example.com/hook")
+        )
+        assert made.secret.startswith("whsec_")
+    with client(base_url=api.url, token="rag_" + "A" * 43) as stranger:
+        refused = generated("api.service.me").sync_detailed(client=stranger)
+        assert (refused.status_code, refused.parsed.code) == (401, "key_rejected")

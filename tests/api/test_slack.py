@@ -1,0 +1,193 @@
+"""Slack: signed events in, answers with sources out, against a stand-in of Slack's API and its own library."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+import httpx
+import pytest
+from slack_sdk.signature import SignatureVerifier
+
+from rag.api import slack
+from rag.settings import Settings
+from rag.types import Role
+from tests.api.callers import Api
+
+SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
+OURS = {"team_id": "T1", "is_bot": False}
+PEOPLE: dict[str, dict[str, Any]] = {
+    "U1": {**OURS, "profile": {"email": "ADMIN@example.com"}},
+    "U2": {**OURS, "profile": {"email": "one-employee@example.com"}},
+    "U3": {**OURS, "profile": {"email": "stranger@example.com"}},
+    "U4": {"team_id": "T2", "profile": {"email": "admin@example.com"}},
+    "U5": {**OURS, "is_restricted": True, "profile": {"email": "admin@example.com"}},
+    "U6": {**OURS, "is_email_confirmed": False, "profile": {"email": "admin@example.com"}},
+}
+
+
+class SlackStandin:
+    """Answers the methods of Slack's Web API that a bot calls, and keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        standin = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
+                is_json = "json" in self.headers.get("content-type", "")
+                sent = json.loads(body) if is_json else {k: v[0] for k, v in parse_qs(body).items()}
+                method = self.path.rpartition("/")[2]
+                assert self.headers["authorization"] == "Bearer xoxb-token"
+                answer: dict[str, Any] = {"ok": True, "channel": "C1", "ts": f"{len(standin.calls)}.9"}
+                if method == "auth.test":
+                    answer = {"ok": True, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT", "user": "hr"}
+                elif method == "users.info":
+                    known = PEOPLE.get(sent["user"])
+                    answer = {"ok": True, "user": known} if known else {"ok": False, "error": "user_not_found"}
+                else:
+                    standin.calls.append((method, sent))
+                content = json.dumps(answer).encode()
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def said(self, count: int) -> list[tuple[str, dict[str, Any]]]:
+        """Wait until the bot has called so often, and return what it said since the last time."""
+        end = time.monotonic() + 30
+        while len(self.calls) < count and time.monotonic() < end:
+            time.sleep(0.02)
+        assert len(self.calls) >= count, self.calls
+        calls, self.calls[:] = list(self.calls), []
+        return calls
+
+
+@pytest.fixture
+def standin() -> Iterator[SlackStandin]:
+    made = SlackStandin()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def settings(settings: Settings, standin: SlackStandin) -> Settings:
+    address = f"http://127.0.0.1:{standin.server.server_port}/api/"
+    return replace(settings, slack_bot_token="xoxb-token", slack_signing_secret=SECRET, slack_api_url=address)
+
+
+Send = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def send(api: Api) -> Iterator[Send]:
+    client, numbers = api.client(), iter(range(1000))
+
+    def post(body: str, kind: str, secret: str = SECRET, at: float | None = None) -> httpx.Response:
+        moment = str(int(at or time.time()))
+        signature = SignatureVerifier(secret).generate_signature(timestamp=moment, body=body)
+        headers = {"x-slack-request-timestamp": moment, "x-slack-signature": str(signature), "content-type": kind}
+        return client.post("/slack/events", content=body, headers=headers)
+
+    def event(text: str, user: str = "U1", kind: str = "message", *, rest: Any = None, **more: Any) -> httpx.Response:
+        inner = {"type": kind, "user": user, "text": text, "ts": f"{next(numbers)}.1", "channel": "D1"}
+        inner |= {"channel_type": "im"} if kind == "message" else {}
+        body = {"type": "event_callback", "team_id": "T1", "api_app_id": "A1", "event_id": f"Ev{next(numbers)}"}
+        known = {name: more.pop(name) for name in ("secret", "at") if name in more}
+        whole = json.dumps({**body, "event": {**inner, **more}, **(rest or {})})
+        return post(whole, "application/json", **known)
+
+    event.post = post  # type: ignore[attr-defined]
+    yield event
+    slack._made.clear()
+
+
+def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, standin: SlackStandin, send: Send) -> None:
+    api.ready_document()
+    assert send("How many days of annual leave do I have?").status_code == 200
+    (_, waiting), (method, answer) = standin.said(2)
+    assert method == "chat.update", (waiting, answer)
+    assert answer["ts"] == "0.9"
+    blocks = answer["blocks"] if isinstance(answer["blocks"], list) else json.loads(answer["blocks"])
+    assert [block["type"] for block in blocks] == ["section", "context", "actions"]
+    assert "/api/documents/" in blocks[1]["elements"][0]["text"]
+    again = send("And the next year?", thread_ts=waiting["thread_ts"])
+    assert again.status_code == 200
+    standin.said(2)
+    (conversation,) = api.parts.conversations.list(api.admin)
+    assert len(api.parts.conversations.messages(api.admin, conversation.id)) == 4
+    thumb = blocks[2]["elements"][1]
+    click = {
+        "type": "block_actions", "team": {"id": "T1"}, "user": {"id": "U1"}, "channel": {"id": "D1"},
+        "message": {"ts": "1.9", "thread_ts": waiting["thread_ts"]}, "api_app_id": "A1", "token": "x",
+        "container": {"type": "message"}, "trigger_id": "1",
+        "actions": [{"type": "button", "action_id": thumb["action_id"], "value": thumb["value"], "block_id": "b"}],
+    }  # fmt: skip
+    form = "application/x-www-form-urlencoded"
+    assert send.post(urlencode({"payload": json.dumps(click)}), form).status_code == 200  # type: ignore[attr-defined]
+    assert standin.said(1)[0][1]["text"] == "Thank you."
+    api.session(Role.EMPLOYEE)
+    click["user"] = {"id": "U2"}
+    send.post(urlencode({"payload": json.dumps(click)}), form)  # type: ignore[attr-defined]
+    assert "Only the person who asked" in standin.said(1)[0][1]["text"]
+    with api.parts.database.transaction("demo") as connection:
+        rows = connection.execute("SELECT rating, account_id FROM feedback").fetchall()
+    assert rows == [(0, api.admin.account_id)]
+
+
+def test_rights_hold_in_messages_and_channels(api: Api, standin: SlackStandin, send: Send) -> None:
+    api.ready_document()
+    api.session(Role.EMPLOYEE)
+    for user in ("U3", "U4", "U5", "U6"):
+        send("How much leave?", user)
+        ((_, said),) = standin.said(1)
+        assert "do not know your e-mail address" in said["text"], user
+    send("How much leave?", "U9")
+    assert "does not tell me who you are" in standin.said(1)[0][1]["text"]
+    send("<@UBOT> How many days of annual leave do I have?", kind="app_mention", channel="C1")
+    assert standin.said(2)[1][0] == "chat.update"
+    send("<@UBOT> Leave?", kind="app_mention", channel="C1", rest={"is_ext_shared_channel": True})
+    assert "shared with other companies" in standin.said(1)[0][1]["text"]
+    api.parts.documents.change_collection(api.admin, api.collection.id, groups=["Board"])
+    send("<@UBOT> How much leave?", kind="app_mention", channel="C1")
+    assert "some groups only" in standin.said(1)[0][1]["text"]
+    send("How many days of annual leave do I have?")
+    assert standin.said(2)[1][0] == "chat.update"
+    send("How many days of annual leave do I have?", "U2")
+    assert "no collection" in standin.said(1)[0][1]["text"]
+    assert api.outcomes().count(None) == 0
+
+
+def test_only_slack_is_heard_and_each_event_once(api: Api, standin: SlackStandin, send: Send) -> None:
+    assert send("Leave?", secret="another secret").status_code == 401
+    assert send("Leave?", at=time.time() - 600).status_code == 401
+    assert api.client().post("/slack/events", json={"type": "url_verification", "challenge": "x"}).status_code == 401
+    challenge = json.dumps({"type": "url_verification", "challenge": "abc"})
+    assert "abc" in send.post(challenge, "application/json").text  # type: ignore[attr-defined]
+    assert api.client().post("/slack/events", content=b"x" * 300_000).status_code == 413
+    assert api.client().get("/slack/events").status_code in (404, 405)
+    for _ in range(3):
+        send("Hello", rest={"event_id": "EvSame"}, ts="77.1")
+    send("I am a bot", bot_id="B1")
+    send("edited", subtype="message_changed")
+    standin.said(2)
+    send("Hello")
+    assert len(standin.said(2)) == 2, "an event was answered twice"
+    assert slack._marked("**Bold** <!channel> <https://evil.example|Here>\n# Head\n- one") == (
+        "*Bold* &lt;!channel&gt; &lt;https://evil.example¦Here&gt;\n*Head*\n• one"
+    )
