@@ -113,6 +113,12 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("What is configured, what a missing key would add, and whether the providers answer."),
         ),
         st.Page(
+            "privacy.py",
+            title=_("Privacy"),
+            icon=":material/shield_person:",
+            help=_("How long texts are kept, who sees names, and what is kept of one person."),
+        ),
+        st.Page(
             "audit.py",
             title=_("Audit log"),
             icon=":material/history:",

@@ -23,12 +23,13 @@ from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.access.tenants import Tenants
+from rag.access.tenants import Tenants, all_tenants
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
 from rag.answering.opinion_drafts import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
+from rag.evaluation.calendar import Calendar
 from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
@@ -72,6 +73,10 @@ BUDGET_OF = {
 }
 
 
+#: What they read whose budget asks before more is spent.
+ASKS = "Most of this month's budget is spent. Until you say that it goes on, models are not called for you."
+
+
 @dataclass(frozen=True)
 class Services:
     """Every part of the running product."""
@@ -101,6 +106,7 @@ class Services:
     analytics: Analytics
     gaps: Gaps
     evaluations: Evaluations
+    calendar: Calendar
     accounts: Accounts
     sessions: Sessions
     tenants: Tenants
@@ -174,11 +180,13 @@ def assemble(
             spent = budgets.spent_for(identity)
         except DatabaseUnavailable:
             return ""  # an answer that is under way is worth more than its cost
-        return "" if spent is None else BUDGET_OF[spent.scope]
+        if spent is None:
+            return ""
+        return ASKS if spent.asks else BUDGET_OF[spent.scope]
 
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
     answers = LiveAnswers(answerer, conversations, database)
-    searches = Searches(retriever, ledger, chat_logs)
+    searches = Searches(retriever, ledger, chat_logs, stop_spending=stop_spending)
     evaluations = Evaluations(database, answerer)
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
@@ -186,6 +194,19 @@ def assemble(
     queue.on_sync = syncs.run
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
+    documents.check_spending = budgets.check_company
+    analytics = Analytics(database)
+    gaps = Gaps(database, partial(_question_embedder, providers), HelpRequests(database))
+    privacy = Privacy(database, owner_conninfo)
+    tenants = Tenants(database, files, owner_conninfo)
+    calendar = Calendar(
+        database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
+        collections=documents.collections,
+    )  # fmt: skip
+    if owner_conninfo:
+        queue.on_calendar = lambda: calendar.run(
+            [tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None]
+        )
     closers[:0] = [
         evaluations.stop,
         answers.stop_all,
@@ -218,16 +239,17 @@ def assemble(
         help_requests=HelpRequests(database),
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
-        analytics=Analytics(database),
+        analytics=analytics,
         evaluations=evaluations,
-        gaps=Gaps(database, partial(_question_embedder, providers), HelpRequests(database)),
+        calendar=calendar,
+        gaps=gaps,
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
-        tenants=Tenants(database, files, owner_conninfo),
+        tenants=tenants,
         audit=AuditLog(database),
         prices=TenantPrices(database),
         budgets=budgets,
-        privacy=Privacy(database, owner_conninfo),
+        privacy=privacy,
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
