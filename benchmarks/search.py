@@ -41,7 +41,7 @@ from rag.samples.vectors import read_vectors
 from rag.storage.database import ENTER, Database, entering, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.migrations import migrate
-from rag.storage.pipeline import BEGIN, Pipeline
+from rag.storage.pipeline import SNAPSHOT, Pipeline
 from rag.types import Chunk, Document, FloatMatrix, Identity, Scope, SearchFilters, Who
 
 Asked = tuple[Tenant, SearchQuery]
@@ -184,7 +184,7 @@ class OnPsycopgPipeline(Database):
         with self._session() as connection:
             connection.set_autocommit(True)
             with connection.pipeline():
-                connection.execute(BEGIN)
+                connection.execute(SNAPSHOT)
                 connection.execute(ENTER, entering(self.key, who, is_search=True), prepare=True)
                 yield PsycopgPipeline(connection)
                 connection.execute("COMMIT")

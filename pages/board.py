@@ -21,6 +21,7 @@ from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
 from rag.ui.actions import attempt
 from rag.ui.board import draw_cards, draw_post, draw_posts, draw_run, is_post
+from rag.ui.collection_sources import draw_schedule
 from rag.ui.formats import count, field_label, status_badge, thousands
 from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list, words_of
@@ -97,6 +98,11 @@ def draw_sync(collection: Collection) -> None:
         st.rerun()  # the table and the figures show the posts as they are now
     if at_work or any(run.is_open for run in runs):
         state.board_was_active = True
+    for source in running.syncs.sources(collection):
+        if source.kind != SampleBoard.kind:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f":material/schedule: {_('**Kept equal to its source**')}", width="content")
+                draw_schedule(running.syncs, identity, collection, source, problem="board_problem")
     if not runs:
         if not is_sample(collection):
             st.caption(_("This board was never synced. Say below where its posts come from, then sync."))

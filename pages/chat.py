@@ -63,16 +63,16 @@ def ask(text: str) -> None:
             unfinished.stop()
             for _piece in unfinished.tail():
                 pass
-        running.limits.count_question(identity)
-        live = running.answers.ask(
-            identity,
-            conversation.id if conversation else None,
-            asked.collection,
-            text,
-            document_ids=asked.document_ids,
-            options=asked.options,
-            languages=reader_languages(),
-        )
+        with running.limits.question(identity):
+            live = running.answers.ask(
+                identity,
+                conversation.id if conversation else None,
+                asked.collection,
+                text,
+                document_ids=asked.document_ids,
+                options=asked.options,
+                languages=reader_languages(),
+            )
     except RagError as exc:
         state.chat_problem = exc.message
         # Back into the field, to be shortened or sent again.

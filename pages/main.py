@@ -6,6 +6,8 @@ elsewhere ends here too.
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import streamlit as st
 
 from rag.errors import AccessError
@@ -14,7 +16,7 @@ from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions, language
-from rag.ui.frame import FRAME_SCRIPTS, SIGN_IN_AGAIN, account_actions
+from rag.ui.frame import SIGN_IN_AGAIN, account_actions, frame_scripts
 from rag.ui.people import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
@@ -101,6 +103,13 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Add people, change their role, end access, and make keys for programs."),
         ),
         st.Page(
+            "programs.py",
+            title=_("Other programs"),
+            url_path="other-programs",
+            icon=":material/webhook:",
+            help=_("Tell other programs what happens here."),
+        ),
+        st.Page(
             "prices.py",
             title=_("Prices"),
             icon=":material/payments:",
@@ -155,6 +164,20 @@ def draw_account(identity: Identity) -> None:
         st.html(account_actions(cookies.get("__Host-hr_csrf") or cookies.get("hr_csrf", "")))
 
 
+def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
+    """Say that a page does not exist for this person, and whom to ask; the chat is below."""
+    asked = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
+    if not asked or asked in {page.url_path for group in pages.values() for page in group}:
+        return
+    names = ", ".join(plain(name) for name in services().accounts.administrators(identity))
+    st.warning(
+        _("There is no page “{page}” here, or it is not open to you.").format(page=plain(asked[:60]))
+        + " "
+        + (_("Whom to ask: {names}.").format(names=names) if names else _("Ask an administrator of your company.")),
+        icon=":material/signpost:",
+    )
+
+
 @st.fragment(run_every=RUN_AGAIN_SECONDS)
 def follow_restarts() -> None:
     """Reload open tabs as soon as they reach a server that was restarted.
@@ -177,7 +200,8 @@ except AccessError as exc:
     st.stop()
 
 language.begin(identity)
-page = st.navigation(pages_for(identity))
+pages = pages_for(identity)
+page = st.navigation(pages)
 st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
 
 with st.sidebar:
@@ -185,10 +209,12 @@ with st.sidebar:
     st.space("stretch")
     draw_setup_link(identity)
     draw_account(identity)
-    st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
+    st.html(frame_scripts(), unsafe_allow_javascript=True)
     st.html(language.page_script(), unsafe_allow_javascript=True)
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot
 actions.ask_where_refused()
+if page.url_path == "":
+    say_closed(identity, pages)
 page.run()

@@ -50,10 +50,10 @@ def find(collection: Collection) -> None:
     tags = profile_of(collection).search.metadata_filters
     filters = {tag: value for tag in tags if (value := state.get(f"opinions_filter_{tag}"))}
     try:
-        running.limits.count_question(identity)
-        state.opinions_found = running.opinions.find_references(
-            identity, collection, kind, summary=state.opinions_facts, filters=filters
-        )
+        with running.limits.question(identity):
+            state.opinions_found = running.opinions.find_references(
+                identity, collection, kind, summary=state.opinions_facts, filters=filters
+            )
     except RagError as error:
         state.opinions_problem = error.message
 
@@ -120,16 +120,16 @@ def write(collection: Collection, found: FoundReferences, chosen: list[SearchRes
     """Write the draft here while it comes, and keep its id."""
     slot, text = st.empty(), ""
     try:
-        running.limits.count_question(identity)
-        draft = running.opinions.begin(
-            identity,
-            collection,
-            state.opinions_kind or "",
-            facts=state.opinions_facts,
-            instructions=state.opinions_wanted,
-            references=chosen,
-            query=found.query,
-        )
+        with running.limits.question(identity):
+            draft = running.opinions.begin(
+                identity,
+                collection,
+                state.opinions_kind or "",
+                facts=state.opinions_facts,
+                instructions=state.opinions_wanted,
+                references=chosen,
+                query=found.query,
+            )
         with st.spinner(_("Writing the draft")):
             for piece in draft.pieces:
                 text += piece

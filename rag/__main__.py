@@ -22,8 +22,10 @@ from rag.commands import (
     report,
     service,
     tenants,
+    webhooks,
 )
 from rag.errors import RagError
+from rag.monitoring.tracing import trace_id
 from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
@@ -47,6 +49,7 @@ def command_line() -> argparse.ArgumentParser:
         prices,
         privacy,
         audit,
+        webhooks,
         backup,
     ):
         module.add_parsers(commands)
@@ -79,10 +82,10 @@ def main() -> int:
 
 
 def write_json(progress: logging.Handler) -> None:
-    """Write every line of the log as a JSON object with time, level, logger, message and the id of the request."""
+    """Write every line of the log as a JSON object; it names the request and the trace that the line belongs to."""
     from pythonjsonlogger.json import JsonFormatter
 
-    fields = ["levelname", "name", "message", "request_id"]
+    fields = ["levelname", "name", "message", "request_id", "trace_id"]
     renamed = {"levelname": "level", "name": "logger"}
     formatter = JsonFormatter(fields, timestamp="time", rename_fields=renamed, json_ensure_ascii=False)
     for handler in (*logging.getLogger().handlers, progress):
@@ -94,6 +97,7 @@ def name_request(record: logging.LogRecord) -> bool:
     request_id = correlation_id.get()
     record.request = f" [request {request_id}]" if request_id else ""
     record.request_id = request_id
+    record.trace_id = trace_id()
     return True
 
 

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     os.chdir(PROJECT)
     if testing:
         return run_checks(arguments[1:])
-    module = "rag.catalogues" if arguments[:1] == ["translations"] else "rag"
+    module = "rag.locales.catalogues" if arguments[:1] == ["translations"] else "rag"
     command = [str(PYTHON), "-m", module, *(arguments or ["serve"])]
     if os.name != "nt":
         os.execv(PYTHON, command)  # noqa: S606 - signals reach the server itself

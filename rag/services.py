@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -40,6 +40,7 @@ from rag.ingestion.sources.runs import Syncs
 from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
+from rag.monitoring.tracing import start_tracing
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -60,6 +61,7 @@ from rag.storage.migrations import migrate
 from rag.storage.pasted_keys import PastedKeys
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
+from rag.webhooks import Webhooks
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
@@ -116,6 +118,7 @@ class Services:
     privacy: Privacy
     api_keys: ApiKeys
     connected_apps: ConnectedApps
+    webhooks: Webhooks
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
@@ -192,16 +195,19 @@ def assemble(
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
+    queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
     documents.check_spending = budgets.check_company
+    webhooks = Webhooks(database, settings)
+    queue.on_deliver = webhooks.deliver
     analytics = Analytics(database)
     gaps = Gaps(database, partial(_question_embedder, providers), HelpRequests(database))
     privacy = Privacy(database, owner_conninfo)
     tenants = Tenants(database, files, owner_conninfo)
     calendar = Calendar(
         database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
-        collections=documents.collections,
+        collections=documents.collections, tell=webhooks.emit,
     )  # fmt: skip
     if owner_conninfo:
         queue.on_calendar = lambda: calendar.run(
@@ -253,6 +259,7 @@ def assemble(
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
+        webhooks=webhooks,
         limits=limits,
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,
@@ -289,6 +296,7 @@ def connect_services(settings: Settings) -> Services:
 
     Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
     """
+    stop_tracing = start_tracing()
     embedded: EmbeddedServer | None = None
     if settings.database_url:
         application, owner = settings.database_url, settings.migration_database_url or settings.database_url
@@ -315,7 +323,8 @@ def connect_services(settings: Settings) -> Services:
         if embedded is not None:
             embedded.stop()
         raise
-    return assemble(settings, database, embedded, owner)
+    assembled = assemble(settings, database, embedded, owner)
+    return replace(assembled, closers=(*assembled.closers, stop_tracing))
 
 
 @st.cache_resource(show_spinner=False)

@@ -6,15 +6,17 @@ Prints as JSON what the payload got there, and what it gets in a process that no
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import os
 import socket
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits, sandbox
 from rag.ingestion.loaders.ocr import confined_output
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import ENVIRONMENT
@@ -41,6 +43,22 @@ def unconfined(target: dict[str, object]) -> dict[str, str]:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return dict(json.loads(done.stdout))
+
+
+def in_an_archive(target: dict[str, object]) -> dict[str, str]:
+    """What the payload gets in the process that unpacks the archive it came in."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("payload.txt", json.dumps({**target, "descriptors": 2}))
+    packed.seek(0)
+    sandbox.ARCHIVE_WORKER = payload_worker.ARCHIVE_COMMAND
+    running = Sandbox(ExtractionLimits())
+    try:
+        with running.archive(packed) as opened:
+            content, refusal = opened.unpack(opened.names().index("payload.txt"))
+    finally:
+        running.close()
+    return dict(json.loads(content)) if not refusal else {"the process": refusal}
 
 
 def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, str]]]:
@@ -75,20 +93,21 @@ def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, 
             60,
         )
         found["program"] = {"means": {}, "got": json.loads(program or "{}")}
+        found["archive"] = {"means": {}, "got": in_an_archive(target)}
         for variant in variants:
             without = frozenset(filter(None, variant.split("+")))
             open_file.write_text("open") if not open_file.exists() else None
             for left in public.glob("payload-*"):
                 left.rmdir() if left.is_dir() and not left.is_symlink() else left.unlink()
-            sandbox = Sandbox(
+            running = Sandbox(
                 ExtractionLimits(), processes=1, rules=replace(READING, without=without),
                 worker=payload_worker.COMMAND,
             )  # fmt: skip
             try:
-                got = json.loads(sandbox._run("payload", {}, json.dumps(target).encode()).blob)
-                found[variant] = {"means": dict(sandbox.known_means or {}), "got": got}
+                got = json.loads(running._run("payload", {}, json.dumps(target).encode()).blob)
+                found[variant] = {"means": dict(running.known_means or {}), "got": got}
             finally:
-                sandbox.close()
+                running.close()
     return found
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import zipfile
 from typing import Any
 
-from rag.ingestion.loaders import ExtractionLimits, sandbox_worker
+from rag.ingestion.loaders import ExtractionLimits, archive, sandbox_worker
 from rag.isolation.child_process import Reply
 from tests import payload
 
 #: Starts it from the project's folder.
 COMMAND = ("-c", "import sys; from tests import payload_worker; payload_worker.main()")
+ARCHIVE_COMMAND = ("-c", "from tests import payload_worker; payload_worker.unpack()")
 
 
 def main() -> None:
@@ -26,3 +29,19 @@ def run(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, 
     answers.write(task.blob)
     answers.flush()
     return {}, b""
+
+
+def unpack() -> None:
+    """The process of an archive: `payload.txt` tries everything, `deadly.txt` ends it, all others are unpacked."""
+    real = archive.Archive.unpack
+
+    def unpack_or_run(opened: archive.Archive, entry: zipfile.ZipInfo) -> tuple[bytes, str]:
+        content, refusal = real(opened, entry)
+        if entry.filename == "deadly.txt":
+            os.abort()
+        return (
+            json.dumps(payload.try_all(json.loads(content))).encode() if entry.filename == "payload.txt" else content
+        ), refusal
+
+    archive.Archive.unpack = unpack_or_run  # type: ignore[assignment,method-assign]
+    archive.main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from prometheus_client import REGISTRY
 
-import rag.metrics
 from rag.__main__ import command_line
+from rag.monitoring import metrics
 from rag.settings import Settings, environment_name
 from tests.doc_blocks import PROJECT, blocks
 
@@ -96,7 +96,7 @@ def test_the_roles_are_those_of_the_docs() -> None:
 
 
 def test_dashboards_and_alerts_read_metrics_that_exist() -> None:
-    assert rag.metrics.requests is not None
+    assert metrics.requests is not None
     known = {sample for family in REGISTRY.collect() for sample in names_of(family.name, family.type)}
     dashboard = json.loads((DEPLOY / "grafana.json").read_text("utf-8"))
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]

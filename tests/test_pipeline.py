@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 from pgvector import HalfVector
+from psycopg import pq
 from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable
 from rag.storage.database import Database
-from rag.storage.pipeline import numbered
+from rag.storage.pipeline import MOST_PREPARED, PREPARED_AFTER, WRITABLE, Pipeline, Session, numbered
 from rag.types import Collection
 
 COUNT = "SELECT count(*) FROM collections"
@@ -194,3 +197,73 @@ def test_parameters_are_numbered_by_their_first_place() -> None:
     text, names = numbered("SELECT %(b)s, %(a)s, %(b)s, 5 %% 2, 'x %% y'")
     assert text == b"SELECT $1, $2, $1, 5 % 2, 'x % y'"
     assert names == ("b", "a")
+
+
+def test_a_statement_alone_is_one_round_trip_and_beginning_another_transaction_too(
+    alone: Database, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips: list[str] = []
+
+    def counted(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+
+        def noted(self: Any, *given: Any, **also: Any) -> Any:
+            # Without a transaction, the end of one asks the server for nothing.
+            if name != "wait" or self.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+                trips.append(name)
+            return method(self, *given, **also)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    alone.fetch_value("demo", "count_active_admins")
+    counted(Session, "wait")
+    counted(Pipeline, "_synchronise")
+    assert alone.fetch_value("demo", "count_active_admins") == 0
+    assert trips == ["_synchronise"]
+    trips.clear()
+    with alone.transaction("demo") as connection:
+        connection.execute(COUNT)
+    assert trips == ["_synchronise", "wait", "wait"]
+
+
+def test_statements_alone_read_and_write_as_the_driver_does(alone: Database, collection: Collection) -> None:
+    values = {
+        "text": "100 % \u00e9", "number": 3, "large": 2**40, "share": 0.25, "money": Decimal("1.50"), "none": None,
+        "is_true": True, "day": date(2026, 1, 31), "at": datetime(2026, 1, 31, 9, tzinfo=UTC), "id": collection.id,
+        "ids": [collection.id], "words": ["a", "b"], "json": Jsonb({"a": [1]}), "bytes": b"\x00\xff",
+    }  # fmt: skip
+    statement = "SELECT " + ", ".join(f"%({name})s AS {name}" for name in values)
+    for _ in range(PREPARED_AFTER + 2):  # as it comes, and prepared
+        with alone._session() as session, Pipeline(session, WRITABLE) as pipeline:
+            ours = pipeline.run(statement, values)
+            pipeline.finish()
+            found = ours.fetchall()
+        with alone.transaction("demo") as connection:
+            assert connection.execute(statement, values).fetchall() == found
+    assert found[0][:2] == ("100 % \u00e9", 3)
+    assert found[0][-2:] == ({"a": [1]}, b"\x00\xff")
+
+
+def test_a_statement_alone_that_fails_changes_nothing_and_leaves_the_connection_fit(
+    alone: Database, collection: Collection
+) -> None:
+    session = backend(alone)
+    for _ in range(PREPARED_AFTER + 2):
+        with pytest.raises(psycopg.errors.NotNullViolation) as caught:
+            alone.execute("demo", "begin_paid_call", operation="chat", digest=None, owner_id=collection.id,
+                          expected=Jsonb({}), document_id=None, chat_log_id=None)  # fmt: skip
+        assert caught.value.diag.column_name == "digest"
+        assert alone.fetch_value("demo", "count_active_admins") == 0
+    assert backend(alone) == session
+    with alone._pool.connection() as connection:
+        assert connection.execute("SELECT rag_tenant()").fetchone() == (None,)
+
+
+def test_so_many_statements_are_prepared_on_a_connection_and_no_more(alone: Database, collection: Collection) -> None:
+    for number in range(MOST_PREPARED + 20):
+        for _ in range(PREPARED_AFTER + 1):
+            with alone._session() as session, Pipeline(session, WRITABLE) as pipeline:
+                assert pipeline.run(f"SELECT {number}", {}).fetchall() == [(number,)]
+    with alone._session() as session:
+        assert session.prepared is not None
+        assert len(session.prepared) == MOST_PREPARED

@@ -259,6 +259,11 @@ class Accounts:
 
     # What administrators do
 
+    def administrators(self, identity: Identity) -> tuple[str, ...]:
+        """Return the names of up to three administrators, for people who have to ask one."""
+        with self._database.transaction(identity) as connection:
+            return tuple(row[0] for row in connection.execute(queries["names_of_administrators"]))
+
     def list(self, identity: Identity) -> list[Account]:
         """List the tenant's accounts by name. For administrators."""
         require_admin(identity)

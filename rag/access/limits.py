@@ -16,11 +16,12 @@ import math
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rag.errors import TooManyAttempts, TooManyRequests
+from rag.errors import RagError, TooManyAttempts, TooManyRequests
 from rag.settings import Settings
 from rag.types import Identity
 
@@ -63,6 +64,15 @@ class Window:
         with self._lock:
             self._note(who, amount)
 
+    def give_back(self, who: str, amount: int = 1) -> None:
+        """Forget the latest of this amount, which came to nothing."""
+        with self._lock:
+            done = self._done.get(who, deque())
+            for at, part in reversed(done):
+                if part == amount:
+                    done.remove((at, part))
+                    return
+
     def _wait(self, who: str, amount: int) -> float:
         done = self._done.get(who)
         if not self.most or not done:
@@ -102,6 +112,19 @@ class Limits:
         """Count a question or search of a person; an API key has a limit of its own. Raises `TooManyRequests`."""
         if identity.session_id:
             _require(self._questions, QUESTIONS, str(identity.account_id))
+
+    @contextmanager
+    def question(self, identity: Identity) -> Iterator[None]:
+        """Count a question as `count_question` does, unless it is refused inside: one that is too long can be asked
+        again, shorter.
+        """
+        self.count_question(identity)
+        try:
+            yield
+        except RagError as exc:
+            if exc.status < 500 and identity.session_id:
+                self._questions.give_back(str(identity.account_id))
+            raise
 
     def count_request(self, identity: Identity) -> None:
         """Count a request of a person to the API. Raises `TooManyRequests`."""

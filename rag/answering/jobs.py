@@ -15,7 +15,7 @@ import re
 import time
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event, Lock, Thread
@@ -24,7 +24,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag import metrics
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
@@ -38,6 +37,8 @@ from rag.errors import (
     RagError,
     TooManyRequests,
 )
+from rag.monitoring import metrics
+from rag.monitoring.tracing import span
 from rag.profile import Options
 from rag.profiles import profile_of
 from rag.records.chat_logs import KEPT
@@ -114,8 +115,10 @@ class LiveAnswers:
         person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
         many for them as it may, `DatabaseUnavailable`.
         """
-        with self._place(identity):
-            return self._begin(identity, conversation_id, collection, text, document_ids, options, languages, history)
+        with self._place(identity) as give_up_place:
+            return self._begin(
+                identity, conversation_id, collection, text, document_ids, options, languages, history, give_up_place
+            )
 
     def _begin(
         self,
@@ -127,6 +130,7 @@ class LiveAnswers:
         options: Options | None,
         languages: Sequence[str],
         history: Sequence[ChatMessage],
+        give_up_place: Callable[[], None],
     ) -> LiveAnswer:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
         if collection.tenant_id != identity.tenant_id:
@@ -149,6 +153,8 @@ class LiveAnswers:
         )
         with self._lock:
             self._answers[message_id] = live
+            # It counts as one being written from here on.
+            give_up_place()
             self._under_way += 1
             self._without_text += 1
             if self._keeper is None or not self._keeper.is_alive():
@@ -199,14 +205,28 @@ class LiveAnswers:
                     self._without_text -= not has_text
                 live.set_done()
 
+        def traced() -> None:
+            attributes = {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.conversation.id": str(conversation_id),
+                "rag.chat_log.id": str(chat_log_id),
+                "rag.profile": profile.name,
+            }
+            with span("invoke_agent", attributes) as begun:
+                work()
+                begun.set_attribute("rag.outcome", live.outcome or "failed")
+
         # Daemon threads: a provider that hangs must not keep the process from ending. With the caller's context, so
-        # that what is logged of the answer names the request that asked for it.
-        Thread(target=copy_context().run, args=(work,), name=f"answer-{message_id}", daemon=True).start()
+        # that what is logged and traced of the answer belongs to the request that asked for it.
+        Thread(target=copy_context().run, args=(traced,), name=f"answer-{message_id}", daemon=True).start()
         return live
 
     @contextmanager
-    def _place(self, identity: Identity) -> Iterator[None]:
-        """Hold a place among the answers written for this person at once while one begins."""
+    def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
+        """Hold a place among the answers written for this person at once while one begins.
+
+        What is yielded gives it up earlier; the lock has to be held for that.
+        """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
         # A program asks for several people.
         most = settings.answers_at_once if identity.session_id else settings.key_answers_at_once
@@ -215,13 +235,21 @@ class LiveAnswers:
             if most and under_way + self._beginning[owner] >= most:
                 raise TooManyRequests(MANY.format(most=most), wait_seconds=RETRY_SECONDS)
             self._beginning[owner] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
+        is_held = True
+
+        def give_up() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
                 self._beginning[owner] -= 1
                 if not self._beginning[owner]:
                     del self._beginning[owner]
+
+        try:
+            yield give_up
+        finally:
+            with self._lock:
+                give_up()
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
         """Return an answer being written by any process, or one of this process that ended less than a minute ago.

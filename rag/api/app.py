@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from rag.access.guard import OPENAI_API
 from rag.access.problems import Problem, invalid, refusal, unexpected
-from rag.api import collections, documents, openai_routes, prices, questions, references, service
+from rag.api import collections, documents, openai_routes, prices, questions, references, service, webhooks
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
 
@@ -44,7 +44,17 @@ SECURITY_SCHEMES = {
     "keyHeader": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "session": {"type": "apiKey", "in": "cookie", "name": "hr_session", "description": "Who is signed in."},
 }
-TAGS = ("Questions", "Notice board", "Collections", "Documents", "Reference documents", "Prices", "OpenAI", "Service")
+TAGS = (
+    "Questions",
+    "Notice board",
+    "Collections",
+    "Documents",
+    "Reference documents",
+    "Prices",
+    "Webhooks",
+    "OpenAI",
+    "Service",
+)
 #: Swagger UI, of the package that has it for FastAPI without a network.
 ASSETS = Path(fastapi_offline.__file__).parent / "static"
 ASSET_NAMES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
@@ -177,6 +187,7 @@ ROUTERS = (
     references.router,
     references.opinions,
     prices.router,
+    webhooks.router,
     openai_routes.router,
     service.router,
     router,

@@ -20,7 +20,7 @@ from rag.api.questions import chosen_collection
 from rag.api.routing import PUBLIC, ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import InvalidInput, NotAllowed, SettingsError, SignedOut
 from rag.ingestion.collections import LANGUAGES
-from rag.ingestion.sources.runs import SyncRun
+from rag.ingestion.sources.runs import SCHEDULE_MINUTES, SyncRun
 from rag.profiles import DEFAULT, PROFILES
 from rag.services import Services, services
 from rag.settings import Settings
@@ -140,17 +140,40 @@ class SyncRunShape(ApiModel):
     removed: int
     failed: int
     message: str = Field(description="Why it failed, or what could not be read.")
+    asked_by: str = Field(description="Who asked for it; schedule where its schedule did.")
     cost: str | None = Field(description="US dollars so far; null where nothing was paid or a price is not known.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
 
 
+class SourceShape(ApiModel):
+    """Where documents of a collection come from, and how often it is compared by itself."""
+
+    kind: str
+    settings: dict[str, Any]
+    every_minutes: int | None = Field(description="Null where it is compared only on request.")
+    next_sync_at: datetime | None
+
+
 class SyncAnswer(ApiModel):
-    """The runs of a collection, the latest first."""
+    """The runs of a collection, the latest first, and its sources."""
 
     collection: str
     runs: list[SyncRunShape]
+    sources: list[SourceShape]
+
+
+class ScheduleBody(ApiBody):
+    """How often a source is compared by itself."""
+
+    collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
+    kind: str | None = Field(
+        default=None, max_length=50, description="The kind of source, such as posts or folder. Default: all of them."
+    )
+    every_minutes: int | None = Field(
+        description=f"From {SCHEDULE_MINUTES[0]} to {SCHEDULE_MINUTES[1]}; null: only on request.", examples=[360]
+    )
 
 
 class SyncBody(ApiBody):
@@ -295,8 +318,7 @@ def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
     """Ask for a comparison; what changed is read, embedded and published in the background. Asked twice, done once."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
-    runs = parts.syncs.request(caller, collection)
-    return SyncAnswer(collection=collection.name, runs=[_run(run) for run in runs])
+    return _sync_answer(parts, collection, parts.syncs.request(caller, collection))
 
 
 @boards.get(
@@ -306,8 +328,21 @@ def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
     """List the last runs with their progress and what they cost."""
     parts = services()
     collection = _to_sync(parts, caller, wanted.collection)
-    runs = parts.syncs.runs(caller, collection.id, limit=MOST_RUNS)
-    return SyncAnswer(collection=collection.name, runs=[_run(run) for run in runs])
+    return _sync_answer(parts, collection, parts.syncs.runs(caller, collection.id, limit=MOST_RUNS))
+
+
+@boards.put(
+    "/api/rag/sync/schedule",
+    summary="Sync a collection on a schedule",
+    dependencies=[ADMIN],
+    responses=problems(404),
+)
+def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
+    """Compare a collection with its sources by itself, every so many minutes from now on; null ends that."""
+    parts = services()
+    collection = _to_sync(parts, caller, body.collection)
+    parts.syncs.set_schedule(caller, collection, body.every_minutes, kind=body.kind)
+    return _sync_answer(parts, collection, parts.syncs.runs(caller, collection.id, limit=MOST_RUNS))
 
 
 @boards.post(
@@ -350,6 +385,11 @@ def _collection(found: Collection, contents: CollectionContents | None) -> Colle
 def _to_sync(parts: Services, identity: Identity, wanted: str | None) -> Collection:
     """Return the collection of that id or name, else a notice board. Raises `NotFound`."""
     return (None if wanted else parts.syncs.default_collection(identity)) or chosen_collection(parts, identity, wanted)
+
+
+def _sync_answer(parts: Services, collection: Collection, runs: list[SyncRun]) -> SyncAnswer:
+    sources = [SourceShape.model_validate(s, from_attributes=True) for s in parts.syncs.sources(collection)]
+    return SyncAnswer(collection=collection.name, runs=[_run(run) for run in runs], sources=sources)
 
 
 def webhook_secret(settings: Settings) -> str:

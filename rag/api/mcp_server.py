@@ -185,9 +185,9 @@ class _Tool:
 
 def _search(caller: Caller, wanted: SearchArguments) -> Found:
     parts, who = caller.parts, caller.identity
-    parts.limits.count_question(who)
     text = clean_question(wanted.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, who, wanted.collection)
+    parts.limits.count_question(who)
     response = parts.searches.search(
         Question(text=text, identity=who, collection=collection),
         profile=profile_of(collection),
@@ -202,9 +202,9 @@ def _search(caller: Caller, wanted: SearchArguments) -> Found:
 
 def _ask(caller: Caller, wanted: AskArguments) -> Answer:
     parts, who = caller.parts, caller.identity
-    parts.limits.count_question(who)
-    collection = chosen_collection(parts, who, wanted.collection)
-    live = parts.answers.ask(who, None, collection, wanted.question, options=Options(follow_ups=0))
+    with parts.limits.question(who):
+        collection = chosen_collection(parts, who, wanted.collection)
+        live = parts.answers.ask(who, None, collection, wanted.question, options=Options(follow_ups=0))
     _wait_for(live)
     if not live.text:
         raise failure_of(live)

@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rag import metrics
 from rag.access.guard import METRICS_PATH
 from rag.access.problems import problem
 from rag.errors import DatabaseUnavailable, KeyRejected
+from rag.monitoring import metrics
 from rag.services import Services, services
 from rag.storage.database import WORKER, queries
 

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable
 
-from asgi_correlation_id import CorrelationIdMiddleware
+from asgi_correlation_id import CorrelationIdMiddleware, correlation_id
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -19,8 +19,10 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag import language, metrics
+from rag import language
 from rag.access.guard import SECURITY_HEADERS, is_for_programs, route_path
+from rag.monitoring import metrics
+from rag.monitoring.tracing import request_span
 from rag.settings import Settings
 
 log = logging.getLogger("rag.api.requests")
@@ -61,7 +63,7 @@ REQUEST_IDS = Middleware(
 
 
 class RequestLog:
-    """Writes a line into the log for each call with an API key, and for each answer of 500 or more."""
+    """Traces each request, and logs a line for each call with an API key and each answer of 500 or more."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -79,9 +81,16 @@ class RequestLog:
                 if status >= 500 or "RateLimit-Limit" in MutableHeaders(scope=message):
                     ms = (time.perf_counter() - started) * 1000
                     log.info("%s %s %d in %.0f ms", scope["method"], _one_line(scope["path"]), status, ms)
+                begun.set_attribute("http.response.status_code", status)
             await send(message)
 
-        await self._app(scope, receive, logged)
+        attributes = {
+            "http.request.method": scope["method"],
+            "http.route": area_of(scope),
+            "rag.request_id": correlation_id.get() or "",
+        }
+        with request_span(f"{scope['method']} {area_of(scope)}", Headers(scope=scope), attributes) as begun:
+            await self._app(scope, receive, logged)
 
 
 #: The language chosen in a browser, with and without https.

@@ -276,7 +276,6 @@ async def create_chat_completion(request: Request, caller: Caller, body: Complet
 def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
     """Embed texts with the embedder of a collection, as its documents are embedded."""
     parts = services()
-    parts.limits.count_question(caller)
     collection = _collection(parts, caller, body.model)
     texts = [body.input] if isinstance(body.input, str) else body.input
     if not 1 <= len(texts) <= MOST_TEXTS:
@@ -284,6 +283,7 @@ def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
     embedder = parts.providers.embedder_for(collection.embedding_model)
     if body.dimensions not in (None, embedder.dimensions):
         raise InvalidInput(f"{embedder.id} makes vectors of {embedder.dimensions} dimensions, and no others.")
+    parts.limits.count_question(caller)
     made = parts.searches.embed(
         Question(text=texts[0], identity=caller, collection=collection), texts, embedder=embedder
     )
@@ -410,7 +410,6 @@ async def _chunks(written: _Written) -> AsyncIterator[str]:
 
 
 def _ask(parts: Services, caller: Identity, body: CompletionBody, languages: Sequence[str]) -> LiveAnswer:
-    parts.limits.count_question(caller)
     said = [message for message in body.messages if message.role in ("user", "assistant") and message.text.strip()]
     if not said or said[-1].role != "user":
         raise QuestionEmpty("The last message has to be a question of the user.")
@@ -418,15 +417,16 @@ def _ask(parts: Services, caller: Identity, body: CompletionBody, languages: Seq
         ChatMessage(role="user" if message.role == "user" else "assistant", content=NUMBER.sub("", message.text))
         for message in said[:-1]
     ]
-    return parts.answers.ask(
-        caller,
-        None,
-        _collection(parts, caller, body.model),
-        said[-1].text,
-        options=Options(follow_ups=0),
-        languages=languages,
-        history=history,
-    )
+    with parts.limits.question(caller):
+        return parts.answers.ask(
+            caller,
+            None,
+            _collection(parts, caller, body.model),
+            said[-1].text,
+            options=Options(follow_ups=0),
+            languages=languages,
+            history=history,
+        )
 
 
 def _collection(parts: Services, caller: Identity, model: str) -> Collection:

@@ -258,9 +258,9 @@ def search(
 ) -> SearchAnswer:
     """Find the chunks that fit a question, in the order of the collection's profile."""
     started, parts = time.perf_counter(), services()
-    parts.limits.count_question(caller)
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, caller, body.collection)
+    parts.limits.count_question(caller)
     found = parts.searches.search(
         Question(text=text, identity=caller, collection=collection, reader_languages=accepted_languages(request)),
         profile=profile_of(collection),
@@ -351,19 +351,19 @@ def accepted_languages(request: Request) -> list[str]:
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
     """Start the answer; return it with what the collection's profile adds to it."""
-    parts.limits.count_question(caller)
-    collection_id: str | None = body.collection
-    if body.conversation_id is not None and collection_id is None:
-        collection_id = str(parts.conversations.get(caller, body.conversation_id).collection_id)
-    collection = chosen_collection(parts, caller, collection_id)
-    live = parts.answers.ask(
-        caller,
-        body.conversation_id,
-        collection,
-        body.query,
-        options=body.options.options_for(collection),
-        languages=languages,
-    )
+    with parts.limits.question(caller):
+        collection_id: str | None = body.collection
+        if body.conversation_id is not None and collection_id is None:
+            collection_id = str(parts.conversations.get(caller, body.conversation_id).collection_id)
+        collection = chosen_collection(parts, caller, collection_id)
+        live = parts.answers.ask(
+            caller,
+            body.conversation_id,
+            collection,
+            body.query,
+            options=body.options.options_for(collection),
+            languages=languages,
+        )
     return live, profile_of(collection).api_extras
 
 

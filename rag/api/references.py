@@ -527,17 +527,17 @@ def delete_opinion(caller: Caller, id: UUID) -> Deleted:
 
 def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]:
     parts = services()
-    parts.limits.count_question(caller)
-    collection = _collection_of_block(caller, body.collection_id)
-    found = parts.opinions.find_references(
-        caller,
-        collection,
-        body.opinion_type,
-        summary=body.analysis.summary,
-        issues=body.analysis.issues,
-        top_k=body.top_k,
-        filters=body.filters,
-    )
+    with parts.limits.question(caller):
+        collection = _collection_of_block(caller, body.collection_id)
+        found = parts.opinions.find_references(
+            caller,
+            collection,
+            body.opinion_type,
+            summary=body.analysis.summary,
+            issues=body.analysis.issues,
+            top_k=body.top_k,
+            filters=body.filters,
+        )
     parts.documents.note_last(caller, collection)
     return collection, found
 

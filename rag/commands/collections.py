@@ -68,6 +68,13 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         metavar="FIELD=NAME",
         help="with --table: what a column is called there, such as title=subject or categories.table=boards",
     )
+    parser.add_argument(
+        "--every",
+        type=interval,
+        default=None,
+        metavar="TIME",
+        help="and again by itself from now on, such as every 30m, 6h or 1d; off ends that",
+    )
     parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
     parser.set_defaults(run=sync)
     parser = add_command(commands, "reembed", "embed a collection again, with another model, beside the old vectors")
@@ -169,6 +176,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
             note = f": {document.message}" if document.message else ""
             print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
         runs = parts.syncs.runs(tenant, collection.id, limit=1)
+        kept = parts.syncs.sources(collection)
     finally:
         parts.close()
     counts = ("added", "updated", "unchanged", "removed", "failed")
@@ -177,7 +185,23 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
         print(f"Cost: ${runs[0].cost:.4f}" if runs[0].is_priced else "Cost: partly unpriced")
     for problem in report.problems:
         print(f"  {problem}")
+    for source in kept:
+        if source.next_sync_at is not None:
+            print(
+                f"Synced by itself ({source.kind}): every {source.every_minutes} minutes, next at "
+                f"{source.next_sync_at:%Y-%m-%d %H:%M %Z}, wherever the application or a worker runs"
+            )
     return 1 if failed else 0
+
+
+def interval(given: str) -> int:
+    """Read 30m, 6h or 1d as minutes; `off` is 0."""
+    units = {"m": 1, "h": 60, "d": 1440}
+    if given == "off":
+        return 0
+    if given[-1:] not in units or not given[:-1].isdecimal():
+        raise argparse.ArgumentTypeError(f"{given!r} is no time such as 30m, 6h or 1d, nor off")
+    return int(given[:-1]) * units[given[-1]]
 
 
 def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
@@ -205,6 +229,7 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
         source = FolderSource(path, ExtractionLimits.of(parts.settings))
         with contextlib.suppress(InvalidInput):  # the application may follow it by itself only where it is allowed to
             parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
+        _set_schedule(parts, identity, collection, arguments.every, FolderSource.kind)
         return sync_collection(
             parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
         )
@@ -212,7 +237,17 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
         parts.syncs.set_source(identity, collection, PostsTable.kind, _mapping(arguments.table, arguments.column))
     if arguments.github:
         parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
+    kind = PostsTable.kind if arguments.table else GitHubSource.kind if arguments.github else None
+    _set_schedule(parts, identity, collection, arguments.every, kind)
     return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
+
+
+def _set_schedule(
+    parts: Services, identity: Identity, collection: Collection, every: int | None, kind: str | None
+) -> None:
+    """Set how often a source is compared by itself; 0 ends that, None leaves it as it is."""
+    if every is not None:
+        parts.syncs.set_schedule(identity, collection, every or None, kind=kind)
 
 
 def reembed(arguments: argparse.Namespace, settings: Settings) -> int:

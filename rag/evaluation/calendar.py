@@ -155,18 +155,12 @@ class Calendar:
                 self.warn_of(tenant_id, budget)
 
     def warn_of(self, tenant_id: str, budget: Budget) -> None:
-        """Tell administrators, and programs, that a budget is nearly or wholly spent."""
+        """Write to administrators that a budget is nearly or wholly spent; webhooks are told by the database."""
         whose = {"company": "the company", "group": budget.user_group, "person": budget.person}[budget.scope]
         figures = f"${budget.spent:,.2f} of ${budget.amount:,.2f}"
         if budget.is_spent:
             subject = f"The budget of {whose} is spent"
             text = f"{figures} are spent this month. Until the next, searching works and no paid model is called."
-            self._tell(
-                tenant_id,
-                "budget.reached",
-                {"budgetId": str(budget.id), "scope": budget.scope, "group": budget.user_group or None,
-                 "amount": float(budget.amount), "spent": float(budget.spent)},
-            )  # fmt: skip
         else:
             subject = f"Most of the budget of {whose} is spent"
             text = f"{figures} are spent this month."

@@ -25,6 +25,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document
 from rag.ingestion.particulars import DocumentParticulars
 from rag.ingestion.reembedding import Reembeddings
+from rag.ingestion.suggestions import form_of, varied
 from rag.ingestion.text_search import documents_with_words
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
@@ -542,7 +543,9 @@ class DocumentLibrary(CollectionLibrary):
                 if (language == group if group is not None else language not in wanted)
             ]
             turns = max((len(questions) for questions in asked), default=0)
-            found += [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
+            turn_by_turn = [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
+            # Only the first few of each group: the second form of a question comes before the sixth document's first.
+            found += varied(turn_by_turn[: 3 * limit], form_of, limit)
         return list(dict.fromkeys(found))[:limit]
 
     def queue_state(self, tenant_id: str) -> QueueState:

@@ -14,6 +14,7 @@ import hashlib
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
@@ -289,7 +290,9 @@ def start_workers(
                 failed.set()
                 results.put((item, None, exc))
 
-    workers = [threading.Thread(target=work, name="paid call", daemon=True) for _ in range(threads)]
+    # Each with a copy of the caller's context: what they do belongs to the trace of the document.
+    runs = [copy_context().run for _ in range(threads)]
+    workers = [threading.Thread(target=run, args=(work,), name="paid call", daemon=True) for run in runs]
     for worker in workers:
         worker.start()
     return workers

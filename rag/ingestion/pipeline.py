@@ -1,4 +1,4 @@
-"""Take a document from its file to the search index: read → recognise → chunk → embed → tag → publish.
+"""Take a document from its file to the search index: read → recognise → chunk → embed → tag → publish → suggest.
 
 Each step is stored before the next begins, and each batch of vectors with its ledger rows in one transaction: a killed
 process continues where it was, and no chunk is paid for twice. Only one worker at a time works on a document, its
@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
+from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, join_pages, sizes_for
 from rag.ingestion.document_jobs import (
     TEMPORARY,
     WAITED_FOR,
@@ -36,9 +36,11 @@ from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
+from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
 from rag.money.ledger import Ledger
+from rag.monitoring.tracing import span
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
@@ -97,6 +99,7 @@ class Pipeline:
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)
         self._tag_step = TagStep(providers, calls)
+        self._suggest_step = SuggestStep(database, settings)
         self._isolated_runs = isolated_runs or IsolatedRuns(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingJob(providers, ledger, calls)
@@ -135,7 +138,7 @@ class Pipeline:
         embedder = self._providers.embedder_for(job.collection.embedding_model)
         chunks = self._chunk(job, pages, sections, spans, embedder)
         self._embed_step.run(job, chunks, embedder)
-        tags, refused = self._tag(job, pages, sections)
+        tags, refused = self._tag(job, pages)
         try:
             publish(
                 self.control,
@@ -150,6 +153,7 @@ class Pipeline:
             log.info("Document %s is embedded again: its collection changed its model", document_id)
             self._process(tenant_id, document_id)
         else:
+            self._suggest(tenant_id, document_id, pages, sections)
             if refused is not None:
                 raise refused
 
@@ -159,7 +163,7 @@ class Pipeline:
         if Step.TAG not in job.document.pending_steps:
             return
         pages, sections, _ = self._stored_pages(job)
-        tags, refused = self._tag(job, pages, sections)
+        tags, refused = self._tag(job, pages)
         if refused is not None:
             raise refused
         self._database.execute(
@@ -170,6 +174,29 @@ class Pipeline:
             message=_sentences(reading_message(pages), tags),
             costs=Jsonb(amounts_to_json(self._ledger.document_costs(tenant_id, document_id))),
         )
+        self._suggest(tenant_id, document_id, pages, sections)
+
+    def _suggest_where_none_were_made(self, tenant_id: str, document_id: UUID) -> None:
+        """Choose questions about a published document that was interrupted before, or comes from an earlier version."""
+        job = self.control.job(tenant_id, document_id)
+        if job.document.status is DocumentStatus.COMPLETED and "suggested_questions" not in job.document.metadata:
+            pages, sections, _ = self._stored_pages(job)
+            self._suggest(tenant_id, document_id, pages, sections)
+
+    def _suggest(self, tenant_id: str, document_id: UUID, pages: Sequence[Page], sections: Sequence[Section]) -> None:
+        """Store the questions to suggest about a document; it is searchable, so they can be tried."""
+        job = self.control.job(tenant_id, document_id)
+        if job.document.status is not DocumentStatus.COMPLETED:
+            return
+        try:
+            questions = self._suggest_step.run(job, sections, join_pages(pages))
+        except TEMPORARY:
+            raise
+        except Exception:  # a document is no worse without them
+            log.exception("No questions could be suggested about document %s", document_id)
+            questions = []
+        metadata = Jsonb({"suggested_questions": questions})
+        self._database.execute(tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
 
     # Their parts
 
@@ -220,12 +247,10 @@ class Pipeline:
             self._database.execute(tenant_id, "note_metadata", **job.key, metadata=Jsonb(facts), message=None)
         return chunks
 
-    def _tag(
-        self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]
-    ) -> tuple[str, ProviderError | None]:
+    def _tag(self, job: DocumentJob, pages: Sequence[Page]) -> tuple[str, ProviderError | None]:
         """Tag document and chunks; return a sentence for the admin, and the error where key or money is refused."""
         try:
-            return self._tag_step.run(job, pages, sections), None
+            return self._tag_step.run(job, pages), None
         except WAITED_FOR as exc:
             exc.details["is_searchable"] = True
             return TAGS_WAIT, exc
@@ -248,10 +273,12 @@ class Pipeline:
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
         """Work as `run`, on a document that the caller has claimed."""
         try:
-            self._read(tenant_id, document_id)
-            self._process(tenant_id, document_id)
-            self._tag_again(tenant_id, document_id)
-            self._note_orderly_end(tenant_id, document_id)
+            with span("process_document", {"rag.document.id": str(document_id)}):
+                self._read(tenant_id, document_id)
+                self._process(tenant_id, document_id)
+                self._tag_again(tenant_id, document_id)
+                self._suggest_where_none_were_made(tenant_id, document_id)
+                self._note_orderly_end(tenant_id, document_id)
         except DocumentGone:
             log.info("Document %s was deleted while it was processed", document_id)
         except (JobInterrupted, *TEMPORARY) as exc:

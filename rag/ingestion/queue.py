@@ -45,6 +45,9 @@ QUEUE = "documents"
 TASK = "process_document"
 #: Background work that nobody waits for has a queue of its own and takes no document's place.
 MEANING_QUEUE = "meaning"
+#: So have deliveries to other programs, which may take long to answer.
+OUTGOING_QUEUE = "outgoing"
+DELIVERIES_AT_ONCE = 2
 #: Documents that one process works on at once: while one waits for its provider, another is read. One more place is
 #: reserved for tenants that have none of these.
 DOCUMENTS_AT_ONCE = 2
@@ -76,6 +79,14 @@ FILES_SECONDS = 60.0
 
 class FilesLeft(Exception):
     """Files of deleted documents could not be removed yet."""
+
+
+class DeliveryLater(Exception):
+    """A webhook did not take a delivery; it is sent again."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class WorkerPool(AsyncConnectionPool):
@@ -125,8 +136,12 @@ class Queue:
         self.on_sync: Callable[[str, UUID], object] | None = None
         #: Does what is due by day, week or month; set with the calendar.
         self.on_calendar: Callable[[], object] | None = None
+        #: Asks for the syncs of a collection that are due by their schedule; set by the module of sources.
+        self.on_schedule: Callable[[str, UUID], object] | None = None
         #: Deletes what has been in a tenant's bin long enough; set with the library.
         self.on_empty_bin: Callable[[str], object] | None = None
+        #: Sends a delivery, and returns the seconds until it is tried again; set with the webhooks.
+        self.on_deliver: Callable[[str, UUID], float | None] | None = None
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
         """Queue a document; with `connection`, once the caller's transaction is committed."""
@@ -172,7 +187,7 @@ class Queue:
         return False
 
     def take_up_abandoned(self) -> None:
-        """Queue the work of dead processes again: their jobs, and unfinished documents without a job."""
+        """Queue the work of dead processes again: their jobs, and documents and schedules that have none."""
         with self._database.transaction(WORKER) as connection:
             quiet = {"quiet_seconds": self._abandoned_seconds, "known": list(self._job_ids)}
             connection.execute(queries["drop_abandoned"], quiet)
@@ -183,6 +198,8 @@ class Queue:
                 parameters = {"tenant_id": tenant_id, "quiet_seconds": FORGOTTEN_SECONDS}
                 for (document_id,) in connection.execute(queries["unfinished_documents"], parameters).fetchall():
                     self.enqueue(tenant_id, document_id, connection=connection)
+                for (collection_id,) in connection.execute(queries["schedules_without_job"]).fetchall():
+                    connection.execute(queries["enqueue_schedule"], {"collection_id": collection_id})
             self._pipeline.settle_abandoned_calls(tenant_id)
 
     # In the worker's thread
@@ -227,6 +244,7 @@ class Queue:
         served: list[tuple[str, int, JobManager]] = [
             (QUEUE, self._concurrency, FairJobs(connector, self._job_ids, places, is_spare=False)),
             (QUEUE, 1, FairJobs(connector, self._job_ids, places, is_spare=True)),
+            (OUTGOING_QUEUE, DELIVERIES_AT_ONCE, KnownJobs(connector, self._job_ids)),
         ]
         if self._pipeline.meaning is not None:
             served.append((MEANING_QUEUE, 1, KnownJobs(connector, self._job_ids)))
@@ -264,8 +282,10 @@ class Queue:
             ("reembed", QUEUE, self._reembed),
             ("remove_files", QUEUE, self._remove_files),
             ("sync", QUEUE, self._sync),
+            ("sync_on_schedule", QUEUE, self._sync_on_schedule),
             ("empty_bin", QUEUE, self._empty_bin),
             ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
+            ("deliver", OUTGOING_QUEUE, self._deliver),
         ):
             app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
         return app
@@ -338,10 +358,26 @@ class Queue:
         if on_sync is not None:
             await in_daemon_thread(lambda: on_sync(tenant_id, UUID(collection_id)))
 
+    async def _sync_on_schedule(self, tenant_id: str, collection_id: str) -> None:
+        on_schedule = self.on_schedule
+        if on_schedule is not None:
+            await in_daemon_thread(lambda: on_schedule(tenant_id, UUID(collection_id)))
+
     async def _empty_bin(self, tenant_id: str) -> None:
         on_empty_bin = self.on_empty_bin
         if on_empty_bin is not None:
             await in_daemon_thread(lambda: on_empty_bin(tenant_id))
+
+    async def _deliver(self, tenant_id: str, delivery_id: str) -> None:
+        await in_daemon_thread(lambda: self._send(tenant_id, delivery_id))
+
+    def _send(self, tenant_id: str, delivery_id: str) -> None:
+        if self.on_deliver is None:
+            return
+        with self._pipeline.control.claimed(tenant_id, f"delivery {delivery_id}"):
+            wait = self.on_deliver(tenant_id, UUID(delivery_id))
+        if wait is not None:
+            raise DeliveryLater(wait)
 
     async def _embed_meaning(self, tenant_id: str, collection_id: str) -> None:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
@@ -429,6 +465,8 @@ class Queue:
             return ELSEWHERE_SECONDS
         if isinstance(error, TenantSuspended):
             return SUSPENDED_SECONDS
+        if isinstance(error, DeliveryLater):
+            return error.seconds
         if isinstance(error, FilesLeft):
             return FILES_SECONDS
         if isinstance(error, ProviderError):

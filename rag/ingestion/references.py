@@ -253,7 +253,7 @@ class ReferenceDocuments:
         job = self._job(identity, document_id)
         self._require_chunks(identity.tenant_id, document_id)
         with self._claimed(job):
-            message = self._tag_step.run(job, self._pages(job), ())
+            message = self._tag_step.run(job, self._pages(job))
             metadata = Jsonb({})
             self._database.execute(
                 identity, "note_metadata", document_id=document_id, metadata=metadata, message=message

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,10 +86,10 @@ def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
 # In the application
 
 
-def start_child(*command: str, rules: Rules = READING) -> subprocess.Popen[bytes]:
+def start_child(*command: str, rules: Rules = READING, descriptors: Sequence[int] = ()) -> subprocess.Popen[bytes]:
     """Start a module of ours as a process with pipes, afresh rather than forked: the application has threads.
 
-    Its last argument is the order that `bound_child` puts in force.
+    It inherits the open files of these `descriptors`. Its last argument is the order that `bound_child` puts in force.
     """
     with confinement(rules) as ready:
         return subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
@@ -99,7 +99,7 @@ def start_child(*command: str, rules: Rules = READING) -> subprocess.Popen[bytes
             stderr=subprocess.DEVNULL,
             cwd=PROJECT,
             env=ENVIRONMENT,
-            pass_fds=ready.descriptors,
+            pass_fds=(*ready.descriptors, *descriptors),
             start_new_session=True,  # Ctrl-C is for the application, which ends this process itself
         )
 

@@ -45,6 +45,8 @@ class Budget:
     spent: Decimal
     #: Whether the person asked about agreed this month to go on.
     has_agreed: bool = False
+    #: The month in which other programs were told that it is spent.
+    told_month: date | None = None
 
     @property
     def is_spent(self) -> bool:
@@ -162,7 +164,7 @@ class Budgets:
         # As the tenant: what a person may not read is spent all the same.
         today = datetime.now(UTC).date()
         first = today.replace(day=1)
-        return self._database.fetch_all(
+        found = self._database.fetch_all(
             tenant_id,
             "budget_states",
             Budget,
@@ -174,6 +176,10 @@ class Budgets:
             for_account=for_account,
             for_group=for_group or None,
         )
+        for budget in found:
+            if budget.is_spent and budget.told_month != first:
+                self._database.execute(tenant_id, "tell_of_budget", id=budget.id, month=first)
+        return found
 
 
 def _tenant_of(who: Who) -> str:

@@ -19,6 +19,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
+from rag.monitoring.tracing import model_call
 from rag.providers import Connection, Ranking
 from rag.providers.connections import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS
 from rag.providers.retry import billed_as, requested, retry_after_seconds
@@ -59,7 +60,11 @@ class CohereReranker:
             units = math.ceil(len(documents) / 100)
             return Usage(provider=self.provider, model=self.model, search_units=units, is_estimated=True)
 
-        with requested(expected), cohere_errors(self.provider):
+        with (
+            model_call("rerank", self.provider, self.model) as call,
+            requested(expected),
+            cohere_errors(self.provider),
+        ):
             answer = self._client.v2.rerank(
                 model=self.model,
                 query=query,
@@ -72,6 +77,7 @@ class CohereReranker:
                 usage = Usage(provider=self.provider, model=self.model, search_units=math.ceil(billed.search_units))
             else:
                 usage = expected()
+            call.used(usage)
             with billed_as(usage), cohere_errors(self.provider):
                 results = tuple((int(item.index), float(item.relevance_score)) for item in answer.results)
                 self._check(results, len(documents))

@@ -14,6 +14,7 @@ import openai
 from numpy.typing import ArrayLike
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderQuotaExhausted, ProviderUnavailable
+from rag.monitoring.tracing import model_call
 from rag.providers import Embedder
 from rag.providers.openai_compatible import openai_errors, retry_soon
 from rag.providers.retry import billed_as, current_sending, lost_with, requested
@@ -170,7 +171,11 @@ class OpenAIEmbedder:
         if self.model.startswith(SHORTENABLE):
             body["dimensions"] = self.dimensions
         body["encoding_format"] = self._spec.vector_encoding
-        with requested(lambda: self._expected(texts)), openai_errors(self.provider):
+        with (
+            model_call("embeddings", self.provider, self.model) as call,
+            requested(lambda: self._expected(texts)),
+            openai_errors(self.provider),
+        ):
             # Not `embeddings.create`: looking at every text and making an object of every vector takes the SDK 20 ms a
             # hundred, in which no other thread runs.
             response = self._client.post(
@@ -181,6 +186,7 @@ class OpenAIEmbedder:
             )
             answer = response.json()
             usage = self._usage(answer, texts)
+            call.used(usage)
             with billed_as(usage), openai_errors(self.provider):
                 return self._rows(answer, len(texts)), usage
 

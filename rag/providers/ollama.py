@@ -10,6 +10,7 @@ import httpx2
 import numpy as np
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
+from rag.monitoring.tracing import model_call
 from rag.providers import Embedder
 from rag.providers.connections import LIMITS, OpenAIConnection, timeout_of
 from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows
@@ -92,7 +93,11 @@ class OllamaEmbedder:
         """Return the vectors with what they used, or None where this Ollama does not have the route."""
 
         def attempt() -> tuple[FloatMatrix, Usage] | None:
-            with accounted(lambda: self._usage(texts)), _ollama_errors():
+            with (
+                model_call("embeddings", self.provider, self.model) as call,
+                accounted(lambda: self._usage(texts)),
+                _ollama_errors(),
+            ):
                 response = self._client.post(path, json=body)
                 if response.status_code == 404:
                     # Ollama answers in JSON for a missing model, in plain text for a missing route.
@@ -105,6 +110,7 @@ class OllamaEmbedder:
                     raise ProviderError(f"Ollama did not accept this request (HTTP {response.status_code}).")
                 answer = response.json()
                 usage = self._usage(texts, answer.get("prompt_eval_count"))
+                call.used(usage)
                 with billed_as(usage), _ollama_errors():
                     rows = rows_of(answer)
                     return unit_rows(rows, count=len(texts), dimensions=self.dimensions), usage

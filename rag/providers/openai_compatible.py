@@ -33,6 +33,7 @@ from rag.errors import (
     ProviderUnavailable,
     RagError,
 )
+from rag.monitoring.tracing import model_call
 from rag.providers import Completed, Completion, Lost, TextDelta
 from rag.providers.retry import (
     accounted,
@@ -82,6 +83,20 @@ class OpenAIChatModel:
         where it was sent, is in the error's `details["usage"]`, and `details["is_perhaps_billed"]` says that it may
         have been billed without. Other `ProviderError`s before any text.
         """
+        with model_call("chat", self.provider, self.model) as call:
+            for piece in self._stream(messages, temperature, maximum_output_tokens, cancel, every_seconds):
+                if isinstance(piece, Completed):
+                    call.used(piece.usage)
+                yield piece
+
+    def _stream(
+        self,
+        messages: Sequence[ChatMessage],
+        temperature: float,
+        maximum_output_tokens: int,
+        cancel: Event,
+        every_seconds: Callable[[], float],
+    ) -> Iterator[TextDelta | Lost | Completed]:
         request = self._request(messages, temperature, maximum_output_tokens)
 
         def open_stream() -> ChatEvents:
@@ -153,11 +168,16 @@ class OpenAIChatModel:
             return estimated_chat(self.provider, self.model, messages, text)
 
         def attempt() -> tuple[Choice, str, Usage]:
-            with requested(expected), openai_errors(self.provider):
+            with (
+                model_call("chat", self.provider, self.model) as call,
+                requested(expected),
+                openai_errors(self.provider),
+            ):
                 reply: ChatCompletion = self._client.chat.completions.create(
                     **request, extra_headers=current_sending().headers(0)
                 )
                 counted = self._usage(reply.usage) if reply.usage else None
+                call.used(counted)
                 with billed_as(counted or expected()), openai_errors(self.provider):
                     choice = reply.choices[0]
                     text = choice.message.content or ""

@@ -16,6 +16,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
+from rag.monitoring.tracing import model_call
 from rag.providers import Connection, ParsedPages
 from rag.providers.retry import accounted, billed_as, current_sending
 from rag.settings import Settings
@@ -63,13 +64,14 @@ class UpstageParser:
         def expected() -> Usage:
             return Usage(provider=self.provider, model=self.model, pages=page_count, is_estimated=True)
 
-        with accounted(expected):
+        with model_call("ocr", self.provider, self.model) as call, accounted(expected):
             body = self._answer(content, form)
             pages = (body.get("usage") or {}).get("pages")
             if isinstance(pages, int) and pages > 0:
                 usage = Usage(provider=self.provider, model=self.model, pages=pages)
             else:
                 usage = expected()
+            call.used(usage)
             with billed_as(usage):
                 try:
                     return ParsedPages(_texts_by_page(body, page_count), usage)

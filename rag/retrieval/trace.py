@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.money.price_list import charge
+from rag.monitoring.tracing import span
 from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
@@ -86,7 +87,8 @@ class RetrievalTrace:
         done = StepDetails(name=name)
         started = time.perf_counter()
         try:
-            yield done
+            with span(name):
+                yield done
         finally:
             done.ms = ms_since(started)
             if done.detail:

@@ -109,6 +109,9 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
+    # Hosts of one's own network that outgoing webhooks may call, with their port, separated by commas; also without
+    # https (RAG_WEBHOOK_HOSTS). All others have to be public.
+    webhook_hosts: str = ""
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -197,6 +200,10 @@ class Settings:
     def allowed_origins(self) -> frozenset[str]:
         return frozenset(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
 
+    @property
+    def own_webhook_hosts(self) -> frozenset[str]:
+        return frozenset(host.strip().lower() for host in self.webhook_hosts.split(",") if host.strip())
+
 
 ENVIRONMENT_NAMES = {
     "data_dir": "RAG_DATA_DIR",
@@ -232,6 +239,7 @@ ENVIRONMENT_NAMES = {
     "posts_database_url": "RAG_POSTS_DATABASE_URL",
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
+    "webhook_hosts": "RAG_WEBHOOK_HOSTS",
     "cors_origins": "RAG_CORS_ORIGINS",
     "metrics_key": "RAG_METRICS_KEY",
     "connected_apps": "RAG_CONNECTED_APPS",

@@ -12,7 +12,8 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -20,14 +21,13 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag import metrics
 from rag.errors import DatabaseUnavailable
+from rag.monitoring import metrics
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
-from rag.storage.pipeline import PendingResult, Pipeline, Session
+from rag.storage.pipeline import SNAPSHOT, WRITABLE, PendingResult, Pipeline, Session
 from rag.storage.sql import queries
 from rag.storage.standbys import Standbys
 from rag.types import Identity, Role, Who, tenant_of
@@ -222,9 +222,11 @@ class Database:
         `token_hash` (hex) and `email` open the one session, link or account that they name,
         before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
         """
-        with self._session() as connection, connection.transaction():
-            connection.execute(ENTER, entering(self.key, who, token_hash=token_hash, email=email))
-            yield connection
+        with self._session() as session:
+            with Pipeline(session, WRITABLE) as beginning:
+                beginning.execute(ENTER, entering(self.key, who, token_hash=token_hash, email=email))
+                beginning.hand_over()
+            yield session
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
@@ -232,10 +234,11 @@ class Database:
 
         Raises `DatabaseUnavailable`.
         """
-        with self._session() as connection, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            connection.execute(ENTER, entering(self.key, who))
-            yield connection
+        with self._session() as session:
+            with Pipeline(session, SNAPSHOT) as beginning:
+                beginning.execute(ENTER, entering(self.key, who))
+                beginning.hand_over()
+            yield session
 
     @contextmanager
     def pipeline(self, who: Who) -> Iterator[Pipeline]:
@@ -250,7 +253,7 @@ class Database:
     def read(self, who: Who, work: Callable[[Pipeline], Result]) -> Result:
         """Return what `work` reads in a `pipeline`: at a standby that has all the tenant's people can find, or here.
 
-        `work` runs a second time where the standby fails meanwhile. Raises `DatabaseUnavailable`.
+        `work` runs a second time where the standby fails or is behind. Raises `DatabaseUnavailable`.
         """
         standby = self.standbys.next() if self.standbys is not None else None
         if standby is not None:
@@ -259,10 +262,13 @@ class Database:
                 pipeline.finish()
                 wanted = _count(asked)
             with suppress(DatabaseUnavailable), standby.database.pipeline(who) as pipeline:
-                if _count(_ask_changes(pipeline, who)) >= wanted:
+                # In the snapshot that `work` reads, and on the way with its first statements.
+                there = _ask_changes(pipeline, who)
+                found = work(pipeline)
+                if _count(there) >= wanted:
                     standby.reads += 1
                     metrics.reads.labels("standby").inc()
-                    return work(pipeline)
+                    return found
                 standby.behind += 1
             metrics.reads.labels("primary").inc()
         with self.pipeline(who) as pipeline:
@@ -282,24 +288,30 @@ class Database:
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows of a named statement as values of `row`."""
-        with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
-            return cursor.execute(queries[name], parameters).fetchall()
+        return self._alone(who, name, parameters, lambda found: found.read(row))
 
     def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
         """Return the first row of a named statement as a value of `row`, or None."""
-        with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
-            return cursor.execute(queries[name], parameters).fetchone()
+        return next(iter(self.fetch_all(who, name, row, **parameters)), None)
 
     def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
         """Return the first column of the first row, or None."""
-        with self.transaction(who) as connection:
-            found = connection.execute(queries[name], parameters).fetchone()
-            return found[0] if found else None
+        found = self._alone(who, name, parameters, PendingResult.fetchone)
+        return found[0] if found else None
 
     def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
         """Run a named statement; return the number of rows it touched."""
-        with self.transaction(who) as connection:
-            return connection.execute(queries[name], parameters).rowcount
+        return self._alone(who, name, parameters, lambda found: found.rowcount)
+
+    def _alone(
+        self, who: Entering, name: str, parameters: Mapping[str, Any], read: Callable[[PendingResult], Result]
+    ) -> Result:
+        """Run a named statement in a transaction of its own, all of it in one round trip."""
+        with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
+            pipeline.execute(ENTER, entering(self.key, who))
+            found = pipeline.run(queries[name], parameters)
+            pipeline.finish()
+            return read(found)
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
@@ -341,7 +353,7 @@ class Database:
 
     def _configure(self, connection: Session) -> None:
         connection.prepare_threshold = self._prepare_threshold
-        connection.prepared = None if self.is_pooled else {}
+        connection.prepared, connection.seen = None if self.is_pooled else {}, Counter()
         with connection.transaction():
             # As the application's role: another may not see the schema the types are in.
             connection.execute(

@@ -1,10 +1,14 @@
-"""Send the statements of a read-only transaction together, and wait for each result when its rows are read.
+"""Send the statements of a transaction together, and wait for each result when its rows are read.
 
 A search sends a dozen small statements. With psycopg's own pipeline the p50 of the hybrid search is 1.23 and 1.24 times
 as long and its processor time 1.18 times (two runs question by question, 30,000 chunks of 200 tenants,
 `benchmarks/search.py --only pipeline`): psycopg writes each statement by itself, prepares its parameters again, and
 wakes for each result. Here they leave in one write. Only psycopg's documented libpq wrapper is used (`psycopg.pq`), and
 values are read as psycopg reads them.
+
+The same goes for a transaction of one statement, which most of the product's are, and for the beginning of any other:
+one round trip in place of four, and in place of two. With fifty threads at work, each wait for the server is also a
+wait to become the thread that may run.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ import math
 import re
 import select
 import struct
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from types import TracebackType
 from typing import Any, TypeVar
@@ -28,8 +32,13 @@ from psycopg.errors import Error, InvalidSqlStatementName, OperationalError, err
 from psycopg.rows import TupleRow
 
 Row = TypeVar("Row")
+#: A statement and the types of its values, where they are sent with their types.
+Key = tuple[str, tuple[int, ...] | None]
 
-BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+WRITABLE = "BEGIN"
+#: As psycopg's own defaults: a statement is prepared once it has come so often, and so many are kept on a connection.
+PREPARED_AFTER, MOST_PREPARED = 5, 100
 TEXT, BINARY = pq.Format.TEXT, pq.Format.BINARY
 #: Postgres' numbers of the types whose arrays are packed here.
 UUID_OID, INTEGER_OID, DOUBLE_OID = 2950, 23, 701
@@ -38,8 +47,11 @@ UUID_OID, INTEGER_OID, DOUBLE_OID = 2950, 23, 701
 class Session(Connection[TupleRow]):
     """A connection of the pool that knows which statements pipelines have prepared on it."""
 
-    #: Names by statement; None: not kept, as the next transaction may have another server's session.
-    prepared: dict[str, bytes] | None = None
+    #: Names by statement and the types of its values; None: not kept, as the next transaction may have another server's
+    #: session.
+    prepared: dict[Key, bytes] | None = None
+    #: How often statements with typed values have come that are not prepared yet.
+    seen: Counter[Key]
     #: Statements ever prepared: a name is not given twice.
     names_given = 0
     #: When it last worked, by the clock that only goes forward.
@@ -55,9 +67,14 @@ class PendingResult:
     """The result of a statement, received when its rows are first read."""
 
     def __init__(
-        self, pipeline: Pipeline, statement: str, values: list[bytes | None], formats: list[pq.Format]
+        self,
+        pipeline: Pipeline,
+        key: Key,
+        values: Sequence[abc.Buffer | None],
+        formats: Sequence[pq.Format],
+        read_as: pq.Format,
     ) -> None:
-        self.statement, self.values, self.formats = statement, values, formats
+        self.key, self.values, self.formats, self.read_as = key, values, formats, read_as
         self.result: pq.abc.PGresult | None = None
         self._pipeline = pipeline
 
@@ -75,25 +92,32 @@ class PendingResult:
         names = self._pipeline.columns(self)
         return [row(**dict(zip(names, values, strict=True))) for values in rows]
 
+    @property
+    def rowcount(self) -> int:
+        """Return the number of rows that were found or changed; waits for them."""
+        return self._pipeline.rowcount(self)
+
 
 class Pipeline:
-    """A read-only transaction on a connection that nobody else uses meanwhile.
+    """A transaction on a connection that nobody else uses meanwhile, read-only unless it begins otherwise.
 
     Waits for nothing until rows are read. Raises psycopg's errors and leaves the connection usable for others.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session, self._pgconn = session, session.pgconn
+    def __init__(self, session: Session, begin: str = SNAPSHOT) -> None:
+        self._session, self._pgconn, self._begin = session, session.pgconn, begin
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
         #: In the order of their results: answers, statements that are prepared, None for the transaction's ends.
-        self._expected: deque[PendingResult | str | None] = deque()
+        self._expected: deque[PendingResult | Key | None] = deque()
         self._asked: list[PendingResult] = []
-        self._is_sent = self._is_finished = self._is_synchronising = self._is_repeated = False
+        self._is_sent = self._is_synchronising = self._is_repeated = False
+        #: How it was ended: by a command, or "" where it goes on without the pipeline.
+        self._ending: str | None = None
 
     def __enter__(self) -> Pipeline:
         self._pgconn.enter_pipeline_mode()
-        self._command(BEGIN)
+        self._command(self._begin)
         return self
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -110,7 +134,19 @@ class Pipeline:
         """Queue a statement; reading its rows waits for them."""
         _, names = numbered(statement)
         dumped = [self._dumped(values[name]) for name in names] if values else []
-        answer = PendingResult(self, statement, [value for value, _ in dumped], [form for _, form in dumped])
+        key = (statement, None)
+        answer = PendingResult(self, key, [value for value, _ in dumped], [form for _, form in dumped], BINARY)
+        self._asked.append(answer)
+        self._ask(answer)
+        return answer
+
+    def run(self, statement: str, values: Mapping[str, Any]) -> PendingResult:
+        """Queue any statement: its values are sent with their types and its rows read, both as psycopg does it."""
+        _, names = numbered(statement)
+        transformer = self._session.transformer
+        dumped = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
+        types, formats = transformer.types or (), transformer.formats or ()
+        answer = PendingResult(self, (statement, tuple(types)), dumped, formats, TEXT)
         self._asked.append(answer)
         self._ask(answer)
         return answer
@@ -123,15 +159,27 @@ class Pipeline:
 
     def finish(self) -> None:
         """Send the queued statements with a commit; nothing can be queued after it."""
-        self._is_finished = self._is_sent = True
-        self._command("COMMIT")
+        self._end("COMMIT")
+
+    def hand_over(self) -> None:
+        """Send the queued statements; the transaction stays open on the connection when the pipeline ends."""
+        self._end("")
+
+    def _end(self, command: str) -> None:
+        self._ending, self._is_sent = command, True
+        if command:
+            self._command(command)
         self._synchronise()
 
     def rows(self, answer: PendingResult) -> list[tuple[Any, ...]]:
         """Return the rows of an answer; waits for it and those before it."""
         result = self._result_of(answer)
-        self._session.transformer.set_pgresult(result, format=BINARY)
+        self._session.transformer.set_pgresult(result, format=answer.read_as)
         return self._session.transformer.load_rows(0, result.ntuples, tuple)
+
+    def rowcount(self, answer: PendingResult) -> int:
+        """Return the number of rows an answer found or changed; waits for it."""
+        return self._result_of(answer).command_tuples or 0
 
     def columns(self, answer: PendingResult) -> list[str]:
         """Return the names of an answer's columns; waits for it."""
@@ -142,49 +190,62 @@ class Pipeline:
         if answer.result is None and not self._is_sent:
             self.flush()
         while answer.result is None:
-            try:
-                self._receive()
-            except InvalidSqlStatementName:
-                # The driver forgets everything prepared on a connection after an error of somebody before us.
-                if not self._session.prepared or self._is_repeated:
-                    raise
-                self._is_repeated = True
-                self._ask_again(self._session.prepared)
+            self._receive_or_repeat()
         return answer.result
 
+    def _receive_or_repeat(self) -> None:
+        try:
+            self._receive()
+        except InvalidSqlStatementName:
+            # The driver forgets everything prepared on a connection after an error of somebody before us.
+            if not self._session.prepared or self._is_repeated:
+                raise
+            self._is_repeated = True
+            self._ask_again(self._session.prepared)
+
     def _ask(self, answer: PendingResult) -> None:
-        text, _ = numbered(answer.statement)
+        statement, types = answer.key
+        text, _ = numbered(statement)
         self._is_sent = False
         prepared = self._session.prepared
-        if prepared is None:
-            self._pgconn.send_query_params(text, answer.values, None, answer.formats, BINARY)
+        name = prepared.get(answer.key) if prepared is not None else None
+        if name is None and prepared is not None and self._is_worth_preparing(answer.key, prepared):
+            name = prepared[answer.key] = b"rag_%d" % self._session.names_given
+            self._session.names_given += 1
+            self._pgconn.send_prepare(name, text, types or None)
+            self._expected.append(answer.key)
+        if name is None:
+            self._pgconn.send_query_params(text, answer.values, types or None, answer.formats, answer.read_as)
         else:
-            if (name := prepared.get(answer.statement)) is None:
-                name = prepared[answer.statement] = b"rag_%d" % self._session.names_given
-                self._session.names_given += 1
-                self._pgconn.send_prepare(name, text)
-                self._expected.append(answer.statement)
-            self._pgconn.send_query_prepared(name, answer.values, answer.formats, BINARY)
+            self._pgconn.send_query_prepared(name, answer.values, answer.formats, answer.read_as)
         self._expected.append(answer)
 
-    def _ask_again(self, forgotten: dict[str, bytes]) -> None:
+    def _is_worth_preparing(self, key: Key, prepared: Mapping[Key, bytes]) -> bool:
+        """Tell whether a statement comes often: those of a search do, any other is counted first."""
+        if key[1] is None:
+            return True
+        seen = self._session.seen
+        seen[key] += 1
+        return seen[key] > PREPARED_AFTER and len(prepared) < MOST_PREPARED
+
+    def _ask_again(self, forgotten: dict[Key, bytes]) -> None:
         """Send everything again from the beginning, and prepare it again."""
         forgotten.clear()
         self._clear()
-        for command in ("ROLLBACK", BEGIN):
+        for command in ("ROLLBACK", self._begin):
             self._command(command)
         for answer in self._asked:
             self._ask(answer)
-        if self._is_finished:
-            self.finish()
+        if self._ending is not None:
+            self._end(self._ending)
         else:
             self.flush()
 
     def _complete(self) -> None:
-        if not self._is_finished:
+        if self._ending is None:
             self.finish()
         while self._expected:
-            self._receive()
+            self._receive_or_repeat()
         self._until_synchronised()
         self._pgconn.exit_pipeline_mode()
 
@@ -205,9 +266,9 @@ class Pipeline:
         if not self._is_synchronising:
             self._synchronise()
         self._until_synchronised()
-        for statement in self._expected:
-            if isinstance(statement, str) and self._session.prepared:
-                self._session.prepared.pop(statement, None)  # whether it was prepared is not known
+        for key in self._expected:
+            if isinstance(key, tuple) and self._session.prepared:
+                self._session.prepared.pop(key, None)  # whether it was prepared is not known
         self._expected.clear()
 
     def _synchronise(self) -> None:
@@ -234,7 +295,7 @@ class Pipeline:
         while self._result() is not None:
             pass
         if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
-            if isinstance(answer, str) and self._session.prepared:
+            if isinstance(answer, tuple) and self._session.prepared:
                 self._session.prepared.pop(answer, None)
             raise error_from_result(result)
         if isinstance(answer, PendingResult):
@@ -279,7 +340,7 @@ def _header(oid: int, count: int) -> bytes:
     return struct.pack(">iiiii", 1, 0, oid, count, 1)
 
 
-@lru_cache(maxsize=500)
+@lru_cache(maxsize=1000)
 def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
     """Return a statement with `$1` for its first parameter and so on, and the parameters' names."""
     names: dict[str, int] = {}
@@ -291,4 +352,4 @@ def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
     return re.sub(r"%(?:%|\((\w+)\)s)", number, statement).encode(), tuple(names)
 
 
-__all__ = ["PendingResult", "Pipeline", "Session"]
+__all__ = ["SNAPSHOT", "WRITABLE", "PendingResult", "Pipeline", "Session"]

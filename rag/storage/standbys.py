@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from psycopg.conninfo import conninfo_to_dict
 
-from rag import metrics
 from rag.errors import DatabaseUnavailable
+from rag.monitoring import metrics
 
 if TYPE_CHECKING:
     from rag.storage.database import Database

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from rag import language
-from rag.ingestion.sources.runs import SyncRun
+from rag.ingestion.sources.runs import SCHEDULE, SyncRun
 from rag.language import N_, _
 from rag.retrieval.ranking import attachments_of, category_of, without_attachments, written_on
 from rag.types import Document
@@ -221,4 +221,5 @@ def run_words(run: SyncRun) -> str:
     ]
     found = ", ".join(f"{number:,} {word}" for number, word in counted if number) or _("Nothing there")
     cost = money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")
-    return f"{found} · {ago(run.finished_at or run.created_at)} · {plain(cost)}"
+    asked = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
+    return f"{found} · {ago(run.finished_at or run.created_at)} · {plain(cost)}{asked}"

@@ -1,19 +1,22 @@
-"""Draw the sources that a collection is synced from: a GitHub account, a folder on the server."""
+"""Draw the sources that a collection is synced from, such as a folder on the server, and how often each is."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import streamlit as st
 
 from rag.ingestion.sources.folder import FolderSource
 from rag.ingestion.sources.github import GitHubSource
 from rag.ingestion.sources.runs import SourceSettings, Syncs
-from rag.language import N_, _
+from rag.language import N_, _, ngettext
 from rag.types import Collection, Identity
 from rag.ui.actions import attempt
 from rag.ui.board import draw_run
 from rag.ui.text import plain
+from rag.ui.widgets import name_labels
 
 #: Where what went wrong is kept until it is said.
 PROBLEM = "collections_source_problem"
@@ -22,6 +25,9 @@ KINDS = {
     GitHubSource.kind: ("owner", N_("GitHub account"), N_("Name of a person or an organisation"), ":material/code:"),
     FolderSource.kind: ("path", N_("Folder on the server"), "/srv/documents", ":material/folder:"),
 }
+
+#: How often a source can be synced by itself, in minutes; 0 is only on request.
+SCHEDULES = (0, 5, 15, 30, 60, 120, 360, 720, 1440, 2880, 10080)
 
 
 def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, with_folders: bool) -> None:
@@ -62,6 +68,7 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
     name = _(kind_name)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"{icon} {name} **{plain(str(source.settings.get(setting, '')))}**", width="content")
+        draw_schedule(syncs, identity, collection, source, problem=PROBLEM)
         st.button(
             _("Stop following"),
             key=f"collections_unfollow_{source.kind}",
@@ -70,6 +77,58 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
             args=(syncs.drop_source, identity, collection, source.kind),
             help=_("The documents that came from it stay."),
         )
+
+
+def draw_schedule(
+    syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings, *, problem: str
+) -> None:
+    """Draw how often a source is synced by itself, to be changed; errors are kept in `st.session_state[problem]`."""
+    key, now = f"schedule_{collection.id}_{source.kind}", source.every_minutes or 0
+    # What another window or a program has set since is what is chosen here.
+    if st.session_state.get(f"{key}_was") != now:
+        st.session_state[key] = st.session_state[f"{key}_was"] = now
+
+    def save() -> None:
+        minutes = int(st.session_state[key])
+        if not attempt(problem, syncs.set_schedule, identity, collection, minutes or None, kind=source.kind):
+            st.session_state[key] = now
+
+    choices = name_labels({minutes: interval_words(minutes) for minutes in sorted({*SCHEDULES, now})})
+    with st.container(width="content", gap="xxsmall"):
+        st.selectbox(
+            _("How often it is synced"),
+            list(choices),
+            key=key,
+            format_func=choices.of,
+            label_visibility="collapsed",
+            on_change=save,
+            width=220,
+        )
+        if source.next_sync_at is not None:
+            st.caption(_("Next: {when}", when=until(source.next_sync_at)))
+
+
+def interval_words(minutes: int) -> str:
+    """Write how often: "Every 15 minutes", "Every hour", "Every 2 days"."""
+    if not minutes:
+        return _("Synced only on request")
+    if minutes % 1440 == 0:
+        return ngettext("Every day", "Every {count} days", minutes // 1440)
+    if minutes % 60 == 0:
+        return ngettext("Every hour", "Every {count} hours", minutes // 60)
+    return ngettext("Every minute", "Every {count} minutes", minutes)
+
+
+def until(moment: datetime, now: datetime | None = None) -> str:
+    """Write `in 5 min`, `in 3 h`, `in 2 days`; `now` where it is due."""
+    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+    if seconds <= 0:
+        return _("now")
+    if seconds < 3600:
+        return _("in {minutes} min", minutes=math.ceil(seconds / 60))
+    if seconds < 86_400:
+        return _("in {hours} h", hours=math.ceil(seconds / 3600))
+    return ngettext("in {count} day", "in {count} days", round(seconds / 86_400))
 
 
 def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None:

@@ -262,7 +262,7 @@ def _from_archive(
     content = file.getvalue()
     found_any = False
     try:
-        for found in files_in_archive(io.BytesIO(content), limits):
+        for found in files_in_archive(io.BytesIO(content), limits, tenant_id=options.collection.tenant_id):
             found_any = True
             key = f"{file.file_id}/{found.place}"
             if key in handled:

@@ -6,7 +6,8 @@ import json
 from html import escape
 
 from rag.language import _
-from rag.ui.source_chips import CHIPS, LOOK
+from rag.ui.source_chips import CHIPS
+from rag.ui.source_chips import LOOK as LOOK_OF_CHIPS
 from rag.ui.text import ANSWER_TAGS
 
 #: Runs in the browser once per page load. A session ended elsewhere (signed out in another tab, account disabled) is
@@ -21,7 +22,7 @@ if (!window.hrAssistantFrame) {
     try {
       const answer = await fetch("/api/me", { headers: { accept: "application/json" }, cache: "no-store" });
       if (answer.status === 401) signIn();
-    } catch { /* offline for a moment: Streamlit shows that it reconnects */ }
+    } catch { dispatchEvent(new Event("hr-assistant-lost")); }
   };
   setInterval(check, 15000);
   addEventListener("focus", check);
@@ -84,7 +85,59 @@ if (!window.hrAssistantAnswers) {
 </script>
 """.replace("TAGS", json.dumps(sorted(ANSWER_TAGS)))
 
-FRAME_SCRIPTS = KEEP_SIGNED_IN + FOLLOW_ANSWERS + CHIPS + LOOK
+#: Runs in the browser once per page load. In place of what Streamlit tells developers: while the server cannot be
+#: reached, a line at the top that goes by itself; where a page is not open to somebody, the page says so itself.
+OWN_WORDS = """
+<script>
+window.hrAssistantLost = LOST;
+if (!window.hrAssistantOwnWords) {
+  window.hrAssistantOwnWords = true;
+  let line = null, timer = null;
+  const answers = async () => {
+    try { return (await fetch("/api/health", { cache: "no-store" })).status < 502; } catch { return false; }
+  };
+  const found = async () => {
+    if (!(await answers())) return;
+    clearInterval(timer);
+    line?.remove();
+    line = null;
+  };
+  const lost = () => {
+    if (line) return;
+    line = document.createElement("div");
+    line.id = "hr-assistant-lost";
+    line.setAttribute("role", "alert");
+    line.textContent = window.hrAssistantLost;
+    line.style.cssText = "position:fixed;inset:0 0 auto 0;z-index:2000000;padding:.6rem 1rem;text-align:center;" +
+      "font-weight:500;background:#8a4b08;color:#fff";
+    document.body.append(line);
+    timer = setInterval(found, 1000);
+  };
+  const look = () => {
+    for (const title of document.querySelectorAll('section[role="dialog"] > h2')) {
+      const isLost = title.textContent === "Connection error";
+      if (!isLost && title.textContent !== "Page not found") continue;
+      const dialog = title.parentElement;
+      dialog.parentElement.style.visibility = "hidden";
+      if (isLost) lost();
+      dialog.querySelector(":scope > button")?.click();
+    }
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  addEventListener("offline", lost);
+  addEventListener("hr-assistant-lost", async () => { if (!(await answers())) lost(); });
+  look();
+}
+</script>
+"""
+
+
+def frame_scripts() -> str:
+    """Return the scripts of every page, with what they say in the reader's language."""
+    sentence = _("The connection is lost. It comes back by itself; what you have written stays.")
+    own_words = OWN_WORDS.replace("LOST", json.dumps(sentence).replace("<", "\\u003c"))
+    return KEEP_SIGNED_IN + FOLLOW_ANSWERS + CHIPS + LOOK_OF_CHIPS + own_words
+
 
 SIGN_IN_AGAIN = """
 <script>

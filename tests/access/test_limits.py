@@ -96,6 +96,21 @@ def test_an_address_sends_so_many_wrong_passwords(clock: Clock) -> None:
     limits.require_few_wrong("192.0.2.1")
 
 
+def test_an_attempt_that_has_to_wait_uses_up_none_of_its_network(access: Access, add_person: AddPerson) -> None:
+    add_person("a@example.com")
+    with guarded(access, wrong_sign_ins_per_address=6)("") as client:
+        client.get("/login")
+
+        def wrong(email: str) -> tuple[int, bool]:
+            form = {"csrf": client.cookies["hr_csrf"], "email": email, "password": "a wrong password"}
+            answer = client.post("/login", data=form)
+            return answer.status_code, "came from your network" in answer.text
+
+        assert [wrong("a@example.com") for _ in range(9)] == [(401, False)] * 5 + [(429, False)] * 4
+        assert wrong("b@example.com") == (401, False)
+        assert wrong("c@example.com") == (429, True)
+
+
 def test_a_limit_below_0_ends_the_start() -> None:
     with pytest.raises(SettingsError, match="RAG_QUESTIONS_PER_MINUTE is -1"):
         load_settings({"RAG_QUESTIONS_PER_MINUTE": "-1"}, None)

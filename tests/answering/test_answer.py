@@ -166,6 +166,8 @@ def test_nothing_found_is_said_in_the_questions_language_without_a_model(
     assert (done.outcome, done.kind, len(done.citations)) == (Outcome.NO_CONTEXT, "nearest", 1)
     assert desk.model.asked == []
     assert desk.rows("cost_ledger") == []
+    # What is shown under it was not used.
+    assert [row["document_ids"] for row in desk.rows("chat_logs")] == [[]]
 
 
 @pytest.mark.parametrize(
@@ -184,6 +186,20 @@ def test_a_model_that_finds_nothing_ends_as_no_context_with_the_passages(desk: A
     assert (done.outcome, done.kind) == (Outcome.NO_CONTEXT, "nearest")
     assert len(done.citations) == 2
     assert len(desk.model.asked) == 1  # no follow-up questions
+    assert [row["document_ids"] for row in desk.rows("chat_logs")] == [[]]
+
+
+def test_a_source_named_where_nothing_is_found_keeps_its_number_before_the_nearest(desk: Any) -> None:
+    desk.retriever.nearest = (passage(3, "Parking is free."),)
+    desk.model.scripts = [["NOT_FOUND\nThe page on booking [2] says nothing of parking."]]
+    text, done, _ = run_to_end(desk, "Parking?")
+    assert (done.outcome, done.kind) == (Outcome.NO_CONTEXT, "nearest")
+    assert text == "The page on booking [1] says nothing of parking."
+    assert [(c.number, c.passage) for c in done.citations] == [
+        (1, "Vacation is booked in June."),
+        (2, "Employees have 25 days of vacation."),
+        (3, "Parking is free."),
+    ]
 
 
 def test_a_figure_that_the_cited_page_does_not_hold_marks_its_source(desk: Any) -> None:
@@ -230,6 +246,7 @@ def test_an_answer_without_a_source_says_so(desk: Any) -> None:
     assert text == "NOT so many."
     assert done.kind == "nearest"
     assert "names no source" in done.notice
+    assert [row["document_ids"] for row in desk.rows("chat_logs")] == [[]]
 
 
 def test_a_refusal_ends_as_refused(desk: Any) -> None:

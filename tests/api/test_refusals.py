@@ -200,6 +200,14 @@ def test_a_person_asks_and_searches_so_often_a_minute(api: Api) -> None:
     cookie = {"Cookie": f"hr_session={api.session(Role.EMPLOYEE)}"}
     person, body = api.client(**cookie), {"query": "annual leave"}
     most = api.parts.settings.questions_per_minute
+    # What is refused for another reason uses up none of them.
+    wrong: dict[str, dict[str, Any]] = {
+        "/api/rag/chat": {"query": "leave", "collection": "none"},
+        "/api/rag/search": {"query": "\u200b"},
+        "/v1/chat/completions": {"model": "none", "messages": [{"role": "user", "content": "leave"}]},
+    }
+    refusals = [person.post(path, json=wrong[path]).status_code for path in wrong for _ in range(most // 2)]
+    assert set(refusals) == {404, 422}
     assert {person.post("/api/rag/search", json=body).status_code for _ in range(most)} == {200}
     for path in ("/api/rag/search", "/api/rag/chat"):
         refused = person.post(path, json=body)

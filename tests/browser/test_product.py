@@ -259,6 +259,15 @@ def test_signing_out_ends_every_tab(product: Product, browser: Browser) -> None:
     context.close()
 
 
+def test_a_page_that_is_not_there_says_so_and_whom_to_ask(page: Page, product: Product) -> None:
+    page.goto(f"{product.address}/payroll")
+    expect(page.get_by_text("There is no page “payroll” here, or it is not open to you.")).to_be_visible()
+    expect(page.get_by_text("Whom to ask: Admin.")).to_be_visible()
+    settle(page)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert "main page" not in page.inner_text("body")
+
+
 # The process
 
 
@@ -285,8 +294,13 @@ def test_a_tab_that_stayed_open_over_a_restart_begins_a_new_chat_at_the_first_cl
     assert "c=" in old
     first.stop()
     expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(0)
+    # Said in our words, without Streamlit's dialog for developers; what is being written stays.
+    expect(page.get_by_role("alert")).to_contain_text("The connection is lost", timeout=30_000)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert "Streamlit" not in page.inner_text("body")
     second = start_product(tmp_path / "data", RAG_SAMPLES="false", PORT=first.address.rsplit(":", 1)[1])
     expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(1, timeout=60_000)
+    expect(page.get_by_text("The connection is lost")).to_have_count(0)
     page.get_by_role("button", name="New chat").click()
     expect(page.get_by_test_id("stChatMessage")).to_have_count(0)
     ask(page, "Who pays for hotels?")

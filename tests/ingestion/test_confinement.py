@@ -130,6 +130,14 @@ def test_tesseract_in_its_place_a_payload_gets_nothing_but_its_own_threads(
     assert found_as_ordinary_user["program"]["got"].keys() == payload.ATTEMPTS.keys()
 
 
+def test_in_the_process_that_unpacks_its_archive_a_payload_gets_nothing(
+    found_as_root: dict[str, Any], found_as_ordinary_user: dict[str, Any]
+) -> None:
+    for found in (found_as_root, found_as_ordinary_user):
+        assert got(found, "archive") == {}
+        assert found["archive"]["got"].keys() == payload.ATTEMPTS.keys()
+
+
 def test_the_application_is_closed_to_processes_of_its_own_account(found_as_ordinary_user: dict[str, Any]) -> None:
     assert got(found_as_ordinary_user, "plain").keys() >= PARENT
     assert not got(found_as_ordinary_user, "plain, of a closed application").keys() & PARENT

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from rag.errors import InvalidInput
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits, sandbox
+from rag.ingestion.loaders.archive import Archive
 from rag.ingestion.sources.folder import count_files, files_at, files_in_archive
+from tests import payload_worker
 
 LIMITS = ExtractionLimits(maximum_bytes=3 * 1024 * 1024)
 
@@ -87,12 +89,14 @@ def test_an_archive_with_an_endless_list_is_refused_before_the_list_is_read(
 ) -> None:
     path = tmp_path / "many.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        for number in range(2000):
-            archive.writestr(f"{number:0100}.txt", "")
-    monkeypatch.setattr("rag.ingestion.sources.folder.MOST_LIST_BYTES", 100_000)
-    read = count_reads(monkeypatch)
-    with pytest.raises(InvalidInput, match="too many files"):
+        for number in range(170):
+            archive.writestr(f"{number:065000}.txt", "")
+    with pytest.raises(InvalidInput, match="too many files; the limit is 10,000"):
         list(files_in_archive(io.BytesIO(path.read_bytes()), LIMITS) if is_stream else files_at(path, LIMITS))
+    # In this process, to see that the list is left alone.
+    read = count_reads(monkeypatch)
+    with path.open("rb") as file, pytest.raises(InvalidInput, match="too many files"):
+        Archive(file, LIMITS)
     assert read == []
 
 
@@ -107,6 +111,28 @@ def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(zipfile.ZipFile, "_RealGetContents", counting)
     return read
+
+
+def test_nothing_of_an_archive_is_parsed_in_the_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def parsed(*_: object) -> None:
+        raise AssertionError("the application has opened an archive")
+
+    path = archive_of(tmp_path, {"a.txt": "A"})
+    monkeypatch.setattr(zipfile.ZipFile, "__init__", parsed)
+    monkeypatch.setattr(zipfile, "_EndRecData", parsed)
+    assert [file.content for file in files_at(path, LIMITS)] == [b"A"]
+    assert [file.content for file in files_in_archive(io.BytesIO(path.read_bytes()), LIMITS)] == [b"A"]
+    assert count_files(path, LIMITS) == 1
+
+
+def test_a_file_that_ends_the_process_of_its_archive_is_the_only_one_that_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = archive_of(tmp_path, {"a.txt": "A", "deadly.txt": "D", "e.txt": "E"})
+    monkeypatch.setattr(sandbox, "ARCHIVE_WORKER", payload_worker.ARCHIVE_COMMAND)
+    first, deadly, last = files_at(path, LIMITS)
+    assert (first.content, last.content) == (b"A", b"E")
+    assert (deadly.content, deadly.refusal) == (b"", "This file cannot be unpacked.")
 
 
 def test_a_file_that_holds_more_than_its_entry_says_is_refused(tmp_path: Path) -> None:
@@ -124,10 +150,21 @@ def test_korean_names_of_windows_archives_are_read(tmp_path: Path) -> None:
     assert [file.name for file in files_at(path, LIMITS)] == ["휴가.txt"]
 
 
-def test_a_damaged_archive_and_one_with_too_many_files_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = archive_of(tmp_path, {f"{number}.txt": "" for number in range(5)})
-    monkeypatch.setattr("rag.ingestion.sources.folder.MOST_FILES", 4)
-    with pytest.raises(InvalidInput, match="5 files"):
+def test_a_damaged_archive_and_one_with_too_many_files_are_refused(tmp_path: Path) -> None:
+    path = archive_of(tmp_path, dict.fromkeys((f"{number}.txt" for number in range(10_001)), ""))
+    with pytest.raises(InvalidInput, match="10,001 files; the limit is 10,000"):
         list(files_at(path, LIMITS))
+    path.write_bytes(b"PK\x03\x04 and nothing else")
+    with pytest.raises(InvalidInput, match="This archive is damaged"):
+        list(files_at(path, LIMITS))
+
+
+def test_a_file_of_garbage_is_refused_and_the_others_read(tmp_path: Path) -> None:
+    path = archive_of(tmp_path, {"a.txt": "A", "b.txt": "B" * 500})
+    content = bytearray(path.read_bytes())
+    begin = content.index(b"b.txt") + len("b.txt")
+    content[begin : begin + 4] = b"\xff" * 4  # no block of deflate begins like this: zlib raises an error of its own
+    path.write_bytes(content)
+    good, bad = files_at(path, LIMITS)
+    assert (good.content, bad.content) == (b"A", b"")
+    assert bad.refusal == "This file cannot be unpacked (error)."

@@ -201,18 +201,6 @@ def test_only_what_failed_can_be_tried_again(library: DocumentLibrary, admin: Id
         library.retry(admin, uuid4())
 
 
-def test_suggested_questions_come_from_headings_where_no_model_made_any(
-    library: DocumentLibrary, collection: Collection, published: Document, admin: Identity, work: DocumentJob
-) -> None:
-    sick = hostile.pdf_of([["Parental leave", "Parents have 26 weeks."], ["Sick pay", "Paid for a year."]])
-    document = library.upload(admin, collection, "Staff handbook.pdf", sick)
-    work("demo", document.id)
-    library.confirm(admin, document.id)
-    work("demo", document.id)
-    questions = library.suggested_questions("demo", collection.id)
-    assert questions[0] == "What does the staff handbook say about parental leave?"
-
-
 def test_a_page_that_is_not_there_is_not_found(library: DocumentLibrary, published: Document) -> None:
     for page in (0, 2, -1):
         with pytest.raises(NotFound):

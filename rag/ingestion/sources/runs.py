@@ -1,4 +1,4 @@
-"""Sync runs: people, commands and events ask for them, the queue does them."""
+"""Sync runs: people, commands, schedules and events ask for them, the queue does them."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ log = logging.getLogger("rag.ingestion")
 PROGRESS_SECONDS = 0.3
 #: The kind of source of the board that comes with the product.
 SAMPLES = "samples"
+#: Who asked for a run that a schedule asked for.
+SCHEDULE = "schedule"
+#: The least and the most minutes between two syncs of a schedule: the most is a month.
+SCHEDULE_MINUTES = (5, 44_640)
 #: Sentences on things that could not be read, kept with a run.
 MOST_PROBLEMS = 5
 
@@ -44,6 +48,9 @@ class SourceSettings:
     collection_id: UUID
     kind: str
     settings: dict[str, Any]
+    #: How often it is compared by itself, and when next; None: only on request.
+    every_minutes: int | None = None
+    next_sync_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +153,29 @@ class Syncs:
         _require_administrator_of(identity, collection)
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
 
+    def set_schedule(
+        self, identity: Identity, collection: Collection, every_minutes: int | None, *, kind: str | None = None
+    ) -> list[SourceSettings]:
+        """Compare a source by itself every so many minutes, for the first time after so long; None: only on request.
+
+        Without a kind it is for all sources of the collection, which are returned. Raises `InvalidInput`.
+        """
+        _require_administrator_of(identity, collection)
+        least, most = SCHEDULE_MINUTES
+        if every_minutes is not None and not least <= every_minutes <= most:
+            raise InvalidInput(
+                f"A schedule syncs every {least} minutes at the most often, and every {most // 1440} days at the least."
+            )
+        chosen = [s for s in self._required_sources(collection) if kind in (None, s.kind)]
+        if not chosen:
+            raise InvalidInput(f"“{collection.name}” has no source of kind {kind!r}.")
+        with self._database.transaction(identity) as connection:
+            for source in chosen:
+                row = {"collection_id": collection.id, "kind": source.kind, "every_minutes": every_minutes}
+                connection.execute(queries["set_schedule"], row)
+            connection.execute(queries["enqueue_schedule"], {"collection_id": collection.id})
+        return self.sources(collection)
+
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
         """Make a source of one kind. Raises `InvalidInput` for an unknown kind."""
         if kind not in self._makers:
@@ -171,6 +201,19 @@ class Syncs:
         """List the collection's runs, the latest first."""
         parameters = {"collection_id": collection_id, "run_id": None, "limit": limit}
         return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
+
+    def run_due(self, tenant_id: str, collection_id: UUID) -> None:
+        """Ask for the runs that are due by their schedule, and to be called again for the next. For the queue's worker.
+
+        Raises `TenantSuspended`.
+        """
+        where = {"collection_id": collection_id}
+        # All in one transaction: a process that is killed in it has asked for nothing, and does it again.
+        with self._database.transaction(tenant_id) as connection:
+            require_active(connection)
+            if connection.execute(queries["ask_for_due_runs"], {**where, "asked_by": SCHEDULE}).fetchall():
+                connection.execute(queries["enqueue_sync"], where)
+            connection.execute(queries["enqueue_schedule"], where)
 
     # Doing
 

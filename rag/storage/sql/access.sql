@@ -140,6 +140,10 @@ SELECT count(*) FROM accounts WHERE role = 'admin' AND is_active
 -- Tell whether the tenant has ever had an administrator.
 SELECT EXISTS (SELECT FROM accounts WHERE role = 'admin')
 
+-- names_of_administrators --
+-- Whom to ask, by name; addresses are theirs to give.
+SELECT name FROM accounts WHERE role = 'admin' AND is_active AND name <> '' ORDER BY created_at, id LIMIT 3
+
 -- drop_unused_links --
 -- Void earlier links for the same purpose before a new one is made.
 DELETE FROM one_time_links

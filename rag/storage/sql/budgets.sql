@@ -11,7 +11,7 @@ SELECT b.id, b.scope, b.user_group, b.account_id, coalesce(nullif(a.name, ''), a
            WHEN 'group' THEN (SELECT sum(cost) FROM rag_cost_days(%(first)s, %(last)s, NULL, b.user_group, NULL, NULL))
            ELSE (SELECT sum(c.cost) FROM chat_logs l JOIN cost_ledger c ON c.chat_log_id = l.id
                  WHERE l.account_id = b.account_id AND l.created_at >= %(start)s)
-       END, 0) AS spent
+       END, 0) AS spent, b.told_month
 FROM budgets b LEFT JOIN accounts a ON a.id = b.account_id
 WHERE %(for_all)s OR b.scope = 'company' OR b.account_id = %(for_account)s
       OR b.scope = 'group' AND b.user_group = %(for_group)s
@@ -21,7 +21,9 @@ ORDER BY array_position(ARRAY['company', 'group', 'person'], b.scope), b.user_gr
 INSERT INTO budgets (tenant_id, scope, user_group, account_id, amount, warn_share, ask_share)
 VALUES (rag_tenant(), %(scope)s, %(user_group)s, %(account_id)s, %(amount)s, %(warn_share)s, %(ask_share)s)
 ON CONFLICT (tenant_id, scope, user_group, account_id) DO UPDATE
-    SET amount = excluded.amount, warn_share = excluded.warn_share, ask_share = excluded.ask_share
+    SET amount = excluded.amount, warn_share = excluded.warn_share, ask_share = excluded.ask_share,
+        -- Once another amount is reached, that is news.
+        told_month = CASE WHEN budgets.amount = excluded.amount THEN budgets.told_month END
 
 -- agree_to_budget --
 INSERT INTO budget_consents (tenant_id, budget_id, account_id, month)

@@ -681,8 +681,9 @@ LIMIT %(limit)s OFFSET %(offset)s
 SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- suggestions --
--- List suggested questions from the metadata of searchable documents, newest document first.
-SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions, language
+-- List suggested questions from the metadata of searchable documents, newest document first: those known to be answered,
+-- until they are chosen those a model wrote.
+SELECT coalesce(metadata -> 'suggested_questions', metadata -> 'questions') AS questions, language
 FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
   AND metadata ?| '{questions,suggested_questions}'
@@ -856,7 +857,7 @@ WHERE queueing_lock = %(queueing_lock)s AND status = 'todo'
 
 -- known_tenants --
 -- List the tenants named by jobs; the documents themselves are not visible without their tenant.
-SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN ('documents', 'meaning')
+SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN ('documents', 'meaning', 'outgoing')
 
 -- unfinished_documents --
 -- List unfinished documents without a job.
@@ -869,7 +870,7 @@ WHERE d.tenant_id = rag_tenant()
 -- drop_abandoned --
 -- Remove jobs of dead processes when the same work is already waiting.
 DELETE FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning') AND j.id <> ALL (%(known)s::bigint[])
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning', 'outgoing') AND j.id <> ALL (%(known)s::bigint[])
   AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
@@ -882,7 +883,7 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning') AND j.id <
 -- Queue the jobs of dead processes again; nobody holds their documents any more.
 SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
 FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning') AND j.id <> ALL (%(known)s::bigint[])
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning', 'outgoing') AND j.id <> ALL (%(known)s::bigint[])
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
            < now() - make_interval(secs => %(quiet_seconds)s)
@@ -894,7 +895,7 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning') AND j.id <
 -- Jobs not done yet, those that wait for another try included
 SELECT count(*) FROM procrastinate_jobs
 WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
-  AND NOT (task_name = 'empty_bin' AND scheduled_at > now())
+  AND NOT (task_name IN ('empty_bin', 'sync_on_schedule') AND scheduled_at > now())
 
 -- jobs_by_state --
 -- Count waiting and running jobs of all tenants, for the metrics.
@@ -913,4 +914,4 @@ SELECT count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) 
        count(*) FILTER (WHERE status = 'doing') AS running,
        min(scheduled_at) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS next_try_at
 FROM procrastinate_jobs
-WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant() AND task_name <> 'empty_bin'
+WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant() AND task_name NOT IN ('empty_bin', 'sync_on_schedule')

@@ -2,7 +2,7 @@
 
 -- find_sources --
 -- Sources of a collection, or of all
-SELECT collection_id, kind, settings FROM collection_sources
+SELECT collection_id, kind, settings, every_minutes, next_sync_at FROM collection_sources
 WHERE tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
 ORDER BY created_at, kind
 
@@ -146,6 +146,53 @@ INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args
 VALUES ('documents', 'sync', 'sync ' || %(collection_id)s::text, 'sync ' || %(collection_id)s::text,
         jsonb_build_object('tenant_id', rag_tenant(), 'collection_id', %(collection_id)s::text))
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- Schedules
+
+-- set_schedule --
+-- How often a source is compared by itself, the first time after so long; null: only on request
+INSERT INTO collection_sources (collection_id, kind, tenant_id, every_minutes, next_sync_at)
+VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(every_minutes)s,
+        now() + make_interval(mins => %(every_minutes)s::integer))
+ON CONFLICT (collection_id, kind) DO UPDATE
+SET every_minutes = excluded.every_minutes, next_sync_at = excluded.next_sync_at
+
+-- enqueue_schedule --
+-- One waiting job a collection, due with the first of its sources
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
+SELECT 'documents', 'sync_on_schedule', 'schedule ' || collection_id, 'schedule ' || collection_id,
+       jsonb_build_object('tenant_id', rag_tenant(), 'collection_id', collection_id::text), min(next_sync_at)
+FROM collection_sources
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND next_sync_at IS NOT NULL
+GROUP BY collection_id
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO UPDATE SET scheduled_at = excluded.scheduled_at
+
+-- ask_for_due_runs --
+-- The sources that are due, each with a run of its own unless one is under way. Times that were missed are made up for
+-- by this one.
+WITH due AS (
+    UPDATE collection_sources
+    SET next_sync_at = next_sync_at + make_interval(mins => every_minutes)
+        * (floor(extract(epoch FROM now() - next_sync_at) / (60 * every_minutes)) + 1)
+    WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND next_sync_at <= now()
+    RETURNING kind
+), asked AS (
+    INSERT INTO sync_runs (collection_id, kind, tenant_id, asked_by)
+    SELECT %(collection_id)s, due.kind, rag_tenant(), %(asked_by)s FROM due
+    WHERE NOT EXISTS (
+        SELECT FROM sync_runs r
+        WHERE r.tenant_id = rag_tenant() AND r.collection_id = %(collection_id)s AND r.kind = due.kind
+          AND r.status IN ('waiting', 'running'))
+    ON CONFLICT (collection_id, kind) WHERE status = 'waiting' DO NOTHING
+)
+SELECT kind FROM due
+
+-- schedules_without_job --
+-- Collections whose job was lost, such as one that failed
+SELECT DISTINCT s.collection_id FROM collection_sources s
+WHERE s.tenant_id = rag_tenant() AND s.next_sync_at IS NOT NULL
+  AND NOT EXISTS (SELECT FROM procrastinate_jobs j
+                  WHERE j.lock = 'schedule ' || s.collection_id AND j.status IN ('todo', 'doing'))
 
 -- Events
 

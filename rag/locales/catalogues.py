@@ -21,7 +21,7 @@ from babel.messages.pofile import read_po, write_po
 from rag import errors
 from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parent.parent.parent
 #: Only programs and terminals read these; they stay English.
 NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
 #: Errors that are raised here are read by programs, or by whoever runs the product.

@@ -1,0 +1,28 @@
+"""Connect other programs: webhooks that tell them what happens here. For administrators."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rag.language import _
+from rag.services import require, services
+from rag.types import Role
+from rag.ui.formats import time_zone
+from rag.ui.text import plain
+from rag.ui.webhooks import ERROR, draw_webhooks
+
+identity = require(Role.ADMIN)
+zone = time_zone(st.context.timezone)
+st.session_state.setdefault(ERROR, "")
+
+st.title(_("Other programs"), anchor=False)
+if error := st.session_state[ERROR]:
+    st.session_state[ERROR] = ""
+    st.error(plain(error), icon=":material/error:")
+draw_webhooks(services().webhooks, identity, zone)
+st.caption(
+    _(
+        "Keys for programs that ask questions or manage documents are on the page People. The calls are described at "
+        "[/api/docs](/api/docs)."
+    )
+)

@@ -1,0 +1,169 @@
+"""Serve `/api/webhooks`: addresses of other programs that are told of events, and what they were told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from rag.access.problems import problems
+from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
+from rag.services import services
+from rag.webhooks import EVENTS, LONGEST_ADDRESS, MOST_LISTED
+
+router = APIRouter(route_class=ApiRoute, tags=["Webhooks"])
+
+KINDS = ", ".join(EVENTS)
+
+
+class WebhookShape(ApiModel):
+    """An address that is told of events, with the outcomes of the last seven days."""
+
+    id: UUID
+    name: str
+    address: str
+    events: list[str] = Field(description=f"Of {KINDS}; empty: every kind.")
+    is_active: bool = Field(description="Off once the address answers that it is gone (410).")
+    created_at: datetime
+    delivered: int
+    waiting: int
+    failed: int
+    last_delivered_at: datetime | None
+
+
+class WebhookList(ApiModel):
+    webhooks: list[WebhookShape]
+    total: int
+
+
+class NewWebhook(ApiBody):
+    """An address to tell."""
+
+    name: str = Field(max_length=200)
+    address: str = Field(
+        max_length=LONGEST_ADDRESS,
+        description="https, at a public host, or at one that RAG_WEBHOOK_HOSTS names.",
+        examples=["https://example.com/hooks/hr"],
+    )
+    events: list[Annotated[str, Field(max_length=100)]] = Field(
+        default_factory=list, max_length=50, description=f"Of {KINDS}; empty: every kind."
+    )
+
+
+class MadeWebhook(WebhookShape):
+    """A new webhook."""
+
+    secret: str = Field(description="Checks signatures (Standard Webhooks). It is not shown again.")
+
+
+class WebhookChanges(ApiBody):
+    """Whether an address is told of events."""
+
+    is_active: bool
+
+
+class DeliveryShape(ApiModel):
+    """An event on its way to one address."""
+
+    id: UUID
+    webhook_id: UUID
+    kind: str
+    event_id: UUID = Field(description="Sent as `webhook-id: msg_…`, the same at each attempt.")
+    data: dict[str, Any]
+    status: Literal["waiting", "delivered", "failed"]
+    attempts: int
+    next_at: datetime | None = Field(description="When it is sent again.")
+    answer_status: int | None
+    answer: str
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class Deliveries(ApiModel):
+    deliveries: list[DeliveryShape]
+    total: int
+
+
+@router.get("/api/webhooks", summary="List webhooks", dependencies=[needs("admin")])
+def list_webhooks(caller: Caller) -> WebhookList:
+    """List the addresses that are told of events, the oldest first."""
+    found = services().webhooks.list(caller)
+    shown = [WebhookShape.model_validate(webhook, from_attributes=True) for webhook in found]
+    return WebhookList(webhooks=shown, total=len(shown))
+
+
+@router.post("/api/webhooks", summary="Add a webhook", dependencies=[needs("admin")], status_code=201)
+def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
+    """Tell an address of events. The answer has the secret of its signatures, which is not shown again."""
+    made, secret = services().webhooks.add(caller, body.name, body.address, body.events)
+    return MadeWebhook(**WebhookShape.model_validate(made, from_attributes=True).model_dump(), secret=secret)
+
+
+@router.patch(
+    "/api/webhooks/{webhook_id}",
+    summary="Turn a webhook on or off",
+    dependencies=[needs("admin")],
+    responses=problems(404),
+)
+def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> WebhookShape:
+    """Tell an address of events again, or no longer."""
+    webhooks = services().webhooks
+    webhooks.switch(caller, webhook_id, is_active=body.is_active)
+    return WebhookShape.model_validate(webhooks.get(caller, webhook_id), from_attributes=True)
+
+
+@router.delete(
+    "/api/webhooks/{webhook_id}",
+    summary="Remove a webhook",
+    dependencies=[needs("admin")],
+    status_code=204,
+    responses=problems(404),
+)
+def remove_webhook(webhook_id: UUID, caller: Caller) -> Response:
+    """Forget an address, with the list of what it was told."""
+    services().webhooks.remove(caller, webhook_id)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/api/webhooks/{webhook_id}/deliveries",
+    summary="List what a webhook was told",
+    dependencies=[needs("admin")],
+    responses=problems(404),
+)
+def list_deliveries(
+    webhook_id: UUID, caller: Caller, limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50
+) -> Deliveries:
+    """List deliveries of the last thirty days, the latest first."""
+    found = services().webhooks.deliveries(caller, webhook_id, limit=limit)
+    shown = [DeliveryShape.model_validate(delivery, from_attributes=True) for delivery in found]
+    return Deliveries(deliveries=shown, total=len(shown))
+
+
+@router.post(
+    "/api/webhooks/{webhook_id}/test",
+    summary="Send a test",
+    dependencies=[needs("admin")],
+    status_code=202,
+    responses=problems(404),
+)
+def test_webhook(webhook_id: UUID, caller: Caller) -> Response:
+    """Send an event of the kind `test`; its delivery is listed like any other."""
+    services().webhooks.test(caller, webhook_id)
+    return Response(status_code=202)
+
+
+@router.post(
+    "/api/webhooks/deliveries/{delivery_id}/again",
+    summary="Send an event again",
+    dependencies=[needs("admin")],
+    status_code=202,
+    responses=problems(404),
+)
+def deliver_again(delivery_id: UUID, caller: Caller) -> Response:
+    """Send an event once more, with all its attempts."""
+    services().webhooks.deliver_again(caller, delivery_id)
+    return Response(status_code=202)

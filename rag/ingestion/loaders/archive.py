@@ -1,0 +1,156 @@
+"""Unpack a ZIP archive, which can neither leave its folder nor unpack without end.
+
+Runs in a process of its own for each archive: the archive is its one open file, and bytes and names are all it gives.
+"""
+
+from __future__ import annotations
+
+import codecs
+import stat
+import sys
+import zipfile
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from rag.errors import InvalidInput
+from rag.ingestion.loaders import ENDINGS, ExtractionLimits
+from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
+
+#: An archive with more files is refused as a whole.
+MOST_FILES = 10_000
+#: The list of files at an archive's end is read as a whole before they can be counted: some 100 bytes for each.
+MOST_LIST_BYTES = 10 * 1024 * 1024
+#: What every program packs with. The others are rare, and their decompressors larger.
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+#: A file may be so many times its packed size: zip bombs have 1,000 and more, PDFs and texts up to 100.
+MOST_RATIO = 200
+#: Below this many bytes no ratio is a bomb.
+SMALL = 1024 * 1024
+READ_AT_ONCE = 1024 * 1024
+#: Encodings of names, one of which is a library of its own.
+NAME_ENCODINGS = ("cp437", "cp949")
+
+
+class Archive:
+    """An open archive with its files by name. Raises `InvalidInput` when it cannot be used as a whole.
+
+    Hidden files, archives within it and files that nothing reads are left out.
+    """
+
+    def __init__(self, file: IO[bytes], limits: ExtractionLimits) -> None:
+        self._limits = limits
+        try:
+            _require_short_list(file)
+            self._file = zipfile.ZipFile(file)
+            self.entries = _readable_entries(self._file)
+        except InvalidInput:
+            raise
+        except Exception as exc:  # whatever a hostile file makes the library raise
+            raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
+
+    def refusal(self, entry: zipfile.ZipInfo) -> str:
+        """Say why an entry is not unpacked; empty when it is."""
+        path = PurePosixPath(name_of(entry))
+        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+            return "Its name points out of the archive."
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            return "It is a link, not a file."
+        if entry.flag_bits & 0x1:
+            return "It is protected by a password. Pack it without one."
+        if entry.compress_type not in METHODS:
+            return "It is packed by a rare method. Pack the archive with the usual one (deflate)."
+        if entry.file_size > self._limits.maximum_bytes:
+            return f"It is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB."
+        if entry.file_size > SMALL and entry.file_size > entry.compress_size * MOST_RATIO:
+            return "It unpacks to far more than it holds."
+        return ""
+
+    def unpack(self, entry: zipfile.ZipInfo) -> tuple[bytes, str]:
+        """Return the bytes of an entry, or none and why."""
+        if refusal := self.refusal(entry):
+            return b"", refusal
+        try:
+            with self._file.open(entry) as packed:
+                return _read(packed, min(self._limits.maximum_bytes, entry.file_size)), ""
+        except Exception as exc:
+            return b"", f"This file cannot be unpacked ({type(exc).__name__})."
+
+
+def _require_short_list(file: IO[bytes]) -> None:
+    """Raise `InvalidInput` for an archive whose list of files alone would fill the memory.
+
+    The end of the archive is read by the same function that `ZipFile` reads it with: there are archives that have two.
+    """
+    end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
+    if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
+        raise InvalidInput(f"This archive has too many files; the limit is {MOST_FILES:,}. Pack it in parts.")
+
+
+def _readable_entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if len(entries) > MOST_FILES:
+        raise InvalidInput(f"This archive has {len(entries):,} files; the limit is {MOST_FILES:,}. Pack it in parts.")
+    wanted = []
+    for entry in entries:
+        path = PurePosixPath(name_of(entry))
+        if path.suffix.lower() in ENDINGS and not any(
+            p.startswith((".", "~$", "__MACOSX")) and p != ".." for p in path.parts
+        ):
+            wanted.append(entry)
+    return sorted(wanted, key=name_of)
+
+
+def name_of(entry: zipfile.ZipInfo) -> str:
+    """Return the entry's name with plain slashes, decoding names written by Korean Windows."""
+    name = entry.filename
+    if not entry.flag_bits & 0x800:
+        try:
+            name = name.encode("cp437").decode("cp949")
+        except (UnicodeEncodeError, UnicodeDecodeError):
+            name = entry.filename
+    return name.replace("\\", "/")
+
+
+def _read(packed: IO[bytes], most: int) -> bytes:
+    """Read no more bytes than the entry declares, whatever is packed in it."""
+    parts = []
+    left = most + 1
+    while left > 0 and (part := packed.read(min(left, READ_AT_ONCE))):
+        parts.append(part)
+        left -= len(part)
+    if left <= 0:
+        raise zipfile.BadZipFile("longer than its entry says")
+    return b"".join(parts)
+
+
+def main(descriptor: int, memory_mb: int, order: str) -> None:
+    """Serve tasks for the archive that is open under this number, until stdin ends."""
+    answers = answers_to_parent()
+    for encoding in NAME_ENCODINGS:
+        codecs.lookup(encoding)
+    archive: Archive | None = None
+    with open(descriptor, "rb") as file:
+        write_message(answers, "means", bound_child(order, memory_mb))
+        while (task := read_message(sys.stdin.buffer)) is not None:
+            limits = ExtractionLimits(**task.values.pop("limits"))
+            limit_time(limits.timeout_seconds)
+            try:
+                archive = archive or Archive(file, limits)
+                values, blob = perform(task, archive)
+                write_message(answers, "result", values, blob)
+            except InvalidInput as exc:
+                write_message(answers, "error", {"error": InvalidInput.__name__, "message": exc.message})
+
+
+def perform(task: Reply, archive: Archive) -> tuple[dict[str, Any], bytes]:
+    """Perform one task; return its values and bytes."""
+    if task.kind == "list":
+        return {"names": [name_of(entry) for entry in archive.entries]}, b""
+    if task.kind == "unpack":
+        content, refusal = archive.unpack(archive.entries[task.values["number"]])
+        return {"refusal": refusal}, content
+    raise ValueError(f"no task is called {task.kind}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,294 @@
+"""Questions to suggest: asked as people ask, about a document's headings, and kept when the documents answer them.
+
+A question is kept when a search by words alone, which costs nothing, finds its answer in this document before all
+others of the collection. So nobody is invited to ask what is then not found, with a model or without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from rag.errors import RagError
+from rag.ingestion.document_jobs import DocumentJob
+from rag.ingestion.question_templates import (
+    AROUND_TITLE,
+    DEFINITIONS,
+    EMPTY,
+    GERUNDS,
+    NEEDS,
+    NEEDS_PARENT,
+    QUESTIONS,
+    TEMPLATES,
+    WITH_ARTICLE,
+    Need,
+)
+from rag.profiles import HR
+from rag.providers.registry import Providers
+from rag.retrieval.retriever import Retriever
+from rag.settings import Settings
+from rag.storage.database import Database
+from rag.types import Identity, Question, Role, Section
+
+#: Questions kept of a document, and candidates looked at: each costs a search of some ten milliseconds.
+KEPT, MOST_CHECKED = 6, 12
+#: Questions of one form kept of a document: four times "What are the rules" is dull.
+KEPT_OF_FORM = 2
+#: So many questions for facts are enough to leave out general ones, by the rank of these.
+ENOUGH = {2: 4, 3: 2}
+LONGEST_HEADING, MOST_WORDS = 60, 8
+Item = TypeVar("Item")
+#: Languages written without spaces, in which a short heading says as much as a long one elsewhere.
+DENSE = ("ko", "ja", "zh")
+LETTERS = r"[^\W\d_]+"
+NUMBERING = re.compile(
+    r"^(\d+([.)]\d*)*\.?(?!\d*[^\W\d])|[IVXivx]+\.|[A-Za-z]\)|제\s?\d+\s?[조장절관편](?:의\s?\d+)?|第[\d一二三四五六七八九十百]+[条章节節]|§\s?\d+[a-z]?)\s*"
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question about a section, and what a passage that answers it holds."""
+
+    text: str
+    heading: str = ""
+    need: Need = ""
+    #: What it is made by; questions of one form differ in their subject only.
+    form: str = ""
+    #: Lower ones are better: whether it asks for a fact, and whether its subject is of several words.
+    rank: tuple[int, int] = (0, 0)
+
+
+class SuggestStep:
+    """Chooses the questions to suggest about a published document."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        # Without keys: the check may cost nothing, and must not depend on what is configured today.
+        by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
+        self._retriever = Retriever(database, by_words)
+
+    def run(self, job: DocumentJob, sections: Sequence[Section], text: str) -> list[str]:
+        """Return questions that the document answers: those a model wrote of it, then those about its headings."""
+        document = job.document
+        language = document.language or job.collection.language
+        written = [q for q in document.metadata.get("questions") or () if isinstance(q, str)]
+        candidates = [Candidate(question) for question in dict.fromkeys(written)]
+        candidates += candidates_from(document.title, sections, text, language, limit=MOST_CHECKED)
+        kept: list[str] = []
+        forms: Counter[str] = Counter()
+        for candidate in candidates[:MOST_CHECKED]:
+            if len(kept) >= ENOUGH.get(candidate.rank[0], KEPT):
+                break
+            if candidate.text in kept or (candidate.form and forms[candidate.form] == KEPT_OF_FORM):
+                continue
+            if self._is_answered(job, candidate, language):
+                kept.append(candidate.text)
+                forms[candidate.form] += 1
+        return kept
+
+    def _is_answered(self, job: DocumentJob, candidate: Candidate, language: str) -> bool:
+        """Whether a search by words finds the answer in this document, before any other."""
+        tenant_id = job.document.tenant_id
+        asker = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
+        question = Question(text=candidate.text, identity=asker, collection=job.collection)
+        try:
+            found = self._retriever.retrieve(question, profile=HR, language=language)
+        except RagError:
+            return False
+        if found.response.evidence != "answered" or not found.cited:
+            return False
+        best = found.cited[0].result
+        if best.document_id != job.document.id or candidate.heading.casefold() not in _shown(
+            best.section, best.content
+        ):
+            return False
+        return candidate.need == "" or bool(NEEDS[candidate.need].search(best.content))
+
+
+def candidates_from(
+    title: str, sections: Sequence[Section], text: str, language: str, *, limit: int = MOST_CHECKED
+) -> list[Candidate]:
+    """Make questions about a document's sections in its language, the best first; those of one rank are taken evenly
+    from the beginning to the end.
+
+    A document without sections, such as a post, is asked about by its title.
+    """
+    if language not in TEMPLATES:
+        return []
+    names = _names_in(text)
+    found: dict[str, Candidate] = {}
+    above: list[tuple[int, str]] = []
+    ordered = sorted(sections, key=lambda section: section.start)
+    for place, section in enumerate(ordered):
+        end = ordered[place + 1].start if place + 1 < len(ordered) else len(text)
+        body = text[section.start : end].replace(section.title, "", 1)
+        above = [item for item in above if item[0] < section.level]
+        parent = above[-1][1] if above else ""
+        above.append((section.level, bare(section.title)))
+        candidate = _candidate(section.title, parent, body, title, language, names)
+        if candidate is not None:
+            known = found.get(candidate.text.casefold())
+            if known is None or candidate.rank < known.rank:
+                found[candidate.text.casefold()] = candidate
+    if not found:
+        subject = AROUND_TITLE.sub("", AROUND_TITLE.sub("", AROUND_TITLE.sub("", title.strip()))).strip()
+        candidate = _candidate(subject, "", text, "", language, names)
+        if candidate is not None and (" " in subject or language in ("ja", "zh") or _is_name(subject, names)):
+            found[candidate.text] = candidate
+    chosen = _evenly([*found.values()], limit)
+    # Questions about a subject in general only after all others.
+    return sorted(varied(chosen, lambda candidate: candidate.form, limit), key=lambda candidate: candidate.rank[0] > 1)
+
+
+def _candidate(
+    heading: str, parent: str, body: str, title: str, language: str, names: frozenset[str]
+) -> Candidate | None:
+    heading = bare(heading)
+    is_dense = language in DENSE
+    subject = heading
+    own, folded = title.casefold(), heading.casefold()
+    is_question = heading.endswith(("?", "？", "؟"))
+    pattern = QUESTIONS.get(language)
+    if is_question or (pattern is not None and pattern.fullmatch(heading)):
+        words = len(heading.split())
+        if not 3 <= words <= 14 and not (is_dense and len(heading) <= LONGEST_HEADING):
+            return None
+        return Candidate(heading if is_question else f"{heading}?", heading)
+    if language in NEEDS_PARENT and NEEDS_PARENT[language].fullmatch(heading):
+        if not parent or EMPTY.fullmatch(parent):
+            return None
+        subject = f"{parent}{'' if language in ('ja', 'zh') else ' '}{heading}"
+    if not _can_be_asked_about(subject, is_dense=is_dense) or (own and (folded in own or own in folded)):
+        return None
+    if _is_name(subject, names):
+        return Candidate(DEFINITIONS[language].format(subject), heading, "", "name", (1, 0))
+    if language == "en":
+        subject = re.sub(r"\s*\([^)]*\)$", "", subject)
+    if language not in ("de", *DENSE, "ar"):
+        subject = _lowered(subject, names)
+    for rule in TEMPLATES[language]:
+        match = rule.heading.fullmatch(subject)
+        if match is None or (rule.need and not NEEDS[rule.need].search(body)):
+            continue
+        is_role = rule.question.endswith(" do?") and language == "en"
+        text = _filled(rule.question, heading if is_role else subject, match, language)
+        if text is None:
+            return None
+        is_general = rule.heading.pattern == ".*"
+        is_vague = not is_dense and " " not in subject
+        has_figures = bool(NEEDS["days"].search(body) or NEEDS["money"].search(body))
+        # People ask for amounts and limits first, and then for what is to be done.
+        rank = 2 + (not has_figures) if is_general else 0 if rule.need else 1
+        return Candidate(text, heading, rule.need, rule.question, (rank, int(is_vague)))
+    return None
+
+
+def _can_be_asked_about(heading: str, *, is_dense: bool) -> bool:
+    if not (2 if is_dense else 3) <= len(heading) <= LONGEST_HEADING or EMPTY.fullmatch(heading):
+        return False
+    if len(heading.split()) > MOST_WORDS or heading.endswith((".", "!", "。")):
+        return False
+    # A line cut by an extractor, or a list: nobody asks for these.
+    if re.search(r"[|/;:<>{}\[\]…�]|\d{3,}(?![\d년])", heading) or heading.count("(") != heading.count(")"):
+        return False
+    return len(re.findall(r"[^\W\d_]", heading)) >= len(heading.replace(" ", "")) * 0.7
+
+
+def _filled(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
+    """Write the heading into a question, with what its language needs around it; None where that cannot be known."""
+    parts = match.groupdict(default="")
+    rest = parts.get("rest", "").strip()
+    if language == "en":
+        heading = heading.replace(" & ", " and ")
+        if WITH_ARTICLE.fullmatch(heading) and "the {0}" not in question:
+            heading = f"the {heading}"
+    text = question.format(
+        heading,
+        rest=rest,
+        base=GERUNDS.get(parts.get("gerund", "").casefold(), ""),
+        a="an" if heading[:1].casefold() in "aeiou" else "a",
+        de="d’" if heading[:1].casefold() in "aeiouyéèêàâîôû" else "de ",
+        Cap=heading[:1].upper() + heading[1:],
+    )
+    if "은/는" in text:
+        before = text[text.index("은/는") - 1]
+        if not "가" <= before <= "힣":
+            return None
+        text = text.replace("은/는", "은" if (ord(before) - 0xAC00) % 28 else "는")
+    return text
+
+
+def _shown(section: str, content: str) -> str:
+    return f"{' '.join(section.split())} {' '.join(content.split())}".casefold()
+
+
+def _evenly(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """Choose at most `limit` candidates of the lowest ranks, spread evenly over a rank that does not fit."""
+    chosen: list[Candidate] = []
+    for rank in sorted({candidate.rank for candidate in candidates}):
+        alike = [candidate for candidate in candidates if candidate.rank == rank]
+        wanted = min(limit - len(chosen), len(alike))
+        chosen += [alike[index * len(alike) // wanted] for index in range(wanted)]
+    return chosen
+
+
+def bare(heading: str) -> str:
+    """Return a heading without its number; of 제3조(육아휴직), the title in the brackets."""
+    shown = NUMBERING.sub("", " ".join(heading.split())).strip(" .:–—-#*")
+    match = re.fullmatch(r"[(（](.+)[)）]", shown)
+    return match[1] if match else shown
+
+
+def _names_in(text: str) -> frozenset[str]:
+    """Find names: words written with a capital inside sentences more often than without."""
+    shown = text[:200_000]
+    capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", shown))
+    small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", shown))
+    return frozenset(word.casefold() for word, count in capitals.items() if count > small[word.casefold()])
+
+
+def _is_name(heading: str, names: frozenset[str]) -> bool:
+    """Whether a heading is a name and nothing else, as that of a plan: "PerksPlus", "Northwind Standard"."""
+    if re.fullmatch(r"[A-Z][a-z]+[A-Z]\w*", heading):
+        return True
+    words = heading.split()
+    return 2 <= len(words) <= 3 and all(word.istitle() and word.casefold() in names for word in words)
+
+
+def _lowered(heading: str, names: frozenset[str]) -> str:
+    """Write a heading as inside a sentence: in lower case, but for names and abbreviations.
+
+    Where all words begin with a capital, these say nothing, and the first word decides.
+    """
+    words = [word for word in re.findall(LETTERS, heading) if len(word) > 3]
+    if heading.isupper() and len(words) > 1:
+        return heading.lower()
+    is_titled = " " in heading and all(word[:1].isupper() for word in words)
+    first = re.match(LETTERS, heading)
+    if first is None or first[0].casefold() in names or not (first[0].istitle() or first[0].islower()):
+        return heading
+    if is_titled:
+        return re.sub(LETTERS, lambda match: match[0].lower() if match[0].istitle() else match[0], heading)
+    return heading[:1].lower() + heading[1:]
+
+
+def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:
+    """Choose items in their order, those of a form that was chosen less often first."""
+    rest = list(dict.fromkeys(items))
+    chosen: list[Item] = []
+    counts: Counter[str] = Counter()
+    while rest and len(chosen) < limit:
+        best = min(range(len(rest)), key=lambda place: (counts[form(rest[place])], place))
+        counts[form(rest[best])] += 1
+        chosen.append(rest.pop(best))
+    return chosen
+
+
+def form_of(question: str) -> str:
+    """Tell questions apart that differ in more than their subject: by how they begin or, without spaces, end."""
+    words = question.split()
+    return " ".join(words[:3]).casefold() if len(words) > 3 and question[:1].isascii() else question[-7:]

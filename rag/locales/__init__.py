@@ -1,0 +1,1 @@
+"""Catalogues of the interface in each language, as gettext keeps them."""

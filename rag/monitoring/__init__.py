@@ -1,0 +1,1 @@
+"""What whoever runs the product watches: counts for Prometheus, traces by OpenTelemetry."""

@@ -1,0 +1,126 @@
+"""Trace requests, questions, their steps and the calls of models with OpenTelemetry; off unless an endpoint is set.
+
+`OTEL_EXPORTER_OTLP_ENDPOINT` and the other variables of OpenTelemetry say where spans go and how. Calls of models
+follow the GenAI conventions (`gen_ai.*`), which are still in development. No span has a text: no question, prompt,
+answer, passage, title, name or address. `rag.chat_log.id` finds the question in analytics, for who may read it there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry import propagate, trace
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from rag.types import Usage
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+SERVICE = "hr-assistant"
+
+#: What an error says is not recorded by OpenTelemetry itself.
+WITHOUT_TEXT: Mapping[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+
+_tracer = trace.get_tracer("rag")
+
+
+def start_tracing(environment: Mapping[str, str] | None = None) -> Callable[[], None]:
+    """Send spans to the endpoint that is set, if one is. Return what sends the last ones and stops."""
+    environment = os.environ if environment is None else environment
+    if not any(environment.get(name) for name in ENDPOINTS):
+        return lambda: None
+    # A third of a second of imports that nobody else waits for.
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes before our own name.
+    provider = TracerProvider(resource=Resource({SERVICE_NAME: SERVICE}).merge(OTELResourceDetector().detect()))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    return provider.shutdown
+
+
+@contextmanager
+def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Span]:
+    """Trace what happens in the block, as part of what is traced around it."""
+    with _tracer.start_as_current_span(name, attributes=attributes, **WITHOUT_TEXT) as begun, _failing(begun):
+        yield begun
+
+
+@contextmanager
+def request_span(name: str, headers: Mapping[str, str], attributes: Mapping[str, Any]) -> Iterator[Span]:
+    """Trace a request, as part of the caller's own trace where its headers name one."""
+    parent = propagate.extract(headers)
+    with (
+        _tracer.start_as_current_span(name, parent, SpanKind.SERVER, attributes, **WITHOUT_TEXT) as begun,
+        _failing(begun),
+    ):
+        yield begun
+
+
+class ModelCall:
+    """One request to a model, being traced."""
+
+    def __init__(self, begun: Span) -> None:
+        self._span = begun
+
+    def used(self, usage: Usage | None) -> None:
+        """Note what the provider counted."""
+        if usage is None or usage.is_estimated:
+            return
+        counted = {
+            "gen_ai.usage.input_tokens": usage.input_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
+            "gen_ai.usage.output_tokens": usage.output_tokens,
+            "rag.usage.search_units": usage.search_units,
+            "rag.usage.pages": usage.pages,
+        }
+        self._span.set_attributes({name: count for name, count in counted.items() if count})
+
+
+@contextmanager
+def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]:
+    """Trace a request to a model: `chat`, `embeddings`, `rerank` or `ocr`.
+
+    It may be held open by a generator, so nothing else becomes a part of it.
+    """
+    begun = _tracer.start_span(
+        f"{operation} {model}",
+        kind=SpanKind.CLIENT,
+        attributes={
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": provider,
+            "gen_ai.request.model": model,
+        },
+    )
+    try:
+        with _failing(begun):
+            yield ModelCall(begun)
+    finally:
+        begun.end()
+
+
+@contextmanager
+def _failing(begun: Span) -> Iterator[None]:
+    """Note which kind of error ends the block; what it says may quote a document."""
+    try:
+        yield
+    except GeneratorExit:
+        raise
+    except BaseException as exc:
+        begun.set_attribute("error.type", type(exc).__name__)
+        begun.set_status(Status(StatusCode.ERROR))
+        raise
+
+
+def trace_id() -> str:
+    """Return the trace that this thread works for, in hexadecimal; "" where nothing is traced."""
+    context = trace.get_current_span().get_span_context()
+    return trace.format_trace_id(context.trace_id) if context.is_valid else ""
+
+
+__all__ = ["ModelCall", "model_call", "request_span", "span", "start_tracing", "trace_id"]

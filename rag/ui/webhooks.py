@@ -1,0 +1,212 @@
+"""Draw the addresses that are told of events, what they were told, and the dialogs that add and remove one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+
+import pandas as pd
+import streamlit as st
+
+from rag.errors import RagError
+from rag.language import N_, _
+from rag.types import Identity
+from rag.ui import actions
+from rag.ui.formats import ago, date_time
+from rag.ui.text import plain
+from rag.ui.widgets import dialog, words_of
+from rag.webhooks import EVENTS, TEST, Delivery, Webhook, Webhooks
+
+ABOUT = N_(
+    "A webhook tells another program at once when something happens here: it sends a signed message to an address. "
+    "What is not taken is sent again for about a day."
+)
+STATES = {"waiting": N_("Waiting"), "delivered": N_("Delivered"), "failed": N_("Failed")}
+ERROR = "programs_error"
+
+
+def _attempt(action: Callable[..., object], *arguments: object, **changes: object) -> None:
+    """Run a change; the page shows why it was refused."""
+    actions.attempt(ERROR, action, *arguments, **changes)
+
+
+def draw_webhooks(webhooks: Webhooks, identity: Identity, zone: tzinfo) -> None:
+    """Draw the section of webhooks with its dialogs."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader(_("Webhooks"), anchor=False, width="content")
+        is_asked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")
+        if is_asked and not actions.is_needed(identity):
+            st.session_state.programs_webhook_error = None
+            _ask_for_webhook(webhooks, identity)
+    st.caption(_(ABOUT))
+    if made := st.session_state.pop("programs_webhook_made", None):
+        _show_secret(*made)
+    found = webhooks.list(identity)
+    if not found:
+        st.caption(_("There is no webhook yet."))
+        return
+    chosen = _draw_table(found)
+    if chosen is None:
+        st.caption(_("Select a row (Shift + Space on the keyboard) to see what was sent, to test or to remove it."))
+        return
+    _draw_webhook(webhooks, identity, chosen, zone)
+
+
+def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
+    table = pd.DataFrame(
+        {
+            _("Name"): [webhook.name for webhook in found],
+            _("Address"): [webhook.address for webhook in found],
+            _("Tells of"): [
+                ", ".join(_(EVENTS[event]) for event in webhook.events if event in EVENTS) or _("Everything")
+                for webhook in found
+            ],
+            _("Status"): [_("On") if webhook.is_active else _("Off") for webhook in found],
+            _("Delivered in 7 days"): [webhook.delivered for webhook in found],
+            _("Failed in 7 days"): [webhook.failed for webhook in found],
+            _("Last delivered"): [ago(w.last_delivered_at) if w.last_delivered_at else "" for w in found],
+        }
+    )
+    picked = st.dataframe(
+        table,
+        hide_index=True,
+        width="stretch",
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"programs_webhooks_{hash(tuple(w.id for w in found)) & 0xFFFFFFFF}",
+        alt=_("Webhooks with their address, what they tell of, and how many messages were delivered"),
+    )
+    rows = picked.selection.rows
+    return found[rows[0]] if rows and rows[0] < len(found) else None
+
+
+def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone: tzinfo) -> None:
+    """Draw what one webhook was told, and what can be done with it."""
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{plain(webhook.name)}**", width="content")
+            st.button(
+                _("Send a test"),
+                key=f"programs_webhook_test_{webhook.id}",
+                icon=":material/send:",
+                disabled=not webhook.is_active,
+                on_click=_attempt,
+                args=(webhooks.test, identity, webhook.id),
+            )
+            st.button(
+                _("Turn off") if webhook.is_active else _("Turn on"),
+                key=f"programs_webhook_switch_{webhook.id}",
+                icon=":material/power_settings_new:",
+                on_click=_attempt,
+                args=(webhooks.switch, identity, webhook.id),
+                kwargs={"is_active": not webhook.is_active},
+            )
+            if st.button(_("Remove"), key=f"programs_webhook_remove_{webhook.id}", icon=":material/delete:"):
+                _ask_to_remove(webhooks, identity, webhook)
+        told = webhooks.deliveries(identity, webhook.id, limit=50)
+        if not told:
+            st.caption(_("Nothing was sent yet."))
+            return
+        chosen = _draw_deliveries(told, zone)
+        if chosen is not None and chosen.status != "waiting":
+            st.button(
+                _("Send again"),
+                key=f"programs_delivery_again_{chosen.id}",
+                icon=":material/replay:",
+                on_click=_attempt,
+                args=(webhooks.deliver_again, identity, chosen.id),
+            )
+
+
+def _draw_deliveries(told: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
+    names = {**EVENTS, TEST: N_("A test")}
+    table = pd.DataFrame(
+        {
+            _("When"): [date_time(delivery.created_at, zone) for delivery in told],
+            _("Event"): [_(names.get(delivery.kind, delivery.kind)) for delivery in told],
+            _("Status"): [_(STATES[delivery.status]) for delivery in told],
+            _("Attempts"): [delivery.attempts for delivery in told],
+            _("Answer"): [delivery.answer for delivery in told],
+            _("Next attempt"): [date_time(d.next_at, zone) if d.next_at else "" for d in told],
+        }
+    )
+    picked = st.dataframe(
+        table,
+        hide_index=True,
+        width="stretch",
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"programs_deliveries_{hash(tuple((d.id, d.status) for d in told)) & 0xFFFFFFFF}",
+        alt=_("What this webhook was told, with the answers"),
+    )
+    rows = picked.selection.rows
+    return told[rows[0]] if rows and rows[0] < len(told) else None
+
+
+@dialog(N_("Add a webhook"), icon=":material/webhook:")
+def _ask_for_webhook(webhooks: Webhooks, identity: Identity) -> None:
+    state = st.session_state
+
+    def add() -> None:
+        try:
+            state.programs_webhook_made = webhooks.add(
+                identity, state.programs_webhook_name, state.programs_webhook_address, state.programs_webhook_events
+            )
+        except RagError as error:
+            state.programs_webhook_error = error
+
+    with st.form("programs_webhook", border=False):
+        st.text_input(
+            _("Name"),
+            key="programs_webhook_name",
+            max_chars=80,
+            autocomplete="off",
+            help=_("The program that is told."),
+        )
+        st.text_input(
+            _("Address"), key="programs_webhook_address", max_chars=500, placeholder="https://example.com/hook"
+        )
+        st.multiselect(
+            _("Tells of"),
+            list(EVENTS),
+            key="programs_webhook_events",
+            format_func=words_of(EVENTS),
+            placeholder=_("Everything"),
+        )
+        st.form_submit_button(_("Add the webhook"), type="primary", icon=":material/webhook:", on_click=add)
+    if error := state.get("programs_webhook_error"):
+        actions.draw_error(error)
+    if "programs_webhook_made" in state:
+        st.rerun()
+
+
+@dialog(N_("The secret of your webhook"), icon=":material/key:", dismissible=False)
+def _show_secret(webhook: Webhook, secret: str) -> None:
+    st.markdown(_("Copy the secret for **{name}** now. It cannot be shown again.", name=plain(webhook.name)))
+    st.code(secret, language=None, wrap_lines=True)
+    st.caption(
+        _(
+            "The program checks with it that a message comes from here (Standard Webhooks). If it is lost, remove the "
+            "webhook and add it again."
+        )
+    )
+    if st.button(_("I have copied it"), key="programs_webhook_done", type="primary"):
+        st.rerun()
+
+
+@dialog(N_("Remove this webhook?"), icon=":material/delete:")
+def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> None:
+    st.markdown(f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]")
+    st.markdown(_("It is not told of anything any more, and the list of what was sent is removed."))
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button(_("Keep it"), key="programs_webhook_keep"):
+            st.rerun()
+        if st.button(
+            _("Remove"),
+            key="programs_webhook_remove_confirmed",
+            type="primary",
+            icon=":material/delete:",
+            on_click=_attempt,
+            args=(webhooks.remove, identity, webhook.id),
+        ):
+            st.rerun()

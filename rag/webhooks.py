@@ -1,0 +1,314 @@
+"""Tell other programs of what happens here: signed as Standard Webhooks has it, repeated by the queue until taken.
+
+Triggers of the database write most events, in the transaction of the change itself; other parts call `emit`. The body,
+its id and its signature are made when it is sent, so that a receiver may refuse what is older than minutes.
+"""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import hashlib
+import ipaddress
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+from cryptography.fernet import Fernet
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+from standardwebhooks import Webhook as Signer
+
+from rag.access.sessions import require_admin, require_recent
+from rag.errors import InvalidInput, NotFound
+from rag.language import N_
+from rag.providers.connections import OutwardTransport
+from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.types import Identity, Who, page_path
+
+#: Kinds of events, with the words an administrator sees.
+EVENTS = {
+    "document.ready": N_("A document can be searched"),
+    "document.failed": N_("A document could not be processed"),
+    "budget.reached": N_("A budget is spent"),
+    "gap.solved": N_("A gap is solved"),
+    "sync.failed": N_("A sync failed"),
+    "evaluation.fell": N_("An evaluation is worse than the one before"),
+}
+#: What the button “Send a test” sends.
+TEST = "test"
+#: Waits after each attempt that was not taken; after the last one the delivery has failed. About 28 hours in all.
+RETRY_SECONDS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
+TIMEOUT_SECONDS = 10.0
+MOST_WEBHOOKS = 20
+MOST_LISTED = 200
+LONGEST_NAME, LONGEST_ADDRESS = 80, 500
+GONE = 410
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhook:
+    """An address that is told of events, with the outcomes of the last seven days."""
+
+    id: UUID
+    name: str
+    address: str
+    #: Kinds of events; empty: every kind.
+    events: list[str]
+    is_active: bool
+    created_at: datetime
+    delivered: int
+    waiting: int
+    failed: int
+    last_delivered_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """An event on its way to one address."""
+
+    id: UUID
+    webhook_id: UUID
+    kind: str
+    event_id: UUID
+    data: dict[str, Any]
+    status: str
+    attempts: int
+    next_at: datetime | None
+    answer_status: int | None
+    answer: str
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class Webhooks:
+    """Keeps addresses, tells them of events, and lists what they were told. Thread-safe."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        retry_seconds: Sequence[float] = RETRY_SECONDS,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._retry_seconds = retry_seconds
+        self._outward = transport or OutwardTransport()
+        self._inward = transport or httpx.HTTPTransport()
+
+    # Addresses
+
+    def add(self, identity: Identity, name: str, address: str, events: Sequence[str] = ()) -> tuple[Webhook, str]:
+        """Keep an address, and return it with the secret of its signatures, which nobody can see again.
+
+        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an address that may not be called.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        shown = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
+        if not 1 <= len(shown) <= LONGEST_NAME:
+            raise InvalidInput(f"A webhook needs a name of at most {LONGEST_NAME} characters.")
+        if unknown := [event for event in events if event not in EVENTS]:
+            raise InvalidInput(f"There is no event {unknown[0]!r}; there are {', '.join(EVENTS)}.")
+        if len(self.list(identity)) >= MOST_WEBHOOKS:
+            raise InvalidInput(f"There are {MOST_WEBHOOKS} webhooks already. Remove one first.")
+        self._check_address(address)
+        secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+        made = self._database.fetch_value(
+            identity,
+            "add_webhook",
+            name=shown,
+            address=address.strip(),
+            events=list(dict.fromkeys(events)),
+            secret=self._locker.encrypt(secret.encode()),
+        )
+        return self.get(identity, made), secret
+
+    def list(self, identity: Identity) -> builtins.list[Webhook]:
+        """List the tenant's webhooks, the oldest first. Raises `NotAllowed`."""
+        require_admin(identity)
+        return self._database.fetch_all(identity, "list_webhooks", Webhook, webhook_id=None)
+
+    def get(self, identity: Identity, webhook_id: UUID) -> Webhook:
+        """Return one webhook. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        found = self._database.fetch_one(identity, "list_webhooks", Webhook, webhook_id=webhook_id)
+        if found is None:
+            raise NotFound
+        return found
+
+    def remove(self, identity: Identity, webhook_id: UUID) -> None:
+        """Forget an address with what it was told. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        if not self._database.execute(identity, "remove_webhook", webhook_id=webhook_id):
+            raise NotFound
+
+    def switch(self, identity: Identity, webhook_id: UUID, *, is_active: bool) -> None:
+        """Tell an address of events again, or no longer. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        if not self._database.execute(identity, "switch_webhook", webhook_id=webhook_id, is_active=is_active):
+            raise NotFound
+
+    # Events
+
+    def emit(self, who: Who, kind: str, data: Mapping[str, Any]) -> int:
+        """Tell every webhook that wants this kind of event; return how many are told. The queue sends it."""
+        if kind not in EVENTS:
+            raise InvalidInput(f"There is no event {kind!r}; there are {', '.join(EVENTS)}.")
+        told = self._database.fetch_value(who, "emit_event", kind=kind, data=Jsonb(dict(data)), webhook_id=None)
+        return int(told)
+
+    def test(self, identity: Identity, webhook_id: UUID) -> None:
+        """Send an event of the kind `test`. Raises `NotAllowed`, `NotFound`, `InvalidInput` for one that is off."""
+        if not self.get(identity, webhook_id).is_active:
+            raise InvalidInput("This webhook is off. Turn it on first.")
+        data = Jsonb({"message": "This is a test."})
+        self._database.fetch_value(identity, "emit_event", kind=TEST, data=data, webhook_id=webhook_id)
+
+    def deliveries(
+        self, identity: Identity, webhook_id: UUID | None = None, *, limit: int = MOST_LISTED
+    ) -> builtins.list[Delivery]:
+        """List what a webhook, or every one, was told in the last thirty days, the latest first."""
+        require_admin(identity)
+        if webhook_id is not None:
+            self.get(identity, webhook_id)
+        return self._database.fetch_all(
+            identity, "webhook_deliveries", Delivery, webhook_id=webhook_id, limit=min(limit, MOST_LISTED)
+        )
+
+    def deliver_again(self, identity: Identity, delivery_id: UUID) -> None:
+        """Send an event once more, with all its attempts. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        with self._database.transaction(identity) as connection:
+            if connection.execute(queries["deliver_again"], {"delivery_id": delivery_id}).fetchone() is None:
+                raise NotFound
+
+    # Sending, for the queue
+
+    def deliver(self, tenant_id: str, delivery_id: UUID) -> float | None:
+        """Send a delivery once; return the seconds until it is tried again, None when it is not."""
+        with (
+            self._database.transaction(tenant_id) as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            cursor.execute(queries["forget_deliveries"])
+            row = cursor.execute(queries["delivery_to_make"], {"delivery_id": delivery_id}).fetchone()
+        if row is None:
+            return None  # its webhook is off, or it was delivered by another process
+        status, answer = self._send(row)
+        wait: float | None = None
+        if status is not None and 200 <= status < 300:
+            outcome = "delivered"
+        elif status == GONE or row["attempts"] >= len(self._retry_seconds):
+            outcome = "failed"
+        else:
+            outcome, wait = "waiting", self._retry_seconds[row["attempts"]]
+        if status == GONE:
+            self._database.execute(tenant_id, "switch_webhook", webhook_id=row["webhook_id"], is_active=False)
+        self._database.execute(
+            tenant_id,
+            "note_delivery",
+            delivery_id=delivery_id,
+            status=outcome,
+            answer_status=status,
+            answer=answer,
+            wait_seconds=wait or 0.0,
+        )
+        return wait
+
+    def _send(self, row: Mapping[str, Any]) -> tuple[int | None, str]:
+        """Send a delivery; return the status of the answer, None without one, and a sentence about it."""
+        body = self._body(row)
+        message_id, now = f"msg_{row['event_id'].hex}", datetime.now(UTC)
+        signer = Signer(self._locker.decrypt(bytes(row["secret"])).decode())
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "HR-Assistant-Webhooks/1",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": signer.sign(message_id, now, body),
+        }
+        transport = self._inward if self._is_listed(row["address"]) else self._outward
+        try:
+            self._check_address(row["address"])  # the list of the settings may be shorter by now
+            # A redirect could lead anywhere, and what the answer says besides its status is nobody's concern.
+            with httpx.Client(transport=_Unclosed(transport), timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+                request = client.build_request("POST", row["address"], content=body.encode(), headers=headers)
+                answer = client.send(request, stream=True)
+                answer.close()
+        except InvalidInput as exc:
+            return None, exc.message
+        except httpx.TimeoutException:
+            return None, f"It did not answer within {TIMEOUT_SECONDS:g} seconds."
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as exc:
+            return None, f"It could not be reached: {str(exc)[:200] or type(exc).__name__}."
+        if answer.is_success:
+            return answer.status_code, "Taken."
+        if answer.is_redirect:
+            return answer.status_code, "It answered with another address, which is not followed."
+        return answer.status_code, f"It answered {answer.status_code} {answer.reason_phrase}."
+
+    def _body(self, row: Mapping[str, Any]) -> str:
+        data = dict(row["data"])
+        if row["kind"] == "document.ready":
+            data["url"] = self._settings.own_address + page_path(UUID(data["documentId"]), 1)
+        sent = {"type": row["kind"], "timestamp": row["created_at"].astimezone(UTC).isoformat(), "data": data}
+        return json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
+
+    def _check_address(self, address: str) -> None:
+        """Raise `InvalidInput` for an address that is none, or that leads into a network of ours."""
+        try:
+            parts = urlsplit(address.strip())
+            host, _ = (parts.hostname or "").lower(), parts.port
+        except ValueError:
+            raise InvalidInput("The address cannot be read. It looks like https://example.com/hook.") from None
+        is_text = len(address) <= LONGEST_ADDRESS and address.strip().isascii() and address.strip().isprintable()
+        if not host or not is_text or parts.username is not None or parts.scheme not in ("http", "https"):
+            raise InvalidInput("An address looks like https://example.com/hook, without a name or a password in it.")
+        if self._is_listed(address):
+            return
+        if parts.scheme != "https":
+            raise InvalidInput("The address has to begin with https://.")
+        if host == "localhost" or "." not in host or _is_number(host):
+            raise InvalidInput(
+                f"{host} is no name of the internet. Whoever runs HR Assistant can allow a host of your own network "
+                "with RAG_WEBHOOK_HOSTS."
+            )
+
+    def _is_listed(self, address: str) -> bool:
+        """Return whether the settings name the address's host, with its port where it has one."""
+        return urlsplit(address.strip()).netloc.lower() in self._settings.own_webhook_hosts
+
+    @property
+    def _locker(self) -> Fernet:
+        key = hashlib.sha256(b"webhooks\x00" + self._database.key).digest()
+        return Fernet(base64.urlsafe_b64encode(key))
+
+
+class _Unclosed(httpx.BaseTransport):
+    """Leaves the transport of all deliveries open when the client of one is closed."""
+
+    def __init__(self, transport: httpx.BaseTransport) -> None:
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._transport.handle_request(request)
+
+
+def _is_number(host: str) -> bool:
+    """Return whether a host is an address instead of a name, also in the odd forms that resolvers read."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return all(part[:2] == "0x" or part.isdigit() for part in host.split("."))
+    return True
