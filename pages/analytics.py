@@ -119,7 +119,7 @@ def choose_document() -> UUID | None:
         key=key,
         on_change=keep,
         label_visibility="collapsed",
-        width=280,
+        width=220,
     )
     return chosen if chosen in titles else None
 
@@ -142,7 +142,7 @@ def choose_filters(period: Period) -> Filters:
             key="analytics_group",
             bind="query-params",
             label_visibility="collapsed",
-            width=180,
+            width=150,
         )
         languages = analytics.languages(identity, period)
         language = (
@@ -154,14 +154,14 @@ def choose_filters(period: Period) -> Filters:
                 key="analytics_language",
                 bind="query-params",
                 label_visibility="collapsed",
-                width=150,
+                width=130,
             )
             if len(languages) > 1
             else None
         )
         names = {collection.id: collection.name for collection in services().documents.collections(identity)}
         chosen = (
-            choose_collection(names, key="analytics_collection", everything=_("All collections"), width=190)
+            choose_collection(names, key="analytics_collection", everything=_("All collections"), width=170)
             if len(names) > 1
             else None
         )
