@@ -16,6 +16,7 @@ from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions, language
+from rag.ui.finder import draw_finder, key_scripts
 from rag.ui.frame import SIGN_IN_AGAIN, account_actions, frame_scripts
 from rag.ui.people import ROLES
 from rag.ui.text import plain
@@ -36,6 +37,14 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Ask about your company's documents and open the page an answer comes from."),
         )
     ]
+    asking.append(
+        st.Page(
+            "library.py",
+            title=_("Library"),
+            icon=":material/menu_book:",
+            help=_("Read the documents you can ask about, and search in them."),
+        )
+    )
     if has_board(identity):
         asking.append(
             st.Page(
@@ -107,7 +116,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             title=_("Other programs"),
             url_path="other-programs",
             icon=":material/webhook:",
-            help=_("Tell other programs what happens here."),
+            help=_("Answer on pages of other sites, and tell other programs what happens here."),
         ),
         st.Page(
             "prices.py",
@@ -170,12 +179,14 @@ def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
     if not asked or asked in {page.url_path for group in pages.values() for page in group}:
         return
     names = ", ".join(plain(name) for name in services().accounts.administrators(identity))
-    st.warning(
-        _("There is no page “{page}” here, or it is not open to you.").format(page=plain(asked[:60]))
-        + " "
-        + (_("Whom to ask: {names}.").format(names=names) if names else _("Ask an administrator of your company.")),
-        icon=":material/signpost:",
-    )
+    missing = plain(asked[:60])
+    if names:
+        sentence = _(
+            "There is no page “{page}” here, or it is not open to you. Whom to ask: {names}.", page=missing, names=names
+        )
+    else:
+        sentence = _("There is no page “{page}” here, or it is not open to you. Ask an administrator.", page=missing)
+    st.warning(sentence, icon=":material/signpost:")
 
 
 @st.fragment(run_every=RUN_AGAIN_SECONDS)
@@ -205,11 +216,12 @@ page = st.navigation(pages)
 st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
 
 with st.sidebar:
+    draw_finder(services(), identity)
     page_slot = st.container(key="frame_page", gap="small")
     st.space("stretch")
     draw_setup_link(identity)
     draw_account(identity)
-    st.html(frame_scripts(), unsafe_allow_javascript=True)
+    st.html(frame_scripts() + key_scripts(), unsafe_allow_javascript=True)
     st.html(language.page_script(), unsafe_allow_javascript=True)
 
 follow_restarts()

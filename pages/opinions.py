@@ -11,8 +11,7 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag.answering.opinion_drafts import FoundReferences, Opinion, as_docx
-from rag.answering.opinions import reference_block
+from rag.answering.opinions import FoundReferences, Opinion, as_docx, reference_block
 from rag.errors import RagError
 from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.ingestion.tagging import tag_names, vocabulary_of

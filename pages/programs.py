@@ -1,4 +1,4 @@
-"""Connect other programs: webhooks that tell them what happens here. For administrators."""
+"""Connect other programs: widgets on pages of other sites, webhooks that tell what happens here. For administrators."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rag.types import Role
 from rag.ui.formats import time_zone
 from rag.ui.text import plain
 from rag.ui.webhooks import ERROR, draw_webhooks
+from rag.ui.widget_settings import draw_widgets
 
 identity = require(Role.ADMIN)
 zone = time_zone(st.context.timezone)
@@ -19,7 +20,10 @@ st.title(_("Other programs"), anchor=False)
 if error := st.session_state[ERROR]:
     st.session_state[ERROR] = ""
     st.error(plain(error), icon=":material/error:")
-draw_webhooks(services().webhooks, identity, zone)
+parts = services()
+draw_widgets(parts.widgets, identity, parts.documents.collections(identity), parts.settings.own_address)
+st.divider()
+draw_webhooks(parts.webhooks, identity, zone)
 st.caption(
     _(
         "Keys for programs that ask questions or manage documents are on the page People. The calls are described at "

@@ -6,6 +6,7 @@ RagError
 ├── StorageFull              an original cannot be stored
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
+│   ├── BudgetSpent          nor what is left of a month's budget
 │   ├── TenantSuspended      work of a tenant that has to wait
 │   ├── SignInAgain          a sensitive act, long after the last sign-in
 │   ├── OtherHost
@@ -116,8 +117,12 @@ class ScopeMissing(NotAllowed):
     """This API key may not do this. An administrator can make one that may."""
 
 
+class BudgetSpent(NotAllowed):
+    """The budget for this month is spent: searching works, models are not called."""
+
+
 class TenantSuspended(NotAllowed):
-    """This company is suspended: nothing of it is processed until whoever runs the product resumes it."""
+    """This company is suspended. Nothing of it is processed until the operator of the product resumes it."""
 
 
 class SignInAgain(NotAllowed):
@@ -189,13 +194,13 @@ class BodyTooLarge(RequestInvalid):
 
 
 class MediaTypeUnsupported(RequestInvalid):
-    """The body of this request is of another kind than this address takes. Send JSON with application/json."""
+    """This address does not take a body of this kind. Send JSON with application/json."""
 
     status = 415
 
 
 class MethodNotAllowed(RequestInvalid):
-    """This address exists, but not for this method. The header Allow names those there are."""
+    """This address exists, but not for this method. The header Allow lists the methods it has."""
 
     status = 405
 
@@ -275,7 +280,7 @@ class PasswordNeeded(DocumentError):
 
 
 class PasswordWrong(PasswordNeeded):
-    """This password does not open the PDF. Try again; it is used once and not stored."""
+    """This password does not open the PDF. Try again; the password is used once and not stored."""
 
 
 class PdfDamaged(DocumentError):

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.access.problems import problem, unexpected
-from rag.api import app, mcp_server, metrics, oauth, sign_in
+from rag.api import app, mcp_server, metrics, oauth, sign_in, widget
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
@@ -123,6 +123,7 @@ ROUTES: list[BaseRoute] = [
     *app.ROUTES,
     mcp_server.ROUTE,
     *oauth.ROUTES,
+    *widget.ROUTES,
     metrics.ROUTE,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)

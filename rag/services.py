@@ -24,9 +24,10 @@ from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
+from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
-from rag.answering.opinion_drafts import Opinions
+from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.evaluation.calendar import Calendar
@@ -46,8 +47,7 @@ from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
-from rag.records.conversations import Conversations
-from rag.records.feedback import Feedback
+from rag.records.conversations import Conversations, Feedback
 from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.records.help_requests import HelpRequests
 from rag.records.privacy import Privacy
@@ -71,6 +71,7 @@ PROGRAM = UUID(int=0)
 BUDGET_OF = {
     "company": "The company's budget for this month is spent: searching works, models are not called.",
     "group": "Your group's budget for this month is spent: searching works, models are not called.",
+    "widget": "The budget of this assistant for this month is spent: it quotes documents, models are not called.",
     "person": "Your budget for this month is spent: searching works, models are not called.",
 }
 
@@ -119,6 +120,7 @@ class Services:
     api_keys: ApiKeys
     connected_apps: ConnectedApps
     webhooks: Webhooks
+    widgets: Widgets
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
@@ -177,12 +179,16 @@ def assemble(
     conversations = Conversations(database)
     retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
     budgets = Budgets(database)
+    widgets = Widgets(database)
 
     def stop_spending(identity: Identity) -> str:
         try:
             spent = budgets.spent_for(identity)
+            is_spent = spent is None and widgets.is_spent(identity)
         except DatabaseUnavailable:
             return ""  # an answer that is under way is worth more than its cost
+        if is_spent:
+            return BUDGET_OF["widget"]
         if spent is None:
             return ""
         return ASKS if spent.asks else BUDGET_OF[spent.scope]
@@ -238,7 +244,7 @@ def assemble(
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
         searches=searches,
-        opinions=Opinions(database, providers, searches, ledger, chat_logs),
+        opinions=Opinions(database, providers, searches, ledger, chat_logs, stop_spending=stop_spending),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),
@@ -260,6 +266,7 @@ def assemble(
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
         webhooks=webhooks,
+        widgets=widgets,
         limits=limits,
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,

@@ -7,6 +7,7 @@ Faults can be asked for: `fail(path, …)`.
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import secrets
@@ -53,6 +54,8 @@ class SupabaseStandin:
     is_legacy: bool = False
     #: Of the database that RPC calls run on, as the role `authenticator`.
     database: str = ""
+    #: Most rows of one answer.
+    most_rows: int = 1000
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Person and session of each.
     refresh_tokens: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -159,6 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         self.path_only, self.query = unquote(address.path), parse_qs(address.query)
         self.raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.more_headers: dict[str, str] = {}
         self.bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
         for path, barrier in self.project.meetings.items():
             if self.path_only.startswith(path):
@@ -178,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             except StorageTrouble as exc:
                 self._send(400, exc.body)
                 return
-        self._send(status, body)
+        self._send(status, body, self.more_headers)
 
     def _goes_wrong(self) -> bool:
         for fault in self.project.faults:
@@ -226,7 +230,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._auth(path.removeprefix("/auth/v1/"))
         if path.startswith("/storage/v1/"):
             return self._storage(path.removeprefix("/storage/v1/"))
-        return self._rpc(path.removeprefix("/rest/v1/rpc/"))
+        if path.startswith("/rest/v1/rpc/"):
+            return self._rpc(path.removeprefix("/rest/v1/rpc/"))
+        return self._table(path.removeprefix("/rest/v1/"))
 
     # Auth
 
@@ -412,6 +418,35 @@ class _Handler(BaseHTTPRequestHandler):
             return status, {"code": "42501", "message": str(exc), "details": None, "hint": None}
         assert row is not None
         return 200, row[0]
+
+    def _table(self, name: str) -> tuple[int, Any]:
+        """Rows of a table, as PostgREST answers `select`, `order`, `limit`, `offset`, `gt` and `in`."""
+        schema = self.headers.get("accept-profile", "public")
+        if self.bearer != SERVICE:
+            return 401, {"message": "Invalid API key", "hint": "Double check your API key."}
+        query = {key: values[0] for key, values in self.query.items()}
+        limit, offset = int(query.pop("limit", 1000)), int(query.pop("offset", 0))
+        assert query.pop("select") == "*"
+        parts = [sql.SQL("SELECT to_jsonb(p) FROM {} p WHERE true").format(sql.Identifier(schema, name))]
+        values: list[Any] = []
+        order = query.pop("order", "")
+        for column, condition in query.items():
+            kind, _dot, value = condition.partition(".")
+            listed = next(csv.reader([value[1:-1]])) if kind == "in" else [value]
+            comparison = {"in": " AND p.{}::text = ANY (%s)", "gt": " AND p.{}::text > %s"}[kind]
+            parts.append(sql.SQL(comparison).format(sql.Identifier(column)))
+            values.append(listed if kind == "in" else value)
+        if order:
+            parts.append(sql.SQL(" ORDER BY p.{}").format(sql.Identifier(order.partition(".")[0])))
+        try:
+            with psycopg.connect(self.project.database) as connection:
+                rows = connection.execute(sql.Composed(parts), values).fetchall()
+        except psycopg.errors.UndefinedTable:
+            return 404, {"code": "PGRST205", "message": f"Could not find the table '{schema}.{name}'"}
+        except psycopg.errors.UndefinedColumn as exc:
+            return 400, {"code": "42703", "message": str(exc).splitlines()[0]}
+        self.more_headers = {"content-range": f"*/{len(rows)}"}
+        return 200, [row[0] for row in rows[offset : offset + min(limit, self.project.most_rows)]]
 
 
 def _shown(user: dict[str, Any]) -> dict[str, Any]:

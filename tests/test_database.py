@@ -29,7 +29,7 @@ def test_every_table_with_a_tenant_forces_row_level_security(superuser_conninfo:
 TOKEN = r"\( SELECT rag_presented\(\) AS rag_presented\)"
 #: What may show a row before its tenant is known: the hash of a secret, or an address, that whoever asks presents.
 PRESENTED = re.compile(
-    rf"\((?:(?:token|secret|subject)_hash = {TOKEN}"
+    rf"\((?:(?:token|secret|subject|key)_hash = {TOKEN}"
     r"|email = \( SELECT rag_verified\('email'::text\) AS rag_verified\)"
     rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\)"
     rf"|\(*{TOKEN} = code_hash\)(?: OR \({TOKEN} = (?:access|refresh|previous_refresh)_hash\)\)?)+)\)?"

@@ -11,8 +11,7 @@ import pytest
 from rag.errors import InvalidInput
 from rag.profile import GROUPS, SETTINGS, Options, Part
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, profile_by_name
-from rag.retrieval.query_patterns import is_found, require_linear_patterns
-from rag.retrieval.query_understanding import categories_in
+from rag.retrieval.query_understanding import categories_in, is_found, require_linear_patterns
 
 # Every figure of the source documents, by profile and field.
 FIGURES: dict[str, dict[str, Any]] = {
@@ -293,7 +292,7 @@ def test_a_field_is_overridden() -> None:
         pytest.param({"embedding_model": "builtin/lexical@1536"}, "Create another collection", id="embedder"),
         pytest.param({"bm25_k1": 11}, "from 0 to 10", id="index"),
         pytest.param({"chunk_overlap": 1000}, "overlap", id="overlap_as_large_as_the_chunk"),
-        pytest.param({"minimum_chunk_size": 1001}, "smallest chunk", id="minimum_above_the_size"),
+        pytest.param({"minimum_chunk_size": 1001}, "smallest passage", id="minimum_above_the_size"),
         pytest.param({"threshold_mode": "absolute", "similarity_threshold": None}, "needs a value", id="no_threshold"),
         pytest.param({"rerank_top_n": 6}, "more passages than are wanted", id="keeps_more_than_wanted"),
         pytest.param({"vector_weight": 0, "keyword_weight": 0}, "cannot both be 0", id="no_weights"),
@@ -302,7 +301,7 @@ def test_a_field_is_overridden() -> None:
         pytest.param({"top_k": 50, "candidate_factor": 50}, "2,500 candidates", id="too_many_candidates"),
         pytest.param({"quality_minimum_words": 10}, "best length", id="lengths"),
         pytest.param({"narrative_target_tokens": 501}, "soft limit", id="narrative"),
-        pytest.param({"professional_minimum_tokens": 801}, "professional", id="professional"),
+        pytest.param({"professional_minimum_tokens": 801}, "passage of a résumé", id="professional"),
         pytest.param({"markdown_target_words": 801}, "Markdown", id="markdown"),
     ],
 )

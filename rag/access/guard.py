@@ -24,7 +24,7 @@ from rag.access.api_keys import SECRET, KeyUse
 from rag.access.connected_apps import PREFIX as APP_PREFIX
 from rag.access.connected_apps import SECRET as APP_SECRET
 from rag.access.identity import AccessServices
-from rag.access.problems import refusal
+from rag.access.problems import OPENAI_API, refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.websockets import PATH as MEDIA_PATH
 from rag.access.websockets import ShownMedia, Sockets
@@ -63,6 +63,10 @@ SECURITY_HEADERS = {
 }
 
 
+#: How the policy of a page begins that says itself who may show it.
+FRAMED = "default-src 'none'; script-src 'self'; "
+
+
 def content_security_policy(hosts: Iterable[str] = (), *, is_https: bool = False) -> str:
     """Return the policy, with websockets to our own hosts: not every browser counts them as the same origin."""
     scheme = "wss" if is_https else "ws"
@@ -89,8 +93,11 @@ def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bo
             headers = MutableHeaders(scope=message)
             confined = headers.get("content-security-policy", "")
             headers.update(added)
-            if confined.startswith("sandbox;"):  # an original that may do nothing at all keeps it so
+            # An original that may do nothing at all keeps it so, and so does a page that other sites may show.
+            if confined.startswith(("sandbox;", FRAMED)):
                 headers["Content-Security-Policy"] = confined
+            if confined.startswith(FRAMED) and not confined.endswith("frame-ancestors 'none'"):
+                del headers["X-Frame-Options"]
         await send(message)
 
     return guarded
@@ -111,14 +118,16 @@ def with_headers(send: Send, added: Mapping[str, str]) -> Send:
 
 SESSION_COOKIE = "hr_session"
 FORMS = frozenset({"GET", "HEAD", "POST"})
-#: Where programs call, with a key in place of a session: our own API, OpenAI's, and the Model Context Protocol.
+#: Where programs call, with a key in place of a session: our own API and the Model Context Protocol, beside OpenAI's.
 API = "/api/"
-OPENAI_API = "/v1/"
 MCP_PATH = "/mcp"
 #: Asked by the monitoring system, whose right to it the route checks.
 METRICS_PATH = "/metrics"
 #: Where programs connect to a person's account.
 OAUTH = "/oauth/"
+#: A collection that pages of other sites may ask, with a public key. No cookie counts there; the route knows the sites.
+WIDGET = "/widget"
+EMBEDDED = frozenset({f"{WIDGET}/ask", f"{WIDGET}/rate"})
 PROTECTED_RESOURCE = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
@@ -132,6 +141,8 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     ),
     **dict.fromkeys([f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"], frozenset({"POST"})),
     "/sso/logout": frozenset({"POST"}),
+    **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
+    **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
@@ -206,7 +217,8 @@ class AuthGuard:
             # No site can make a browser send a key without asking first, so where this comes from does not matter.
             await self._with_key(scope, receive, send, services, secret, is_open=is_open)
             return
-        if scope["method"] not in SAFE_METHODS and not is_same_origin(scope, services.settings):
+        is_own = scope["method"] in SAFE_METHODS or path in EMBEDDED
+        if not is_own and not is_same_origin(scope, services.settings):
             await _refusal(scope, OtherSite())(scope, receive, send)
             return
         if path in self._public_methods:

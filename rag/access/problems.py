@@ -15,11 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
-from rag.errors import RagError, RequestInvalid
+from rag.errors import DocumentError, ProviderError, RagError, RequestInvalid
 
 log = logging.getLogger("rag.api")
 
 MEDIA_TYPE = "application/problem+json"
+#: Beginnings of the routes of source 002, whose errors have `success` and `error` too.
+REFERENCE_ROUTES = ("/api/reference-documents", "/api/opinion")
+#: Providers that recognise scans.
+RECOGNISERS = frozenset({"upstage"})
+#: Where the routes of OpenAI's API begin, whose errors have its form.
+OPENAI_API = "/v1/"
 #: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
 #: An error of OpenAI's API.
@@ -66,12 +72,13 @@ class Problem(BaseModel):
     details: dict[str, Any] = Field(default_factory=dict, description="What a program needs to act on it.")
 
 
-def problem(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer a request that ended with an error of ours."""
+def problem(error: RagError, *, headers: Mapping[str, str] | None = None, is_reference: bool = False) -> Response:
+    """Answer a request that ended with an error of ours; `is_reference`: as source 002 says."""
     details = dict(error.details)
+    status = int(_reference_status(error) if is_reference else error.status)
     found = Problem(
-        title=_phrase(error.status),
-        status=error.status,
+        title=_phrase(status),
+        status=status,
         detail=error.message,
         code=error.code,
         request_id=request_id(),
@@ -80,16 +87,31 @@ def problem(error: RagError, *, headers: Mapping[str, str] | None = None) -> Res
     )
     extra = {"Retry-After": str(details["wait_seconds"])} if "wait_seconds" in details else {}
     return JSONResponse(
-        found.model_dump(mode="json"),
-        status_code=error.status,
+        {**found.model_dump(mode="json"), **({"success": False, "error": found.detail} if is_reference else {})},
+        status_code=status,
         media_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-store", **extra, **(headers or {})},
     )
 
 
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer an error in the form that callers of this route read: OpenAI's below `/v1/`, else a problem."""
-    return (openai_error if _is_openai(scope) else problem)(error, headers=headers)
+    """Answer an error in the form that callers of this route read: OpenAI's below `/v1/`, else a problem.
+
+    Routes of reference documents and opinions have the fields and statuses of their description (002) besides.
+    """
+    path = _path(scope)
+    if path.startswith("/v1/"):
+        return openai_error(error, headers=headers)
+    return problem(error, headers=headers, is_reference=path.startswith(REFERENCE_ROUTES))
+
+
+def _reference_status(error: RagError) -> int:
+    """Return 400 for a file that cannot be read or recognised, 500 where a model failed; else the error's own."""
+    is_file = isinstance(error, DocumentError) and error.status != HTTPStatus.CONFLICT
+    is_recognition = isinstance(error, ProviderError) and error.details.get("provider") in RECOGNISERS
+    if is_file or is_recognition:
+        return HTTPStatus.BAD_REQUEST
+    return HTTPStatus.INTERNAL_SERVER_ERROR if isinstance(error, ProviderError) else error.status
 
 
 def openai_error(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
@@ -140,15 +162,31 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
 
 
+def reference_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the refusals with these statuses in the form of source 002, for `responses` of a route."""
+    more = {"success": {"const": False}, "error": {"type": "string", "description": "The same as detail."}}
+    schema = {
+        "allOf": [
+            {"$ref": "#/components/schemas/Problem"},
+            {"type": "object", "required": ["success", "error"], "properties": more},
+        ]
+    }
+    content = {MEDIA_TYPE: {"schema": schema}}
+    return {status: {"description": _phrase(status), "content": content} for status in sorted({*statuses, 500})}
+
+
 def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe the refusals with these statuses in OpenAI's form, for `responses` of a route."""
     content = {"application/json": {"schema": OPENAI_ERROR}}
     return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
 
 
+def _path(scope: Scope) -> str:
+    return str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")).rstrip("/"))
+
+
 def _is_openai(scope: Scope) -> bool:
-    path, prefix = str(scope.get("path", "")), str(scope.get("root_path", "")).rstrip("/")
-    return path.removeprefix(prefix).startswith("/v1/")
+    return _path(scope).startswith(OPENAI_API)
 
 
 def _phrase(status: int) -> str:

@@ -16,10 +16,10 @@ from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import NO_LONGER_VALID, NOT_YET_VALID, phrase
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
 from rag.answering.events import AnswerEvent, CitationKind, DoneEvent, StepEvent, TextEvent
-from rag.answering.follow_ups import filled_up, is_question, suggest_follow_ups
-from rag.answering.rewriting import Standalone, shares_words, stand_alone
+from rag.answering.follow_up_rewriting import Standalone, shares_words, stand_alone
 from rag.answering.routed_answer import RoutedAnswer
 from rag.answering.routes import Reply
+from rag.answering.suggested_questions import filled_up, is_question, suggest_follow_ups
 from rag.answering.writing import AnswerWriter
 from rag.money.ledger import Ledger
 from rag.profile import Profile

@@ -1,4 +1,4 @@
-"""Tell what kind of fact a question asks for, an amount, a time, a number to call, and whether a sentence holds one.
+"""Tell what kind of fact a question asks for, an amount, a time, somebody to turn to, and whether a sentence holds one.
 
 "When is payday?" is not answered by a sentence that names no day, however much of the question is in it. The rules
 cover the thirteen languages of the product; a question of another kind, or in other words, asks for no kind.
@@ -60,8 +60,41 @@ def _type(name: str, asked: str, held: str) -> AnswerType:
     return AnswerType(name, re.compile(asked, re.IGNORECASE), re.compile(held, re.IGNORECASE))
 
 
+#: Whom one turns to, by role: not everybody, as "employees" would be.
+_ROLES = (
+    r"\b(?:supervisors?|(?:line )?managers?|(?:team )?leads?|leaders?|representatives?|officers?|department|hr"
+    r"|human resources|people team|payroll|advis[eo]rs?|works council|council|committee|hotline|help ?desk|service desk"
+    r"|reception|doctor|police|union|employer|director|confidential line|first aider|customer service"
+    r"|leidinggevende|werkgever|vertrouwenspersoon|afdeling|personeelszaken|bedrijfsarts|ondernemingsraad|directie"
+    r"|vorgesetzte\w*|führungskraft|arbeitgeber\w*|betriebsrat\w*|personalabteilung|abteilung|betriebsarzt"
+    r"|supérieur\w*|responsable|employeur|ressources humaines|médecin|syndicat|direction"
+    r"|supervisor\w*|jefe|jefa|empleador|recursos humanos|médico|sindicato|comité"
+    r"|superiore|datore di lavoro|risorse umane|medico|sindacato|gestor\w*|chefe|empregador|chefia"
+    r"|przełożon\w*|pracodawc\w*|kierownik\w*|dział\w* kadr|lekarz\w*|yönetici\w*|amir\w*|işveren\w*"
+    r"|insan kaynakları)\b"
+    r"|팀장|부서장|상사|관리자|사용자에게|담당|인사팀|부서|위원회|대표|노동조합|상담|의사에게|콜센터|고객센터"
+    r"|上司|担当|人事|総務|窓口|委員会|組合|産業医|主管|经理|上级|人事部|部门|工会|人力资源"
+    r"|المدير|المشرف|الموارد البشرية|صاحب العمل|الطبيب|النقابة"
+    r"|\S@\S|\d[\d -]{5,}\d|\bext(?:ension|\.)? ?\d|내선 ?\d|toestel \d"
+)
+
 #: In the order in which they are tried: "how often" before "how many".
 TYPES = (
+    _type(
+        "person",
+        r"\bwhom\b|\bwho (?:do|can|should|must|may|shall|could) (?:i|we|you)\b|\bwho (?:helps?|approves?|decides?|signs"
+        r"|is responsible|is in charge)\b"
+        r"|\b(?:bij|aan|met) wie\b|\bwie (?:helpt|beslist|keurt|regelt)\b"
+        r"|\b(?:an|bei|mit) (?:wen|wem)\b|^wem\b|\bwer (?:hilft|entscheidet|genehmigt|ist zuständig)\b"
+        r"|\b(?:à|avec) qui\b|\bqui (?:contacter|prévenir|décide|approuve)\b|\b(?:a|con) quién\b"
+        r"|\bquién (?:aprueba|decide)\b"
+        r"|\b(?:a|con) chi\b|\bchi (?:approva|decide)\b|\b(?:a|com) quem\b|\bquem (?:aprova|decide)\b"
+        r"|\b(?:do kogo|komu|z kim)\b|\bkto (?:zatwierdza|decyduje)\b|\b(?:kime|kiminle)\b"
+        r"|누구(?:에게|한테|와|랑)|누가 (?:승인|결정|도와)|誰に|どなたに|誰が(?:承認|決)|向谁|找谁|跟谁"
+        r"|谁(?:批准|审批|负责)"
+        r"|لمن |بمن |إلى من ",
+        _ROLES,
+    ),
     _type(
         "frequency",
         r"\b(?:how (?:often|frequently|many times)|hoe vaak|wie (?:oft|häufig)|combien de fois|à quelle fréquence"

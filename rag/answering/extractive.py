@@ -58,6 +58,8 @@ FIGURE_VALUE = 1.25
 TYPE_VALUE = 1.6
 #: A sentence without the kind of fact that is asked for.
 OTHER_TYPE_VALUE = 0.8
+#: A sentence in another language, where there are some in the question's: mostly it holds for another branch.
+OTHER_LANGUAGE_VALUE = 0.6
 #: A sentence that says where the answer is, and not the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
@@ -257,8 +259,12 @@ def _between(language: str) -> re.Pattern[str]:
     return re.compile(_BETWEEN + (rf"|,?\s(?:{words})\s" if words else ""), re.IGNORECASE)
 
 
+def _spoken(citation: Citation, language: str) -> str:
+    return detect_language(citation.passage[:LANGUAGE_CHARACTERS], [language])
+
+
 def _candidates(citation: Citation, place: int, language: str, question: str, asked: frozenset[str]) -> list[Candidate]:
-    spoken = detect_language(citation.passage[:LANGUAGE_CHARACTERS], [language])
+    spoken = _spoken(citation, language)
     terms_in = partial(_terms_said, language=language, spoken=spoken, words=_other_words(question, language, spoken))
     title = terms_in(citation.title)
     section = title | terms_in(citation.section)

@@ -1,16 +1,39 @@
-"""Drafting opinions (source 002, 6 and 8): what is searched for, the block of references, and the whole prompt."""
+"""Draft opinions: find the references for a case, have a model write on those chosen, and keep what it wrote.
+
+A draft is its author's alone. It is written while somebody reads along; what was written when they leave is kept.
+Source 002, 6 and 8.
+"""
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from threading import Event
+from typing import Any, Literal
+from uuid import UUID
 
+import docx
+from psycopg.types.json import Jsonb
+
+from rag.answering.citations import CitationFilter
+from rag.answering.logged_search import Searches
 from rag.answering.prompts import opinion_rules
-from rag.profile import Profile
-from rag.profiles import PROFILES, REFERENCE_PROFILES
-from rag.providers import defused
+from rag.errors import BudgetSpent, InvalidInput, NotFound, ProviderError, ProviderStreamEmpty, SettingsError
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
+from rag.profile import Options, Profile
+from rag.profiles import PROFILES, REFERENCE_PROFILES, profile_of
+from rag.providers import Completed, Lost, TextDelta, defused
+from rag.providers.registry import Providers
+from rag.providers.retry import estimated_chat, lost_calls
+from rag.records.chat_logs import ChatLogs
 from rag.retrieval.context_builder import Passage, filled
-from rag.types import SearchResult
+from rag.storage.database import Database
+from rag.types import ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, Usage, storable
 
 #: The form of a reference where a collection's profile has none.
 REFERENCE_FORMAT = PROFILES[REFERENCE_PROFILES[0]].answer.context_format
@@ -69,3 +92,270 @@ def build_full_prompt(
 
 def _part(heading: str, text: str) -> str:
     return f"{heading}\n\n{text.strip()}" if text.strip() else ""
+
+
+#: An opinion is several pages long; an answer in the chat is not.
+LEAST_OUTPUT_TOKENS = 4096
+CUT = "The draft reached its length limit and ends here."
+LEFT = "Nobody waited for the rest of this draft."
+NO_MODEL = "No language model is configured, so nothing can be drafted: set GEMINI_API_KEY, or OPENAI_API_KEY."
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundReferences:
+    """What was searched for a case, and the passages found, nearest first."""
+
+    query: str
+    results: tuple[SearchResult, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opinion:
+    """A row of `opinions`: a draft with what it was written on."""
+
+    id: UUID
+    collection_id: UUID
+    opinion_type: str
+    facts: str
+    instructions: str
+    query: str
+    #: The passages of the block: number, chunk_id, document_id, title, page_number, content, metadata, and `cited`,
+    #: the number the text names it by, null where it does not.
+    citations: list[dict[str, Any]]
+    content: str
+    state: Literal["writing", "complete", "cut", "failed"]
+    message: str
+    model: str
+    cost: Decimal | None
+    created_at: datetime
+
+    @property
+    def cited(self) -> list[dict[str, Any]]:
+        """The passages the text names, by their numbers in it."""
+        return sorted((c for c in self.citations if c.get("cited")), key=lambda c: int(c["cited"]))
+
+
+@dataclass(kw_only=True)
+class Draft:
+    """A draft under way: iterate over `pieces` for its text."""
+
+    id: UUID
+    pieces: Generator[str]
+    prompt: str
+
+
+class Opinions:
+    """Finds references, writes drafts and keeps them. Thread-safe."""
+
+    def __init__(
+        self,
+        database: Database,
+        providers: Providers,
+        searches: Searches,
+        ledger: Ledger,
+        chat_logs: ChatLogs,
+        *,
+        stop_spending: Callable[[Identity], str] = lambda _identity: "",
+    ) -> None:
+        """`stop_spending` says why no more may be spent for somebody, and "" where it may."""
+        self._database = database
+        self._providers = providers
+        self._searches = searches
+        self._ledger = ledger
+        self._chat_logs = chat_logs
+        self._stop_spending = stop_spending
+
+    def find_references(
+        self,
+        identity: Identity,
+        collection: Collection,
+        opinion_type: str,
+        *,
+        summary: str = "",
+        issues: Sequence[str] = (),
+        top_k: int | None = None,
+        filters: Mapping[str, str] | None = None,
+    ) -> FoundReferences:
+        """Search for what the kind of opinion and the case need: the nearest, whatever their distance.
+
+        Raises `InvalidInput` for a filter that the collection has not.
+        """
+        profile = profile_of(collection)
+        wanted = dict(filters or {})
+        if unknown := [name for name in wanted if name not in profile.search.metadata_filters]:
+            known = ", ".join(profile.search.metadata_filters) or "none"
+            raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
+        query = reference_query(profile, opinion_type, summary=summary, issues=issues)
+        retrieval = self._searches.search(
+            Question(text=query, identity=identity, collection=collection),
+            profile=profile,
+            top_k=top_k,
+            options=Options(filters=SearchFilters(metadata=wanted)),
+        )
+        # As in the source, the nearest whatever their distance: the drafter judges them.
+        found = retrieval.hits[: top_k or profile.search.top_k]
+        return FoundReferences(query=query, results=found, notices=retrieval.response.notices)
+
+    def begin(
+        self,
+        identity: Identity,
+        collection: Collection,
+        opinion_type: str,
+        *,
+        facts: str,
+        instructions: str,
+        references: Sequence[SearchResult],
+        query: str = "",
+        examples: Sequence[str] = (),
+    ) -> Draft:
+        """Begin a draft on these references. Iterating over its pieces writes, bills and keeps it.
+
+        Raises `InvalidInput` without a kind or facts, `BudgetSpent`, `SettingsError` without a language model.
+        """
+        kind = " ".join(opinion_type.split())
+        if not kind or not facts.strip():
+            raise InvalidInput("An opinion needs its kind and the facts of the case.")
+        profile = profile_of(collection)
+        model = self._providers.chat_model_for(profile)
+        if model is None:
+            raise SettingsError(NO_MODEL)
+        if why := self._stop_spending(identity):
+            raise BudgetSpent(why)
+        prompt = build_full_prompt(kind, facts, instructions, examples, reference_block(profile, references))
+        given = [_citation(number, found) for number, found in enumerate(references, 1)]
+        opinion_id = self._database.fetch_value(
+            identity,
+            "begin_opinion",
+            collection_id=collection.id,
+            owner_id=identity.account_id,
+            opinion_type=storable(kind),
+            facts=storable(facts),
+            instructions=storable(instructions),
+            query=storable(query),
+            citations=Jsonb(given),
+            model=model.model,
+        )
+        pieces = self._pieces(identity, opinion_id, profile, prompt, len(given))
+        return Draft(id=opinion_id, pieces=pieces, prompt=prompt)
+
+    def _pieces(
+        self, identity: Identity, opinion_id: UUID, profile: Profile, prompt: str, references: int
+    ) -> Generator[str]:
+        model = self._providers.chat_model_for(profile)
+        if model is None:
+            raise SettingsError(NO_MODEL)
+        messages = [ChatMessage(role="user", content=prompt)]
+        prices = self._chat_logs.tenant_prices(identity.tenant_id)
+        costs: list[Decimal | None] = []
+        text, state, message, is_billed = "", "cut", LEFT, False
+        filtered = CitationFilter(range(1, references + 1))
+
+        def pay(usage: Usage) -> None:
+            paid = charge("chat", usage, prices)
+            costs.append(paid.cost)
+            self._ledger.record(identity.tenant_id, paid)
+
+        try:
+            with lost_calls(pay):
+                for event in model.stream(
+                    messages,
+                    temperature=profile.answer.temperature,
+                    maximum_output_tokens=max(LEAST_OUTPUT_TOKENS, profile.answer.maximum_output_tokens),
+                    cancel=Event(),
+                ):
+                    if isinstance(event, TextDelta):
+                        if piece := filtered.feed(event.text):
+                            text += piece
+                            yield piece
+                    elif isinstance(event, Lost):
+                        pay(event.usage)
+                    elif isinstance(event, Completed):
+                        is_billed = True
+                        pay(event.usage or estimated_chat(model.provider, model.model, messages, text))
+                        is_whole = event.finish_reason != "length"
+                        state, message = ("complete", "") if is_whole else ("cut", CUT)
+                if piece := filtered.finish():
+                    text += piece
+                    yield piece
+            if not text.strip():
+                raise ProviderStreamEmpty
+        except ProviderError as error:
+            is_billed, state, message = True, "failed", error.message
+            raise
+        finally:
+            if not is_billed:
+                pay(estimated_chat(model.provider, model.model, messages, text))
+            known = [cost for cost in costs if cost is not None]
+            self._database.execute(
+                identity,
+                "end_opinion",
+                id=opinion_id,
+                content=storable(text),
+                state=state,
+                message=message,
+                shown=Jsonb({str(number): shown for number, shown in filtered.shown.items()}),
+                cost=sum(known, Decimal(0)) if len(known) == len(costs) else None,
+            )
+
+    def list(self, identity: Identity, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[Opinion], int]:
+        """List somebody's own drafts, newest first, and count them all."""
+        return self._find(identity, limit=limit, offset=offset), int(
+            self._database.fetch_value(identity, "count_opinions", owner_id=identity.account_id) or 0
+        )
+
+    def get(self, identity: Identity, opinion_id: UUID) -> Opinion:
+        """Return a draft of one's own. Raises `NotFound`."""
+        found = self._find(identity, opinion_id=opinion_id)
+        if not found:
+            raise NotFound("This draft does not exist, or no longer.")
+        return found[0]
+
+    def delete(self, identity: Identity, opinion_id: UUID) -> None:
+        """Delete a draft of one's own. Raises `NotFound`."""
+        if not self._database.execute(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id):
+            raise NotFound("This draft does not exist, or no longer.")
+
+    def _find(
+        self, identity: Identity, *, opinion_id: UUID | None = None, limit: int = 1, offset: int = 0
+    ) -> Sequence[Opinion]:
+        return self._database.fetch_all(
+            identity, "find_opinions", Opinion, owner_id=identity.account_id, id=opinion_id, limit=limit, offset=offset
+        )
+
+
+def _citation(number: int, found: SearchResult) -> dict[str, Any]:
+    return {
+        "number": number,
+        "chunk_id": str(found.chunk_id),
+        "document_id": str(found.document_id),
+        "title": found.title,
+        "page_number": found.first_page,
+        "content": found.content,
+        "metadata": dict(found.metadata),
+    }
+
+
+def as_docx(opinion: Opinion) -> bytes:
+    """Return a draft as a Word document, with the references it cites at its end."""
+    made = docx.Document()
+    made.add_heading(opinion.opinion_type, level=1)
+    for block in opinion.content.split("\n"):
+        text = block.strip()
+        if not text:
+            continue
+        hashes = len(text) - len(text.lstrip("#"))
+        plain = text.lstrip("#").replace("**", "").strip()
+        if hashes:
+            made.add_heading(plain, level=min(hashes + 1, 9))
+        elif text.startswith(("- ", "* ")):
+            made.add_paragraph(plain[2:], style="List Bullet")
+        else:
+            made.add_paragraph(plain)
+    if opinion.cited:
+        made.add_heading("참고자료", level=2)
+        for item in opinion.cited:
+            made.add_paragraph(f"[{item['cited']}] {item['title']}, {item['page_number']}쪽")
+    target = io.BytesIO()
+    made.save(target)
+    return target.getvalue()

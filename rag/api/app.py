@@ -18,9 +18,8 @@ from starlette.responses import FileResponse, JSONResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from rag.access.guard import OPENAI_API
-from rag.access.problems import Problem, invalid, refusal, unexpected
-from rag.api import collections, documents, openai_routes, prices, questions, references, service, webhooks
+from rag.access.problems import OPENAI_API, Problem, invalid, refusal, unexpected
+from rag.api import collections, documents, openai_routes, prices, questions, references, service, webhooks, widget
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
 
@@ -52,6 +51,7 @@ TAGS = (
     "Reference documents",
     "Prices",
     "Webhooks",
+    "Widgets",
     "OpenAI",
     "Service",
 )
@@ -188,6 +188,7 @@ ROUTERS = (
     references.opinions,
     prices.router,
     webhooks.router,
+    widget.router,
     openai_routes.router,
     service.router,
     router,

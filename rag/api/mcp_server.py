@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from rag.access.guard import MCP_PATH
+from rag.access.guard import MCP_PATH, base_of
 from rag.access.problems import invalid, problem, request_id
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.app import VERSION
@@ -370,7 +370,7 @@ def _caller_of_request(request: Request, scope: str) -> Caller:
     identity, parts = request.scope.get("identity"), services()
     check_scope(scope, identity, request.scope.get("api_key"))
     assert isinstance(identity, Identity)  # noqa: S101
-    return Caller(parts, identity, (parts.settings.public_url or str(request.base_url)).rstrip("/"))
+    return Caller(parts, identity, base_of(request.scope, parts.settings))
 
 
 SERVER = McpServer(_caller_of_request)

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag import language
 from rag.access.guard import SECURITY_HEADERS, is_for_programs, route_path
+from rag.access.problems import OPENAI_API
 from rag.monitoring import metrics
 from rag.monitoring.tracing import request_span
 from rag.settings import Settings
@@ -44,7 +45,7 @@ AREAS = (
     ("/api/rag/chat", "chat"),
     ("/api/rag/search", "search"),
     ("/api/", "api"),
-    ("/v1/", "openai"),
+    (OPENAI_API, "openai"),
     ("/mcp", "mcp"),
     ("/answers/", "answer text"),
     ("/_stcore/", "streamlit"),

@@ -20,6 +20,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from rag.access.guard import base_of
 from rag.access.problems import openai_errors, openai_fields
 from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
@@ -258,7 +259,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: Complet
     """
     parts = services()
     live = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
-    written = _Written(live, body, base=parts.settings.public_url or str(request.base_url))
+    written = _Written(live, body, base=base_of(request.scope, parts.settings))
     if body.stream:
         return AnswerStream(live, _chunks(written))
     await until_done(live, request)

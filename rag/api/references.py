@@ -1,6 +1,7 @@
 """Serve reference documents, the eight routes of source 002, and the block of references for an opinion's prompt.
 
-A document comes as a PDF at once, or as text, tags and vectors by steps. Names of fields are those of source 002.
+A document comes as a PDF at once, or as text, tags and vectors by steps. Names of fields are those of source 002, and
+so are errors: 400 for a file that cannot be read or recognised, 500 where a model failed, with `success: false`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Path, Query
 from pydantic import Field
 
-from rag.access.problems import problems
-from rag.answering.opinion_drafts import FoundReferences, Opinion
-from rag.answering.opinions import reference_block
+from rag.access.problems import reference_problems
+from rag.answering.opinions import FoundReferences, Opinion, reference_block
 from rag.api.bodies import FileField
 from rag.api.questions import MOST_PASSAGES, SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
@@ -24,8 +24,21 @@ from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.services import services
 from rag.types import Collection, Identity, SearchResult
 
-router = APIRouter(route_class=ApiRoute, tags=["Reference documents"])
-opinions = APIRouter(route_class=ProviderRoute, tags=["Reference documents"])
+
+class ReferenceRoute(ApiRoute):
+    """Refuses as source 002 says."""
+
+    refusals = reference_problems
+
+
+class OpinionRoute(ProviderRoute):
+    """The same, for a handler that waits for a model."""
+
+    refusals = reference_problems
+
+
+router = APIRouter(route_class=ReferenceRoute, tags=["Reference documents"])
+opinions = APIRouter(route_class=OpinionRoute, tags=["Reference documents"])
 
 PATH = "/api/reference-documents"
 PROFILE = REFERENCE_PROFILES[0]
@@ -326,7 +339,7 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
     f"{PATH}/ingest",
     summary="Add a PDF and process it at once",
     dependencies=[WRITE],
-    responses=problems(404, 409, 502),
+    responses=reference_problems(400, 404, 409),
 )
 def ingest_reference_document(
     caller: Caller, body: Annotated[Ingestion, Form(media_type="multipart/form-data")]
@@ -359,7 +372,7 @@ def ingest_reference_document(
     summary="Register a document without its text",
     dependencies=[WRITE],
     status_code=201,
-    responses=problems(404),
+    responses=reference_problems(404),
 )
 def register_reference_document(caller: Caller, body: Registration) -> One:
     """Register a document. Its text comes with `/chunk`; then `/tag` and `/embed`, in either order."""
@@ -391,7 +404,7 @@ def get_reference_document(caller: Caller, id: UUID) -> One:
 
 
 @router.patch(
-    f"{PATH}/{{id}}", summary="Change a document's particulars", dependencies=[WRITE], responses=problems(404)
+    f"{PATH}/{{id}}", summary="Change a document's particulars", dependencies=[WRITE], responses=reference_problems(404)
 )
 def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
     """Change title, source or category."""
@@ -405,7 +418,7 @@ def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
     f"{PATH}/{{id}}/chunk",
     summary="Cut a document's text into chunks",
     dependencies=[WRITE],
-    responses=problems(409),
+    responses=reference_problems(409),
     max_body_size=TEXT_BYTES,
 )
 def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
@@ -417,7 +430,7 @@ def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
     f"{PATH}/{{id}}/chunks/{{chunk_index}}",
     summary="Set a chunk's tags by hand",
     dependencies=[WRITE],
-    responses=problems(404),
+    responses=reference_problems(404),
 )
 def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, body: Tags) -> One:
     """Set tags of one chunk; those left out stay as they are, null takes one away."""
@@ -427,7 +440,10 @@ def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, bod
 
 
 @router.post(
-    f"{PATH}/{{id}}/tag", summary="Tag the chunks that have no tags", dependencies=[WRITE], responses=problems(409)
+    f"{PATH}/{{id}}/tag",
+    summary="Tag the chunks that have no tags",
+    dependencies=[WRITE],
+    responses=reference_problems(409),
 )
 def tag_reference_document(caller: Caller, id: UUID) -> Made:
     """Have a model note topic, offence, summary and keywords. Call again for chunks where it failed."""
@@ -438,7 +454,7 @@ def tag_reference_document(caller: Caller, id: UUID) -> Made:
     f"{PATH}/{{id}}/embed",
     summary="Embed the chunks that have no vector",
     dependencies=[WRITE],
-    responses=problems(409, 422, 502),
+    responses=reference_problems(409, 422),
 )
 def embed_reference_document(caller: Caller, id: UUID) -> Made:
     """Embed the chunks; with a vector for each, the document is searchable. Continues an ingest that failed."""
@@ -458,7 +474,7 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
     "/api/opinion/reference-block",
     summary="References for an opinion's prompt",
     dependencies=[needs("search")],
-    responses=problems(404, 502),
+    responses=reference_problems(404),
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     """Make a query of the kind of opinion and the case, find the chunks nearest to it, and write the block."""
@@ -475,7 +491,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     "/api/opinion/generate",
     summary="Draft an opinion",
     dependencies=[needs("chat")],
-    responses=problems(404, 502),
+    responses=reference_problems(404),
     max_body_size=TEXT_BYTES,
 )
 def generate_opinion(caller: Caller, body: Case) -> Drafted:
@@ -512,13 +528,17 @@ def list_opinions(caller: Caller, part: Annotated[Listing, Query()]) -> OpinionL
     return OpinionList(opinions=[OpinionShape.of(item) for item in found], total=total)
 
 
-@opinions.get("/api/opinion/{id}", summary="One of your drafts", dependencies=[needs("chat")], responses=problems(404))
+@opinions.get(
+    "/api/opinion/{id}", summary="One of your drafts", dependencies=[needs("chat")], responses=reference_problems(404)
+)
 def get_opinion(caller: Caller, id: UUID) -> OpinionShape:
     """Return a draft with the passages it cites."""
     return OpinionShape.of(services().opinions.get(caller, id))
 
 
-@opinions.delete("/api/opinion/{id}", summary="Delete a draft", dependencies=[needs("chat")], responses=problems(404))
+@opinions.delete(
+    "/api/opinion/{id}", summary="Delete a draft", dependencies=[needs("chat")], responses=reference_problems(404)
+)
 def delete_opinion(caller: Caller, id: UUID) -> Deleted:
     """Delete a draft of one's own."""
     services().opinions.delete(caller, id)

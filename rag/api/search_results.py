@@ -16,6 +16,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from rag.api.routing import ApiModel
+from rag.retrieval.ranking import attachments_of, web_address
 from rag.storage.database import Database
 from rag.types import SearchResult, Who
 
@@ -42,7 +43,8 @@ class RAGSearchResult(ApiModel):
     score: float = Field(description="What the results are ordered by, with the boosts for age.")
     rerank_score: float | None = Field(default=None, description="The reranker's relevance, 0 to 1.")
     metadata: dict[str, Any] = Field(description="The fields kept with the vector; times in milliseconds since 1970.")
-    attachments: list[Any]
+    attachments: list[Any] = Field(description="The post's files in its order; `url` only where a link may lead there.")
+    url: str = Field(default="", description="The original post, where its board says how it is addressed.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +79,15 @@ def _result(found: SearchResult, document: SourceDocument) -> RAGSearchResult:
         score=round(found.score, 6),
         rerank_score=None if found.rerank_score is None else round(found.rerank_score, 6),
         metadata=metadata,
-        attachments=_attachments(document.metadata),
+        attachments=attachments_of(document.metadata),
+        url=web_address(document.metadata.get("postUrl")),
     )
 
 
 def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
     stored = document.metadata
-    known = {name: stored[name] for name in RECORD if stored.get(name) is not None}
-    attachments = _attachments(stored)
+    known = {name: stored[name] for name in RECORD if stored.get(name) is not None and name != "attachmentsJson"}
+    attachments = attachments_of(stored)
     made = {
         "postId": str(document.id),
         "title": document.title,
@@ -107,16 +110,6 @@ def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
     # A passage's own place counts above what its document says.
     place = {"chunkIndex": found.chunk_index, "totalChunks": document.chunk_count}
     return {**RECORD, **made, **known, **place, **ours}
-
-
-def _attachments(metadata: Mapping[str, Any]) -> list[Any]:
-    stored = metadata.get("attachments", metadata.get("attachmentsJson"))
-    if isinstance(stored, str):
-        try:
-            stored = json.loads(stored)
-        except ValueError:
-            return []
-    return stored if isinstance(stored, list) else []
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -17,7 +17,7 @@ from rag.errors import InvalidInput, NotFound
 from rag.profile import Profile
 from rag.profiles import AS_THE_SOURCE, DEFAULT, profile_by_name
 from rag.providers.registry import Providers
-from rag.retrieval.query_patterns import require_linear_patterns
+from rag.retrieval.query_understanding import require_linear_patterns
 from rag.settings.providers import variable_of
 from rag.storage.database import Database, queries
 from rag.types import Collection, CollectionContents, Identity, Who

@@ -19,7 +19,12 @@ from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
 from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import JobQueue
-from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
+from rag.ingestion.document_rows import (
+    FileRemovals,
+    find_documents,
+    find_pages,
+    request_file_removal,
+)
 from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document

@@ -94,7 +94,7 @@ class Pipeline:
         #: Claims jobs and asks them to stop.
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
-        posts = PostReader(providers, calls, self.sandbox)
+        posts = PostReader(providers, calls, self.sandbox, self.recognition)
         self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)

@@ -257,7 +257,7 @@ class TagStep:
             started = time.monotonic()
         metadata = Jsonb({"untagged_chunks": failed})
         self._control.database.execute(document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
-        return f"{failed} of {total} chunks could not be tagged. {reason}".strip() if failed else ""
+        return f"{failed} of {total} passages could not be tagged. {reason}".strip() if failed else ""
 
     def _call(self, job: DocumentJob, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
         """Make a paid call, and turn its failure into a sentence: missing tags do not fail a document.

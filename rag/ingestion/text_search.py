@@ -1,8 +1,10 @@
-"""Find the documents whose text holds all words looked for, by the keyword index; nothing is paid for it."""
+"""Find words in documents: which documents hold them all, and where in one they are. Nothing is paid for it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from rag.retrieval.bm25.index import term_id, tokenize
 from rag.retrieval.bm25.scoring import Ranges, matches_in
 from rag.storage.database import Database, queries
-from rag.types import Who
+from rag.types import DocumentPage, Who
 
 
 def documents_with_words(database: Database, who: Who, collection_ids: Sequence[UUID], text: str) -> list[UUID]:
@@ -40,3 +42,50 @@ def documents_with_words(database: Database, who: Who, collection_ids: Sequence[
         held[term] = set(np.unique(holding[(matches.terms == term) & (holding >= 0)]).tolist())
     found = set[int]().union(*(set.intersection(*(held[term] for term in group)) for group in wanted))
     return [places[at][2] for at in sorted(found)]
+
+
+#: Not within a word, for scripts that part their words.
+BEGINS = r"(?<![A-Za-z0-9\u00c0-\u052f])"
+#: Characters shown before and after what was found.
+AROUND = 70
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A place in a document: its page, the text around it, and the words found there as they are written."""
+
+    page: int
+    text: str
+    words: tuple[str, ...]
+
+
+def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> list[Finding]:
+    """Return the places that hold `text` as it is, else those with its words on pages that have all of them.
+
+    A word is also found as the beginning of a longer one, so that "holiday" finds "holidays".
+    """
+    words = text.split()
+    if not words:
+        return []
+    whole = re.compile(BEGINS + r"\W+".join(map(re.escape, words)) + r"\w*", re.IGNORECASE)
+    found = [place for page in pages for place in _places(page, whole)]
+    if not found and len(words) > 1:
+        each = [re.compile(rf"{BEGINS}{re.escape(word)}\w*", re.IGNORECASE) for word in words]
+        holding = [page for page in pages if all(pattern.search(page.text) for pattern in each)]
+        found = [place for page in holding for pattern in each for place in _places(page, pattern)]
+    return found[:limit]
+
+
+def _places(page: DocumentPage, pattern: re.Pattern[str]) -> list[Finding]:
+    places, shown = [], 0
+    for match in pattern.finditer(page.text):
+        if match.start() < shown:
+            continue  # is in the text around the one before
+        start, shown = max(match.start() - AROUND, 0), match.end() + AROUND
+        start = page.text.find(" ", start, match.start()) + 1 if start else 0
+        end = page.text.rfind(" ", match.end(), shown)
+        around = page.text[start : end if end > 0 else shown]
+        text = " ".join(around.split())
+        before, after = "…" if start else "", "…" if shown < len(page.text) else ""
+        places.append(Finding(page.number, f"{before}{text}{after}", (" ".join(match.group().split()),)))
+    return places

@@ -84,7 +84,7 @@ class Versions:
             return self._tag_again(identity, job, only_missing=only_missing)
         if only_missing and chunking_method in (None, document.chunking_method):
             # Publishing needs every chunk to have its vector.
-            raise InvalidInput("Nothing is missing: every chunk of this document has its vector.")
+            raise InvalidInput("Nothing is missing: every passage of this document has its vector.")
         if document.mime_type == EXPORT_TYPE and chunking_method not in (None, document.chunking_method):
             raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it anew.")
         self._require_idle(identity, document)

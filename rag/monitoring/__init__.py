@@ -1,1 +1,1 @@
-"""What whoever runs the product watches: counts for Prometheus, traces by OpenTelemetry."""
+"""Report how the product runs to its operator: counts for Prometheus, traces by OpenTelemetry."""

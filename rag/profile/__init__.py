@@ -131,19 +131,19 @@ class Profile(BaseModel):
         cut, search, ranking = self.chunking, self.search, self.ranking
         candidates = search.top_k * search.candidate_factor
         rules = (
-            (cut.chunk_overlap >= cut.chunk_size, "The overlap of chunks has to be smaller than their size."),
-            (cut.minimum_chunk_size > cut.chunk_size, "The smallest chunk cannot be larger than the chunk size."),
+            (cut.chunk_overlap >= cut.chunk_size, "The overlap of passages has to be smaller than their size."),
+            (cut.minimum_chunk_size > cut.chunk_size, "The smallest passage cannot be larger than the passage size."),
             (
                 not cut.narrative_target_tokens <= cut.narrative_soft_tokens <= cut.narrative_hard_tokens,
-                "Of narrative chunks, the wanted size cannot be above the soft limit, nor that above the hard one.",
+                "Of a story's passages, the wanted size cannot be above the soft limit, nor that above the hard one.",
             ),
             (
                 cut.professional_minimum_tokens > cut.professional_maximum_tokens,
-                "The smallest professional chunk cannot be larger than the largest.",
+                "The smallest passage of a résumé cannot be larger than the largest.",
             ),
             (
                 cut.markdown_target_words > cut.markdown_maximum_words,
-                "The wanted size of Markdown chunks cannot be above their limit.",
+                "The wanted size of Markdown passages cannot be above their limit.",
             ),
             (
                 search.threshold_mode == "absolute" and search.similarity_threshold is None,

@@ -139,13 +139,13 @@ class Chunking(Part):
     chunking_method: ChunkingMethod = setting(
         "smart", "Chunking", "How documents are split into passages.", source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
-        1000, "Chunk size", "The longest a passage gets.", unit="characters", ge=100, le=8000,
+        1000, "Passage size", "The longest a passage gets.", unit="characters", ge=100, le=8000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
         200, "Overlap", "What neighbouring passages share.", unit="characters", ge=0, le=4000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
-        100, "Smallest chunk", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
+        100, "Smallest passage", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     separators: Words = setting(
         ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
@@ -157,19 +157,19 @@ class Chunking(Part):
         "Chunking by kind", "How each kind of document is split.", source="001 Chunking Strategies",
         only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
-        400, "Résumé, smallest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
+        400, "Résumé, smallest passage", unit="tokens", ge=1, le=8000, source="001 2.1",
         only_with=PROFESSIONAL)
     professional_maximum_tokens: int = setting(
-        800, "Résumé, largest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
+        800, "Résumé, largest passage", unit="tokens", ge=1, le=8000, source="001 2.1",
         only_with=PROFESSIONAL)
     narrative_target_tokens: int = setting(
         450, "Story, target size", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
         500, "Story, soft limit",
-        "Where a sentence ends near, a chunk stays below this.",
+        "A passage stays below this where a sentence ends near it.",
         unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
-        600, "Story, hard limit", "No chunk is longer.",
+        600, "Story, hard limit", "No passage is longer.",
         unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
         30, "Story, overlap in words", "The smaller of this and the next counts.",
@@ -181,12 +181,12 @@ class Chunking(Part):
     markdown_target_words: int = setting(
         600, "Markdown, target size", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
     markdown_maximum_words: int = setting(
-        800, "Markdown, largest chunk", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+        800, "Markdown, largest passage", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
     markdown_overlap_words: int = setting(
         25, "Markdown, overlap", unit="words", ge=1, le=500, source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
-        0, "Other kinds, chunk size", "0 uses the chunk size above.", unit="characters", ge=0, le=8000,
+        0, "Other kinds, passage size", "0 uses the passage size above.", unit="characters", ge=0, le=8000,
         source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
 
     @model_validator(mode="before")

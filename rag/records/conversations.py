@@ -1,4 +1,7 @@
-"""Conversations and their messages. People see only their own; other people's conversations do not exist for them."""
+"""Conversations, their messages, and feedback on answers.
+
+People see only their own; other people's conversations do not exist for them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import builtins
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -19,6 +23,9 @@ MAXIMUM_LISTED = 500
 TITLE_CHARACTERS = 60
 #: A title typed by hand may be longer than one cut from a question.
 MAXIMUM_TITLE_CHARACTERS = 200
+MAXIMUM_COMMENT_CHARACTERS = 2000
+#: Why an answer did not help.
+REASONS = ("wrong", "incomplete", "outdated", "wrong_source")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,3 +185,34 @@ def _found(conversation: Conversation | None) -> Conversation:
     if conversation is None:
         raise NotFound
     return conversation
+
+
+class Feedback:
+    """Writes `feedback`: one rating per person and answer, which can be changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def rate(
+        self, identity: Identity, message_id: UUID, rating: Literal[0, 1], comment: str = "", reason: str = ""
+    ) -> None:
+        """Rate an answer: 1 helpful, 0 not, and why not. Rating again replaces the rating, the comment and the reason.
+
+        Raises `NotFound` when the message is not an answer to this person, `InvalidInput` for another rating or reason.
+        """
+        if rating not in (0, 1):
+            raise InvalidInput(f"A rating is 0 or 1, not {rating!r}.")
+        if reason not in ("", *REASONS):
+            raise InvalidInput(f"A reason is one of {', '.join(REASONS)}, not {reason!r}.")
+        comment = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", comment).strip()[:MAXIMUM_COMMENT_CHARACTERS]
+        rated = self._database.execute(
+            identity,
+            "rate_answer",
+            account_id=identity.account_id,
+            message_id=message_id,
+            rating=rating,
+            comment=comment,
+            reason="" if rating else reason,
+        )
+        if not rated:
+            raise NotFound

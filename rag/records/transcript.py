@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,12 @@ from rag.types import Conversation, Message, page_path, title_with_pages
 
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "html_inline"])
 LINK_COLOR = RGBColor(0x1F, 0x4F, 0xA8)
+#: What begins HTML, a link, an image or an address for one in Markdown: an answer has none of its own.
+ACTING = re.compile(r"<|(?<=\])[(:\[]")
+#: What XML cannot hold, and halves of characters.
+UNSTORABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: What comes after the direction of a paragraph among its properties.
+AFTER_BIDI = ("w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind", "w:contextualSpacing", "w:jc", "w:outlineLvl")
 
 
 def to_markdown(conversation: Conversation, messages: Sequence[Message], *, address: str) -> str:
@@ -28,7 +36,7 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
         if message.role == "user":
             lines += [*(f"> {_escaped(line)}" for line in message.content.splitlines()), ""]
             continue
-        lines += [message.content or f"_{_escaped(message.notice)}_", ""]
+        lines += [_inert(message.content) or f"_{_escaped(message.notice)}_", ""]
         for source in message.citations:
             lines.append(f"- [{source['number']}] [{_escaped(_title(source))}]({_link(source, address)})")
         if message.citations:
@@ -41,7 +49,7 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
 def to_docx(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
     """Return the same as a document of Word."""
     document = new_document()
-    document.core_properties.title = conversation.title
+    document.core_properties.title = _storable(conversation.title)[:255]
     document.add_heading(_storable(conversation.title), 1)
     for message in messages:
         if message.role == "user":
@@ -57,6 +65,10 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
         if message.help_status == "answered":
             document.add_paragraph().add_run(_storable(message.help_by)).bold = True
             document.add_paragraph(_storable(message.help_answer))
+    cells = [cell for table in document.tables for row in table.rows for cell in row.cells]
+    for paragraph in [*document.paragraphs, *(each for cell in cells for each in cell.paragraphs)]:
+        if _is_right_to_left(paragraph.text):
+            _turn_right_to_left(paragraph)
     written = io.BytesIO()
     document.save(written)
     return written.getvalue()
@@ -122,6 +134,26 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#!|~" else c for c in text)
 
 
+def _inert(answer: str) -> str:
+    """Return an answer's Markdown without what other programs would make a link, an image or HTML of."""
+    # As entities: a backslash would undo one that is there already.
+    return ACTING.sub(lambda found: f"&#{ord(found[0])};", answer)
+
+
 def _storable(text: str) -> str:
     """Leave out what XML cannot hold."""
-    return "".join(c for c in text if c in "\t\n" or c.isprintable() or c.isspace())
+    return UNSTORABLE.sub("", text)
+
+
+def _is_right_to_left(text: str) -> bool:
+    """Return whether the first letter of a text is of a script that is written from right to left."""
+    first = next((kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")), "L")
+    return first != "L"
+
+
+def _turn_right_to_left(paragraph: Paragraph) -> None:
+    # python-docx sets the direction of a run, and none of a paragraph.
+    properties = paragraph._p.get_or_add_pPr()  # noqa: SLF001
+    properties.insert_element_before(OxmlElement("w:bidi"), *AFTER_BIDI)
+    for run in paragraph.runs:
+        run.font.rtl = True

@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-from rag.retrieval.bm25.analysers import analyse, is_plain, is_unspaced, words_with_terms
+from rag.retrieval.bm25.analysers import STOPWORDS, analyse, is_plain, is_unspaced, words_with_terms
 from rag.retrieval.bm25.index import contextual_text, term_id
-from rag.retrieval.bm25.stopwords import STOPWORDS
 from rag.retrieval.bm25.synonyms import synonyms_of
 from rag.types import Evidence, SearchResult
 
@@ -174,6 +174,8 @@ USUAL_COSINE = 0.84
 CITED_SHARE = 0.1
 #: Up to this probability passages of other languages have places, and so many; more where the question names a country.
 SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
+#: The constant of reciprocal ranks by which passages of other languages are chosen, by meaning and by their words.
+OTHERS_CONSTANT = 5
 #: The constant of reciprocal ranks where the order of the search and that of the probabilities make one.
 RANK_CONSTANT = 10
 #: Below this relevance a reranked passage is not cited: Cohere gives unrelated passages 0.01 and less, and related ones
@@ -369,8 +371,9 @@ def in_order(
     searched = {id(item): rank for rank, item in enumerate(scored, 1)}
     ordered = sorted(scored, key=lambda i: -1 / (RANK_CONSTANT + searched[id(i)]) - 1 / (RANK_CONSTANT + likely[id(i)]))
     wanted = PLACES_OF_NAMED if named else 0 if is_sure else PLACES_OF_OTHERS
-    by_id = {item.result.chunk_id: item for item in scored}
-    others = [by_id[chunk_id] for chunk_id in found.from_others if chunk_id in by_id]
+    # What comes early by itself needs no place.
+    early = {item.result.chunk_id for item in ordered[:places]}
+    others = _of_other_languages(scored, found, language, early=set() if named else early)
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
     if not others:
         return ordered
@@ -379,6 +382,28 @@ def in_order(
     others = [replace(item, has_place=True) for item in others]
     first = max(0, places - len(others))
     return [*others, *rest] if named else [*rest[:first], *others, *rest[first:]]
+
+
+def _of_other_languages(
+    scored: Sequence[ScoredHit], found: SearchHits, language: str, *, early: Collection[UUID]
+) -> list[ScoredHit]:
+    """Return the passages in other languages than the question's that stand out there, or that hold its words as
+    their language says them and are not `early`, best by both first.
+    """
+    standing = {chunk_id: rank for rank, chunk_id in enumerate(found.from_others)}
+    others = [
+        item
+        for item in scored
+        if item.result.chunk_id in standing
+        or (not item.is_in(language) and item.signals.share > 0 and item.result.chunk_id not in early)
+    ]
+    shares = sorted((item.signals.share for item in others), reverse=True)
+
+    def by_both(item: ScoredHit) -> float:
+        by_meaning = standing.get(item.result.chunk_id, len(standing))
+        return -1 / (OTHERS_CONSTANT + by_meaning) - 1 / (OTHERS_CONSTANT + shares.index(item.signals.share))
+
+    return sorted(others, key=by_both)
 
 
 def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from rag.profile import Profile
@@ -272,14 +273,25 @@ def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]
     return "\n".join(lines)
 
 
-def attachments_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the attachments as they are stored with a post."""
-    stored = metadata.get("attachmentsJson")
+def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the attachments of a post in its order, each with an address only where a link may lead there."""
+    stored = metadata.get("attachments", metadata.get("attachmentsJson"))
     try:
-        found = json.loads(stored) if isinstance(stored, str) else []
+        found = json.loads(stored) if isinstance(stored, str) else stored
     except ValueError:
         return []
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return [{**item, "url": web_address(item.get("url") or item.get("fileUrl"))} for item in items]
+
+
+def web_address(value: object) -> str:
+    """Return an address that a link may lead to; "" for one that is no web page's or holds a password."""
+    try:
+        parts = urlsplit(str(value or "").strip())
+    except ValueError:
+        return ""
+    is_page = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    return parts.geturl() if is_page else ""
 
 
 def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:

@@ -12,6 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import cdist
+
 from rag.retrieval.bm25.analysers import analyse, without_particle
 from rag.retrieval.bm25.index import term_id
 from rag.retrieval.evidence import QuestionWord
@@ -84,23 +88,12 @@ def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, st
 
 def _nearest_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
     counts = Counter(word for text in texts for word in _WORD.findall(text)) if unknown else Counter()
-    # Words one slip apart have a form in common with a letter left out, so that not each has to be compared with each.
-    by_form: dict[str, list[str]] = defaultdict(list)
-    for word in unknown:
-        for form in _forms(word):
-            by_form[form].append(word)
-    close: dict[str, Counter[str]] = {word: Counter() for word in unknown}
-    for other, n in counts.items():
-        if len(other) <= LONGEST + 1:
-            for word in {word for form in _forms(other) for word in by_form.get(form, ())}:
-                if is_one_slip_away(word, other):
-                    close[word][other] = n
+    written = list(counts)
+    close = {
+        word: {written[i]: counts[written[i]] for i in near if is_one_slip_away(word, written[i])}
+        for word, near in zip(unknown, _one_slip_away(unknown, written), strict=True)
+    }
     return {word: _likeliest(word, others) for word, others in close.items() if others}
-
-
-def _forms(word: str) -> set[str]:
-    """Return a word as it is, and with each of its letters left out."""
-    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
 
 
 def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
@@ -156,16 +149,17 @@ def _shared_start(word: str, other: str) -> int:
     return next((i for i in range(shortest) if word[i] != other[i]), shortest)
 
 
+def _one_slip_away(unknown: Sequence[str], written: Sequence[str]) -> list[list[int]]:
+    """For each unknown word, where those written words are that one slip makes of it."""
+    if not unknown or not written:
+        return [[] for _ in unknown]
+    distances = cdist(unknown, written, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)
+    return [np.flatnonzero(row == 1).tolist() for row in distances]
+
+
 def is_one_slip_away(word: str, other: str) -> bool:
     """Whether one letter inserted, left out, replaced or swapped with its neighbour makes one word the other."""
-    if word == other or abs(len(word) - len(other)) > 1:
+    if OSA.distance(word, other, score_cutoff=1) != 1:
         return False
-    shortest = min(len(word), len(other))
-    start = _shared_start(word, other)
-    end = 0
-    while end < shortest - start and word[-1 - end] == other[-1 - end]:
-        end += 1
-    left, right = word[start : len(word) - end], other[start : len(other) - end]
-    if len(left) == len(right) == 1:
-        return len(word) >= SHORTEST_REPLACED
-    return (len(left) <= 1 and len(right) <= 1) or (len(left) == 2 and left == right[::-1])
+    is_replaced = len(word) == len(other) and sorted(word) != sorted(other)
+    return not is_replaced or len(word) >= SHORTEST_REPLACED

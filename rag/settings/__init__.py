@@ -103,6 +103,9 @@ class Settings:
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
+    # A Supabase project whose REST address is read instead, with a key of it.
+    posts_supabase_url: str = ""
+    posts_supabase_key: str = field(default="", repr=False)
     attachment_urls: str = ""
     # Who may connect programs by OAuth, which then act for them: "admins", "everybody" or "none" (RAG_CONNECTED_APPS).
     connected_apps: str = "admins"
@@ -237,6 +240,8 @@ ENVIRONMENT_NAMES = {
     "upload_mb_per_minute": "RAG_UPLOAD_MB_PER_MINUTE",
     "wrong_sign_ins_per_address": "RAG_WRONG_SIGN_INS_PER_ADDRESS",
     "posts_database_url": "RAG_POSTS_DATABASE_URL",
+    "posts_supabase_url": "RAG_POSTS_SUPABASE_URL",
+    "posts_supabase_key": "RAG_POSTS_SUPABASE_KEY",
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
     "webhook_hosts": "RAG_WEBHOOK_HOSTS",
@@ -272,6 +277,7 @@ SECRET_FIELDS = frozenset(
         "upstage_api_key",
         "github_token",
         "posts_database_url",
+        "posts_supabase_key",
         "webhook_secret",
         "metrics_key",
         "supabase_anon_key",

@@ -12,7 +12,7 @@ import streamlit as st
 from rag import language
 from rag.ingestion.sources.runs import SCHEDULE, SyncRun
 from rag.language import N_, _
-from rag.retrieval.ranking import attachments_of, category_of, without_attachments, written_on
+from rag.retrieval.ranking import attachments_of, category_of, web_address, without_attachments, written_on
 from rag.types import Document
 from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
 from rag.ui.text import marked, plain
@@ -147,6 +147,9 @@ def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequen
             st.markdown(marked(without_attachments(passage, metadata), terms))
     st.markdown(paragraphs(without_attachments(text, metadata)))
     draw_attachments(document)
+    if address := web_address(metadata.get("postUrl")):
+        host = plain(str(urlsplit(address).hostname))
+        st.link_button(_("Open the original post"), address, icon=":material/open_in_new:", help=host)
 
 
 def paragraphs(text: str) -> str:
@@ -165,22 +168,12 @@ def draw_attachments(document: Document) -> None:
         icon = ":material/image:" if item.get("kind") == "image" else ":material/attach_file:"
         size = item.get("fileSize")
         name, shown_size = plain(str(item.get("fileName") or "")), file_size(int(size)) if size else ""
-        if address := safe_address(item.get("fileUrl") or item.get("url")):
+        if address := str(item["url"]):
             st.link_button(f"{name} {shown_size}", address, icon=icon, help=plain(str(urlsplit(address).hostname)))
         else:
             st.markdown(f"{icon} {name} :gray[{shown_size}]")
         if told := str(item.get("description") or item.get("note") or ""):
             st.caption(plain(told))
-
-
-def safe_address(value: object) -> str:
-    """Return an address that a link may lead to; "" for one that is no web page's or holds a password."""
-    try:
-        parts = urlsplit(str(value or "").strip())
-    except ValueError:
-        return ""
-    is_page = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
-    return parts.geturl() if is_page else ""
 
 
 RUN_WORDS = {"waiting": N_("Waiting"), "running": N_("Under way"), "done": N_("Done"), "failed": N_("Failed")}

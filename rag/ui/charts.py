@@ -50,7 +50,7 @@ STAGE_NAMES = {
 OPERATION_NAMES = {
     "chat": N_("Chat"),
     "embedding": N_("Embedding"),
-    "chunking": N_("Chunking"),
+    "chunking": N_("Splitting"),
     "reranking": N_("Reranking"),
     "translation": N_("Translation"),
     "tagging": N_("Tagging"),

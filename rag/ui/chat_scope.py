@@ -174,11 +174,11 @@ class ChatScope:
         if self.collection_name:
             # In a conversation nothing else says which collection it asks.
             everything = _("All of {collection_name}", collection_name=self.collection_name)
-        label = (
-            _("Only in {chosen}", chosen=count(len(chosen), "post" if self._is_board else "document"))
-            if chosen
-            else everything
-        )
+        label = everything
+        if len(chosen) == 1 and (named := self._named(document_ids=tuple(chosen))):
+            label = _("Only in {chosen}", chosen=named[0].title or named[0].file_name)
+        elif chosen:
+            label = _("Only in {chosen}", chosen=count(len(chosen), "post" if self._is_board else "document"))
         return plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
 
     def _draw_fields(self) -> None:

@@ -32,7 +32,7 @@ from rag.ui.text import code, plain
 
 COST_STEPS = {
     "parsing": N_("Parsing"),
-    "chunking": N_("Chunking"),
+    "chunking": N_("Splitting"),
     "embedding": N_("Embedding"),
     "metadata": N_("Metadata"),
 }
@@ -214,7 +214,7 @@ def _draw_about(document: Document, model: str) -> None:
         **file_facts(document.metadata),
         "Language": plain(language_name(document.language)),
         "Characters": f"{document.character_count:,}",
-        "Chunking": plain(method_name(document.chunking_method)),
+        "How it is split": plain(method_name(document.chunking_method)),
         "Embedding model": plain(model) or "–",
         "Version": str(document.version),
         "Pages without text": page_ranges(document.empty_pages) or "none",

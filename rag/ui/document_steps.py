@@ -186,7 +186,7 @@ def _draw_move(
         _(
             "To {to_model}: {chunks_total}, about {estimated_cost}",
             to_model=plain(move.to_model),
-            chunks_total=count(move.chunks_total, "chunk"),
+            chunks_total=count(move.chunks_total, "passage"),
             estimated_cost=plain(money(move.estimated_cost)),
         )
     )
@@ -195,7 +195,7 @@ def _draw_move(
         st.progress(
             min(part, 1.0),
             text=_(
-                "{chunks_done} of {chunks_total} chunks have their new vector",
+                "{chunks_done} of {chunks_total} passages have their new vector",
                 chunks_done=thousands(move.chunks_done),
                 chunks_total=thousands(move.chunks_total),
             ),
@@ -239,7 +239,7 @@ def draw_reference_steps(
     with st.container(border=True, key=f"documents_reference_{document.id}", gap="small"):
         st.markdown(_("**Steps of this reference document**"))
         with st.container(horizontal=True, vertical_alignment="center"):
-            _draw_step(_("Chunks"), count(chunks, "chunk") if chunks else _("none yet"), is_done=chunks > 0)
+            _draw_step(_("Passages"), count(chunks, "passage") if chunks else _("none yet"), is_done=chunks > 0)
             _draw_step(
                 _("Tags"),
                 _("{tagged} of {chunks}", tagged=thousands(reference.tagged), chunks=thousands(chunks)),
@@ -263,12 +263,12 @@ def draw_reference_steps(
                     _("Text of the document"), height=220, key=f"documents_reference_value_{document.id}"
                 )
                 if chunks:
-                    st.caption(_("It takes the place of the text that is there, with its chunks, tags and vectors."))
-                if st.form_submit_button(_("Split into chunks"), icon=":material/content_cut:") and text.strip():
+                    st.caption(_("It takes the place of the text that is there, with its passages, tags and vectors."))
+                if st.form_submit_button(_("Split into passages"), icon=":material/content_cut:") and text.strip():
                     on_chunk(document, text)
                     st.rerun()
             st.button(
-                _("Tag missing chunks"),
+                _("Tag missing passages"),
                 key=f"documents_reference_tag_{document.id}",
                 icon=":material/label:",
                 disabled=not chunks or reference.tagged == chunks,
@@ -276,11 +276,11 @@ def draw_reference_steps(
                 args=(document,),
             )
             st.button(
-                _("Embed missing chunks"),
+                _("Embed missing passages"),
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
-                help=_("Questions and opinions find it as soon as every chunk has its vector."),
+                help=_("Questions and opinions find it as soon as every passage has its vector."),
                 on_click=on_embed,
                 args=(document,),
             )
@@ -295,7 +295,7 @@ def _draw_step(label: str, words: str, *, is_done: bool) -> None:
 ADVICE = {
     Step.EXTRACT: N_("Export the file again from its source and upload it under the same name, or try again."),
     Step.RECOGNISE: N_("Try again. Pages whose text was recognised are kept and not paid for twice."),
-    Step.CHUNK: N_("Try again; or delete it and upload it with another way of chunking."),
+    Step.CHUNK: N_("Try again; or delete it and upload it with another way to split it."),
     Step.EMBED: N_("Try again once the provider answers. What was embedded is kept and not paid for twice."),
     Step.TAG: N_("Try again. What was embedded is kept and not paid for twice."),
     Step.PUBLISH: N_("Try again. What was embedded is kept and not paid for twice."),

@@ -283,7 +283,7 @@ def _from_archive(
 STEP_NAMES = {
     Step.EXTRACT: N_("Read"),
     Step.RECOGNISE: N_("Recognise text"),
-    Step.CHUNK: N_("Chunk"),
+    Step.CHUNK: N_("Split"),
     Step.EMBED: N_("Embed"),
     Step.TAG: N_("Metadata"),
     Step.PUBLISH: N_("Publish"),

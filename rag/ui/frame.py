@@ -31,7 +31,7 @@ if (!window.hrAssistantFrame) {
     if (now && now.getAttribute("role") !== "log") {
       now.setAttribute("role", "log");
       now.setAttribute("aria-live", "polite");
-      now.setAttribute("aria-label", "Latest answer");
+      now.setAttribute("aria-label", LATEST);
     }
   };
   new MutationObserver(announce).observe(document.body, { childList: true, subtree: true });
@@ -136,7 +136,8 @@ def frame_scripts() -> str:
     """Return the scripts of every page, with what they say in the reader's language."""
     sentence = _("The connection is lost. It comes back by itself; what you have written stays.")
     own_words = OWN_WORDS.replace("LOST", json.dumps(sentence).replace("<", "\\u003c"))
-    return KEEP_SIGNED_IN + FOLLOW_ANSWERS + CHIPS + LOOK_OF_CHIPS + own_words
+    latest = json.dumps(_("Latest answer")).replace("<", "\\u003c")
+    return KEEP_SIGNED_IN.replace("LATEST", latest) + FOLLOW_ANSWERS + CHIPS + LOOK_OF_CHIPS + own_words
 
 
 SIGN_IN_AGAIN = """

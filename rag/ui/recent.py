@@ -145,16 +145,18 @@ def draw_dialog(
     chosen = st.session_state.get("chat_dialog")
     if not chosen or target is None:
         return False
-    draw = {"Rename": _rename, "Share": _share, "Export": _export, "Delete": _delete}[chosen]
-    draw(
-        conversations, identity, target, on_open, is_open=opened is not None and opened.id == target.id, address=address
-    )
+    if chosen == "Rename":
+        _rename(conversations, identity, target)
+    elif chosen == "Share":
+        _share(conversations, identity, target, address)
+    elif chosen == "Export":
+        _export(conversations, identity, target, address)
+    elif chosen == "Delete":
+        _delete(conversations, identity, target, on_open if opened is not None and opened.id == target.id else None)
     return True
 
 
-def _rename(
-    conversations: Conversations, identity: Identity, target: Conversation, on_open: Open, **where: object
-) -> None:
+def _rename(conversations: Conversations, identity: Identity, target: Conversation) -> None:
     @st.dialog(_("Rename conversation"), on_dismiss=_close)
     def rename() -> None:
         with st.form("chat_rename", border=False):
@@ -171,15 +173,9 @@ def _rename(
     rename()
 
 
-def _delete(
-    conversations: Conversations,
-    identity: Identity,
-    target: Conversation,
-    on_open: Open,
-    *,
-    is_open: bool,
-    address: str,
-) -> None:
+def _delete(conversations: Conversations, identity: Identity, target: Conversation, on_open: Open | None) -> None:
+    """Ask whether to delete it. `on_open` is given where it is the open one, and opens an empty page."""
+
     @st.dialog(_("Delete conversation"), on_dismiss=_close)
     def delete() -> None:
         st.markdown(
@@ -189,7 +185,7 @@ def _delete(
             if st.button(_("Delete"), key="chat_delete_yes", type="primary"):
                 conversations.delete(identity, target.id)
                 _close()
-                if is_open:
+                if on_open is not None:
                     on_open(None)
                 st.rerun()
             if st.button(_("Keep"), key="chat_delete_no"):
@@ -199,15 +195,7 @@ def _delete(
     delete()
 
 
-def _share(
-    conversations: Conversations,
-    identity: Identity,
-    target: Conversation,
-    on_open: Open,
-    *,
-    is_open: bool,
-    address: str,
-) -> None:
+def _share(conversations: Conversations, identity: Identity, target: Conversation, address: str) -> None:
     def let(is_shared: bool) -> None:
         conversations.share(identity, target.id, is_shared=is_shared)
 
@@ -240,15 +228,7 @@ def _share(
     share()
 
 
-def _export(
-    conversations: Conversations,
-    identity: Identity,
-    target: Conversation,
-    on_open: Open,
-    *,
-    is_open: bool,
-    address: str,
-) -> None:
+def _export(conversations: Conversations, identity: Identity, target: Conversation, address: str) -> None:
     @st.dialog(_("Export conversation"), on_dismiss=_close)
     def export() -> None:
         st.markdown(_("Questions, answers and sources, with links to the pages."))

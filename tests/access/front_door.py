@@ -20,7 +20,7 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.api import metrics, oauth
+from rag.api import metrics, oauth, widget
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.settings import Settings
@@ -89,6 +89,7 @@ def inner_routes(access: Access) -> list[BaseRoute]:
     return [
         *routes(lambda: access),
         *oauth.ROUTES,
+        *widget.ROUTES,
         metrics.ROUTE,
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),

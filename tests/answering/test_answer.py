@@ -10,8 +10,8 @@ import pytest
 
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import CLOSEST, UNCITED
+from rag.answering.follow_up_rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.writing import TOO_LONG, WITHDRAWN
 from rag.errors import (
     DatabaseUnavailable,

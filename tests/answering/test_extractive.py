@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from rag.answering.answer_types import asked_type
 from rag.answering.canned_answers import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
 from rag.answering.quotations import Candidate, Quotes, written
@@ -571,6 +572,35 @@ def test_a_question_for_an_amount_or_a_time_is_answered_only_by_one(
     assert held in asked(other, held).text
     assert asked(other, held).is_of_type
     assert not asked(other).is_of_type
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "text", "answer"),
+    [
+        ("Whom should I tell when a colleague shouts at me?", "en",
+         "A colleague who shouts at a colleague breaks the code. Of a colleague who shouts, tell a supervisor.",
+         "supervisor"),
+        ("Een collega pest mij, bij wie meld ik dat?", "nl",
+         "Een collega die pest, wordt gewaarschuwd. Meld het bij de vertrouwenspersoon.", "vertrouwenspersoon"),
+        ("아파서 결근하면 누구에게 알려야 하나요?", "ko",
+         "아파서 결근하면 진단서가 필요합니다. 결근은 팀장에게 알립니다.", "팀장"),
+    ],
+)  # fmt: skip
+def test_whom_to_tell_is_answered_by_the_sentence_with_a_role(
+    question: str, language: str, text: str, answer: str
+) -> None:
+    quotes = best_quotes(question, [passage(1, text)], language=language)
+    assert quotes is not None
+    assert quotes.is_of_type
+    assert answer in quotes.text.split("\n\n")[0]
+    named = asked_type(question)
+    assert named is not None
+    assert named.name == "person"
+
+
+@pytest.mark.parametrize("question", ["Wie kann ich Urlaub beantragen?", "Who is entitled to parental leave?"])
+def test_not_everything_with_such_a_word_asks_for_somebody(question: str) -> None:
+    assert asked_type(question) is None
 
 
 @pytest.mark.parametrize("question", ["May I keep a gift?", "What happens when I keep a gift?"])

@@ -7,7 +7,6 @@ from threading import Event
 import pytest
 
 from rag.answering.canned_answers import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
-from rag.answering.follow_ups import questions_from, suggest_follow_ups
 from rag.answering.prompts import (
     FOLDER,
     LANGUAGES,
@@ -18,6 +17,7 @@ from rag.answering.prompts import (
     recent_turns,
     system_prompt,
 )
+from rag.answering.suggested_questions import questions_from, suggest_follow_ups
 from rag.errors import ProviderUnavailable
 from rag.types import ChatMessage
 from tests.answering.scripted import ScriptedModel

@@ -107,3 +107,26 @@ def test_a_question_of_the_analytics_is_opened_as_the_page_says(
     page.keyboard.press("Shift+Space")
     expect(page.get_by_text("first words after", exact=False)).to_be_visible()
     page.close()
+
+
+def test_esc_closes_the_list_of_shortcuts_and_not_the_document_below_it(
+    offline_page: Page, offline_product: Product
+) -> None:
+    page = offline_page
+    page.goto(f"{offline_product.address}/library")
+    page.get_by_role("button", name="Verlofbeleid").click()
+    picture = page.locator("img[alt*='Verlofbeleid']")
+    expect(picture).to_be_visible()
+    settle(page)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    listed = page.get_by_text("Turn the pages of an open document")
+    expect(listed).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(listed).to_have_count(0)
+    expect(picture).to_be_visible()
+    page.get_by_role("button", name="Ask this document").click()
+    expect(page.get_by_test_id("stChatInputTextArea")).to_be_focused()
+    expect(page.get_by_text("Only in Verlofbeleid")).to_be_visible()
+    page.keyboard.type("?")  # is text while somebody writes
+    expect(page.get_by_test_id("stChatInputTextArea")).to_have_value("?")

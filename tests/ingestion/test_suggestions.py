@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag.answering.follow_ups import is_question
+from rag.answering.suggested_questions import is_question
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.question_templates import DEFINITIONS, TEMPLATES

@@ -370,7 +370,7 @@ def test_progress_is_read_from_the_database_and_ends_with_the_costs(
     add("Handbook", "processing", step="embed", steps_done=40, steps_total=266)
     page.run()
     assert "Embedding passage 41 of 266" in page.progress[0].text
-    assert ":green-badge[Chunk] :blue-badge[Embed] :gray-badge[Metadata]" in words(page)
+    assert ":green-badge[Split] :blue-badge[Embed] :gray-badge[Metadata]" in words(page)
 
     with database.transaction("demo") as connection:
         connection.execute(

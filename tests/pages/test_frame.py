@@ -19,9 +19,9 @@ NewTab = Callable[[str], AppTest]
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = {
-    Role.EMPLOYEE: {"chat.py"},
-    Role.MANAGER: {"chat.py", "analytics.py"},
-    Role.ADMIN: {"chat.py", "documents.py", "analytics.py", "people.py"},
+    Role.EMPLOYEE: {"chat.py", "library.py"},
+    Role.MANAGER: {"chat.py", "library.py", "analytics.py"},
+    Role.ADMIN: {"chat.py", "library.py", "documents.py", "analytics.py", "people.py"},
 }
 
 

@@ -20,6 +20,7 @@ FEW, MANY = 20, 300
 MOST_ROWS = 2 * DOCUMENTS_PER_PAGE + 20
 PAGES = [
     "chat.py",
+    "library.py",
     "documents.py",
     "collection_settings.py",
     "board.py",

@@ -36,7 +36,7 @@ def test_a_registered_document_is_cut_and_embedded_on_the_page(
     assert not page.exception
     assert any("none yet" in element.value for element in page.markdown)
     page.text_area(key=f"documents_reference_value_{registered.id}").set_value("무죄 판례 요약입니다.")
-    next(button for button in page.button if button.label == "Split into chunks").click().run()
+    next(button for button in page.button if button.label == "Split into passages").click().run()
     assert not page.exception
     page.button(key=f"documents_reference_embed_{registered.id}").click().run()
     assert not page.exception

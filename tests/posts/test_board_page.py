@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import rag.services as services_module
@@ -130,3 +131,35 @@ def test_names_of_columns_are_given_by_form(open_page: object, posts: Collection
     (source,) = [item for item in parts.syncs.sources(posts) if item.kind == "posts"]
     assert source.settings["title"] == "subject"
     assert source.settings["attachments"]["table"] == "post_files"
+
+
+def test_files_and_the_original_post_are_links_on_the_board_and_in_the_api(
+    open_page: object, posts: Collection, parts: Services, administrator: Identity, board: Board, follow: Follow,
+    caller: TestClient,
+) -> None:  # fmt: skip
+    at = open_page(Role.ADMIN)  # type: ignore[operator]
+    for wrong in ("javascript:alert({id})", "https://board.example.com/posts"):
+        at.text_input(key="board_column__post_address").set_value(wrong)
+        next(button for button in at.button if button.label == "Save").click().run()
+        assert "{id} for the post's id" in at.error[0].value.replace("\\", "")
+    at.text_input(key="board_column__post_address").set_value("https://board.example.com/posts/{id}")
+    next(button for button in at.button if button.label == "Save").click().run()
+    assert not at.error
+    board.put("p/3", "첨부 글", "<p>첨부를 보세요: 주차 위치</p>")
+    for name, address in (("b.hwp", "https://files.example.com/b"), ("a.hwp", "javascript:alert(1)")):
+        board.attach("p/3", name, size=10, url=address)
+    report = parts.syncs.sync_now(administrator, posts)
+    assert (report.added, report.updated) == (1, 2), "addresses of posts that are there come without reading them"
+    follow.process(posts)
+    document = next(d for d in parts.documents.list("demo") if d.title == "첨부 글")
+    at.query_params["post"] = str(document.id)
+    at.run()
+    links = [link.proto.url for link in at.get("link_button")]
+    assert links == ["https://files.example.com/b", "https://board.example.com/posts/p%2F3"]
+    found = caller.post("/api/rag/search", json={"query": "첨부 글 주차 위치", "collection": "Board"}).json()["results"]
+    (result,) = [item for item in found if item["postId"] == "p/3"]
+    assert result["url"] == "https://board.example.com/posts/p%2F3"
+    assert [(item["fileName"], item["url"]) for item in result["attachments"]] == [
+        ("b.hwp", "https://files.example.com/b"), ("a.hwp", "")
+    ]  # fmt: skip
+    assert "javascript" not in result["metadata"]["attachmentsJson"]

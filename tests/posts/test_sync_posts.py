@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import rag.samples
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
 from rag.ingestion.sources.sync import sync_collection
 from rag.services import Services
@@ -276,13 +279,27 @@ def test_the_sample_board_is_loaded_and_is_searched(
     collection = next(c for c in parts.documents.collections("demo") if c.name == BOARD)
     documents = parts.documents.list("demo", collection_id=collection.id)
     assert {d.status for d in documents} == {DocumentStatus.COMPLETED}
-    assert len(documents) == 8
+    assert len(documents) == 10
     assert provider_standin.calls["chat"] == 0
     texts = {d.metadata["postId"]: parts.documents.chunks("demo", d.id)[0].content for d in documents}
-    assert "내부 검토용" not in texts["sample-04"]
+    assert "internal review memo" not in texts["sample-04"]
+    assert all(cell in texts["sample-04"] for cell in ("A, pulp hall", "6 a month", "5 a month"))
     assert "trackView" not in texts["sample-03"]
     assert "2차" in texts["sample-02"]
-    assert "1. 대상: 위촉 후" in texts["sample-01"]
+    assert "1. 대상: 부산 종이 스튜디오" in texts["sample-01"]
+
+
+def test_the_sample_board_is_of_the_samples_company_in_english_and_korean() -> None:
+    from rag.ingestion.sources.board.sample import sample_posts
+
+    posts = sample_posts()
+    korean = [post for post in posts if re.search("[가-힣]", post.html)]
+    assert (len(korean), len(posts) - len(korean)) == (5, 5)
+    assert {post.category_name for post in posts} > {"People · 인사", "Safety · 안전"}
+    handbook = (Path(rag.samples.FOLDER) / "texts" / "ottermere_handbook.md").read_text("utf-8")
+    for fact in ("extension 555", "Old Rag House", "first Wednesday of the month", "up to five further days"):
+        assert fact in handbook
+        assert any(fact in post.html for post in posts), fact
 
 
 def test_a_board_of_172_posts_costs_what_the_source_says_and_nothing_the_second_time(

@@ -8,7 +8,7 @@ import pytest
 from rag.errors import RagError, SettingsError
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.posts import mapping_from
-from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.board.table import DatabaseRows, PostsTable
 from rag.storage.database import Database
 from rag.types import Collection
 
@@ -23,7 +23,7 @@ RELATIONS = """
 def read(database: Database, table: str, column: str = "id") -> list[str]:
     """The keys that a board of this table would have."""
     mapping = mapping_from({"table": table, "id": column})
-    source = PostsTable(database.conninfo, mapping, files=AttachmentFiles(), is_own_database=True)
+    source = PostsTable(DatabaseRows(database.conninfo, is_own_database=True), mapping, files=AttachmentFiles())
     return [item.key for item in source.items()]
 
 

@@ -15,8 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag import build_full_prompt
-from rag.answering.opinion_drafts import as_docx
-from rag.answering.opinions import reference_query
+from rag.answering.opinions import as_docx, reference_query
 from rag.errors import NotFound
 from rag.ingestion.tagging import chunk_tags_from_answer, vocabulary_of
 from rag.profiles import LEGAL
@@ -169,7 +168,7 @@ def test_what_failed_half_way_is_finished_by_embed_and_tag(
 ) -> None:
     provider_standin.fail_next(400, times=20, endpoint="embeddings")
     failed = ingest(client, korean_pdf)
-    assert failed.status_code == 502
+    assert failed.status_code == 500
     one = f"{PATH}/{failed.json()['details']['document_id']}"
     document = client.get(one).json()["document"]
     assert (document["status"], document["embedded"], document["title"]) == ("failed", 0, "대법원 양형기준표 - 절도")
@@ -192,7 +191,10 @@ def test_what_is_wrong_with_a_call_is_said_with_its_status(client: TestClient, k
     assert client.post(f"{PATH}/ingest", files={"document": ("a.pdf", korean_pdf)}).status_code == 400
     without_file = client.post(f"{PATH}/ingest", files={"title": (None, "x")})
     assert (without_file.status_code, without_file.json()["code"]) == (400, "part_missing")
-    assert ingest(client, b"no pdf").status_code == 422
+    unreadable = ingest(client, b"no pdf")
+    assert (unreadable.status_code, unreadable.json()["success"]) == (400, False)
+    assert unreadable.json()["error"] == unreadable.json()["detail"]
+    assert unreadable.headers["content-type"] == "application/problem+json"
     assert ingest(client, korean_pdf, pdfType="paper").status_code == 422
     assert ingest(client, korean_pdf).status_code == 200
     assert ingest(client, korean_pdf, title="같은 파일").status_code == 409
@@ -337,6 +339,30 @@ def test_an_opinion_is_drafted_on_its_references_cited_billed_and_kept(
     assert client.get(f"/api/opinion/{opinion['id']}").status_code == 404
 
 
+def test_what_opinions_cost_counts_for_budgets_and_a_spent_one_ends_drafting(
+    client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    ingest(client, korean_pdf)
+    provider_standin.reply(drafting)
+    case = {"opinionType": "무죄주장", "dataBlock": "피고인은 초범이다."}
+    drafted = client.post("/api/opinion/generate", json=case).json()["opinion"]
+    with app_services.database.transaction("demo") as connection:
+        connection.execute("UPDATE accounts SET user_group = 'lawyers' WHERE id = %s", [admin.account_id])
+    app_services.budgets.set(admin, "person", "0.00001", account_id=admin.account_id)
+    app_services.budgets.set(admin, "group", "0.00001", user_group="lawyers")
+    # A draft that is deleted was paid all the same.
+    assert client.delete(f"/api/opinion/{drafted['id']}").status_code == 200
+    assert client.get("/api/opinion").json() == {"opinions": [], "total": 0}
+    spent = {budget.scope: float(budget.spent) for budget in app_services.budgets.list(admin)}
+    assert spent["person"] >= float(drafted["cost"]) > 0
+    assert spent["group"] >= float(drafted["cost"])
+    called = provider_standin.calls["chat"]
+    refused = client.post("/api/opinion/generate", json=case)
+    assert (refused.status_code, refused.json()["code"]) == (403, "budget_spent")
+    assert "budget" in refused.json()["error"]
+    assert provider_standin.calls["chat"] == called
+
+
 def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
     client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes, provider_standin: ProviderStandin
 ) -> None:
@@ -354,7 +380,7 @@ def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
     assert (kept.state, bool(kept.content), kept.cost is not None) == ("cut", True, True)
     provider_standin.fail_next(400, times=9, endpoint="chat")
     failed = client.post("/api/opinion/generate", json={"opinionType": "무죄주장", "dataBlock": "사실"})
-    assert failed.status_code >= 500
+    assert (failed.status_code, failed.json()["success"]) == (500, False)
     assert client.get("/api/opinion").json()["opinions"][0]["state"] == "failed"
 
 

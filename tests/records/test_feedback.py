@@ -8,8 +8,7 @@ import pytest
 
 from rag.errors import InvalidInput, NotFound
 from rag.records.chat_logs import ChatLogs
-from rag.records.conversations import Conversations
-from rag.records.feedback import MAXIMUM_COMMENT_CHARACTERS, Feedback
+from rag.records.conversations import MAXIMUM_COMMENT_CHARACTERS, Conversations, Feedback
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from rag.retrieval.bm25.analysers import analyse
-from rag.retrieval.bm25.stopwords import STOPWORDS
+from rag.retrieval.bm25.analysers import STOPWORDS, analyse
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "—", "the of and", "\x00", "🙂"])

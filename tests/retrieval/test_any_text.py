@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import rag
 from rag.answering.citations import CitationFilter
+from rag.answering.follow_up_rewriting import leans_on_history
 from rag.answering.jobs import clean_question
 from rag.answering.prompts import answer_messages
-from rag.answering.rewriting import leans_on_history
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.dates import backdated_at_from

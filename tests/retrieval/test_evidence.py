@@ -238,3 +238,17 @@ def test_another_language_comes_first_only_where_the_questions_own_has_no_sure_a
     unsure, unsure_result = item(3, meaning=0.82)
     found = found_of([other_result, unsure_result], {})
     assert [i.language for i in in_order([other, unsure], found, places=5, language="en")] == ["nl", "en"]
+
+
+def test_the_place_of_another_language_goes_to_the_passage_that_also_holds_the_questions_words() -> None:
+    own = [item(number, meaning=0.83) for number in range(1, 5)]
+    stands_out = item(5, share=0.2, meaning=0.80, in_language="nl")
+    held = item(6, share=0.4, meaning=0.78, in_language="nl")
+    neither = item(7, meaning=0.79, in_language="nl")
+    everything = [*own, stands_out, neither, held]
+    found = found_of([result for _, result in everything], {})
+    found = replace(found, from_others=tuple(pair[1].chunk_id for pair in (neither, held, stands_out)))
+    order = in_order([judged for judged, _ in everything], found, places=4, language="en")
+    assert order[3].result.chunk_id == held[1].chunk_id
+    assert order[3].has_place
+    assert [i.has_place for i in order].count(True) == 1

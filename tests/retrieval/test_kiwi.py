@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 
 import pytest
 
 from rag.errors import InvalidInput, SettingsError
 from rag.profiles import HR
-from rag.retrieval.bm25 import korean
+from rag.retrieval.bm25 import analysers
 from rag.retrieval.bm25.analysers import analyse, analyser_for
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.storage.database import Database
 from tests.retrieval.shelf import Shelf
 
-needs_kiwi = pytest.mark.skipif(not korean.is_installed(), reason="kiwipiepy is not installed")
+needs_kiwi = pytest.mark.skipif(importlib.util.find_spec("kiwipiepy") is None, reason="kiwipiepy is not installed")
 
 
 @needs_kiwi
@@ -56,7 +57,7 @@ def test_choosing_it_without_the_package_is_refused_with_what_to_do(monkeypatch:
 
 def test_an_index_made_with_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
-    korean._model.cache_clear()
+    analysers._kiwi.cache_clear()
     with pytest.raises(SettingsError, match="pip install kiwipiepy"):
-        korean.morphemes("새로운말")
-    korean._model.cache_clear()
+        analysers.morphemes("새로운말")
+    analysers._kiwi.cache_clear()

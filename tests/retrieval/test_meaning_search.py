@@ -434,6 +434,10 @@ class Listening:
         self.sent: list[tuple[str, dict[str, Any]]] = []
         self._database = database
 
+    def read(self, who: Who, work: Callable[[Any], Any]) -> Any:
+        with self.pipeline(who) as pipeline:
+            return work(pipeline)
+
     @contextmanager
     def pipeline(self, who: Who) -> Iterator[Listening]:
         with self._database.pipeline(who) as self._pipeline:

@@ -57,8 +57,8 @@ NOT_DRAWN = {"unsafe_allow_html", "width", "wrap", "anchors", "bind", "cursor", 
 HARMLESS = {"plain", "lines", "code", "marked", "answer_markdown", "drawn"}
 #: Figures, dates and sizes: there is nothing in them that anybody could have written.
 FIGURES = {
-    "count", "money", "duration", "date_time", "ago", "percent", "pages", "file_size", "len", "int", "float", "round",
-    "sum", "min", "max", "page_ranges", "str_of_number",
+    "count", "money", "duration", "date_time", "ago", "until", "percent", "pages", "file_size", "len", "int", "float",
+    "round", "sum", "min", "max", "page_ranges", "str_of_number",
     "formats_in_words",  # of the table of loaders
     "thousands", "number", "percentage", "dollars", "day", "clock", "language_name",
     "status_badge", "method_name", "kind_name",  # of tables of ours, translated
@@ -91,6 +91,7 @@ HTML_BUILDERS = {
     "place_of",
     "sources_html",
     "page_script",
+    "frame_scripts",
 }
 
 

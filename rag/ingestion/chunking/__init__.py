@@ -14,7 +14,7 @@ from rag.errors import InvalidInput
 from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.markdown import markdown_pieces
 from rag.ingestion.chunking.narrative import narrative_pieces
-from rag.ingestion.chunking.resume import professional_pieces
+from rag.ingestion.chunking.professional import professional_pieces
 from rag.ingestion.chunking.semantic import semantic_spans
 from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages
 from rag.ingestion.chunking.splitter import (
@@ -31,7 +31,7 @@ from rag.types import Chunk, ChunkingMethod, Page, Section
 
 
 class ChunkSizes(TypedDict):
-    """Characters of a chunk, of what it shares with the one before, and at least."""
+    """The characters of a chunk: at most, shared with the chunk before, and at least."""
 
     chunk_size: int
     overlap: int
@@ -114,7 +114,7 @@ def chunk_document(
     size = usual["chunk_size"] if chunk_size is None else chunk_size
     shared = min(usual["overlap"], size // 2) if overlap is None else overlap
     if size < 1 or not 0 <= shared < size:
-        raise InvalidInput("The overlap of chunks has to be smaller than their size.")
+        raise InvalidInput("The overlap of passages has to be smaller than their size.")
     wanted = usual["minimum_chunk_size"] if minimum_chunk_size is None else minimum_chunk_size
     minimum = min(wanted, size // 2)
     spans: Iterable[Span | Piece]
@@ -160,7 +160,7 @@ def chunk_full_text(full_text: str) -> list[Chunk]:
 
 
 def _years_of(metadata: Mapping[str, Any]) -> set[int]:
-    """Return the year of a chunk, or every year of its job; one that goes on has no last year to count to."""
+    """Return the year of a chunk, or every year of its job; a job that goes on has only its first."""
     first, last = (str(metadata.get(name, "")) for name in ("startYear", "endYear"))
     if first.isdigit() and last.isdigit():
         return set(range(int(first), int(last) + 1))

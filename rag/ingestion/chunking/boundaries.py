@@ -49,7 +49,7 @@ class Boundaries:
 
     @cached_property
     def paragraphs(self) -> list[int]:
-        """Return all of them, for those who need to see the whole text."""
+        """Return all of them, for callers that look at the whole text."""
         return [match.end() for match in PARAGRAPH.finditer(self.text) if match.end() < len(self.text)]
 
     @cached_property
@@ -62,7 +62,7 @@ class Boundaries:
 
     @cached_property
     def _has_plain_paragraphs(self) -> bool:
-        """Tell whether paragraphs are parted by line ends alone, which are found without an expression."""
+        """Tell whether line ends alone separate paragraphs; they are found without an expression."""
         return SPACED_PARAGRAPH.search(self.text) is None
 
     def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:

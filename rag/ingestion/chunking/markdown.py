@@ -1,4 +1,4 @@
-"""Split Markdown into sections by their headings, a repository's particulars before each. Source 001, 2.4."""
+"""Split Markdown into sections by their headings, each after the facts of its repository. Source 001, 2.4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag.profile import Chunking
 
 @dataclass(frozen=True)
 class WordLimits:
-    """Words of a chunk, wanted and at most, and words repeated when a section has several."""
+    """The words of a chunk: wanted, at most, and repeated where a section has several."""
 
     target: int
     maximum: int
@@ -59,7 +59,7 @@ def headings_of(text: str) -> list[Heading]:
 
 
 def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split each section into pieces of 600 words and at most 800, each after the repository's particulars."""
+    """Split each section into pieces of 600 words and at most 800, each after the facts of its repository."""
     front = FRONT.match(text)
     before = front[0].strip() if front else ""
     body = front.end() if front else 0
@@ -79,7 +79,7 @@ def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
 
 
 def _particulars(front: str) -> dict[str, Any]:
-    """Return a repository's particulars as metadata: name, language, stars, topics, and the year of its last change."""
+    """Return the facts of a repository as metadata: name, language, stars, topics, and the year of its last change."""
     said = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
     known: dict[str, Any] = {}
     for name, label in (("repository", "Repository"), ("language", "Language")):

@@ -1,4 +1,4 @@
-"""Split a story that is read in its order: paragraphs of 450 tokens, the end of each repeated. Source 001."""
+"""Split a story into pieces of about 450 tokens, each of which repeats the end of the one before. Source 001."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _spans(boundaries: Boundaries, limits: Chunking) -> list[Span]:
 
 
 def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: Chunking) -> int:
-    """Past `covered`, so that each chunk has something new."""
+    """Move a start past `covered`, so that each chunk has something new."""
     hard_limit, soft_limit = limits.narrative_hard_tokens, limits.narrative_soft_tokens
     share, wanted = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
     hard = max(fitting_end(boundaries, start, stop, hard_limit), covered + 1)

@@ -40,7 +40,7 @@ def semantic_spans(
 
 
 def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tuple[int, int]]:
-    """Parts of the text that stay with a topic, at least `minimum` characters each."""
+    """Return the parts of the text that stay with one topic, at least `minimum` characters each."""
     text = boundaries.text
     cuts = sorted({*boundaries.sentences, *boundaries.paragraphs, *boundaries.sections})
     sentences = [(a, b) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True) if text[a:b].strip()]
@@ -66,7 +66,7 @@ def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tup
 
 
 def gap_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Cosine distance, 0 … 2, between the sums of the vectors before and after each gap: shape (texts - 1,)."""
+    """Return the cosine distances, 0 … 2, of the vectors summed before and after each gap: shape (texts - 1,)."""
     sums = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0, dtype=np.float64)])
     gaps = np.arange(1, len(vectors))
     before = sums[gaps] - sums[np.maximum(gaps - WINDOW, 0)]

@@ -82,7 +82,7 @@ def chunks_from_spans(
 
 
 class _Heads:
-    """The heads of a text's tables, for chunks that begin below them."""
+    """Knows the heads of a text's tables, for chunks that begin below them."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -39,7 +39,7 @@ def smart_spans(
 def spans_of_parts(
     boundaries: Boundaries, parts: Sequence[tuple[int, int]], chunk_size: int, overlap: int, minimum: int
 ) -> list[tuple[int, int]]:
-    """Split parts of a text that are not to be mixed, each by itself."""
+    """Split each part of a text by itself, so that no span crosses two."""
     return [
         span for start, end in parts for span in _spans_within(boundaries, start, end, chunk_size, overlap, minimum)
     ]
@@ -177,7 +177,7 @@ def recursive_spans(
 
 
 def _start_after(text: str, end: int, overlap: int, separators: Sequence[tuple[str, int]]) -> int:
-    """After the first of the coarsest separators within the overlap, so that it begins with a whole piece."""
+    """Return where the next chunk begins: after the coarsest separator within the overlap, so with a whole piece."""
     low = end - overlap
     for separator, length in separators:
         # A negative end would count from the end of the text.
@@ -190,7 +190,7 @@ def _start_after(text: str, end: int, overlap: int, separators: Sequence[tuple[s
 def paged_spans(
     text: str, pages: Sequence[Page], chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int]
 ) -> list[Span]:
-    """Return spans of at most `chunk_size` characters, none on two pages, none sharing text with another page's."""
+    """Return spans of at most `chunk_size` characters, each within one page and without text of another."""
     parts = parts_between(page_starts(pages), len(text))
     return spans_of_parts(Boundaries(text, breaks), parts, chunk_size, overlap, minimum)
 

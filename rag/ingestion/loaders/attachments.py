@@ -1,4 +1,4 @@
-"""Attachments of a post as text: pictures described, documents summarised, everything else by its name. Source 000, 2.
+"""Turn a post's attachments into text: describe pictures, summarise documents, name the rest. Source 000, 2.
 
 The text of an attachment is material, never an instruction. Without a model only its name is kept, with a note.
 """
@@ -31,7 +31,7 @@ DESCRIPTION_CHARACTERS, SUMMARY_CHARACTERS = 500, 800
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentLimits:
-    """Limits of attachments: bytes read of each, characters written of it."""
+    """The limits of an attachment: bytes that are read, characters that are written."""
 
     maximum_bytes: int = MAXIMUM_BYTES
     description_characters: int = DESCRIPTION_CHARACTERS
@@ -76,7 +76,7 @@ NOTES = {
 
 
 class AttachmentReader(Protocol):
-    """Opens untrusted files; the sandbox does."""
+    """Opens untrusted files, as the sandbox does."""
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 
@@ -85,7 +85,7 @@ class AttachmentReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentText:
-    """An attachment as the index keeps it. `note` says why there is no `text`; `usage` is of the paid call."""
+    """An attachment's text for the index. `note` says why there is none; `usage` is that of the paid call."""
 
     file_name: str
     kind: AttachmentKind
@@ -151,7 +151,7 @@ def describe_attachment(
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most `limit` characters, ended with a sentence where one ends in the second half."""
+    """Return at most `limit` characters, up to the end of a sentence where one ends in the second half."""
     text = text.strip()
     if len(text) <= limit:
         return text

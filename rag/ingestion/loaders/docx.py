@@ -27,7 +27,7 @@ HIDDEN_TEXT = "Text that is hidden in the document was left out: {characters} ch
 
 
 def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load the text of a Word document on one page, a table's row a line, with what the file says of itself.
+    """Load a Word document as one page, with a line for each row of a table, and with the file's own properties.
 
     Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
     """
@@ -70,13 +70,13 @@ def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def check_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check the file as a package. Raises what `load_docx` raises for one."""
+    """Check that the file is a sound package. Raises what `load_docx` raises."""
     require_docx(content, options.limits)
     return CheckedFile(page_count=1)
 
 
 def require_docx(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise what is wrong with the file as a package, by its bytes."""
+    """Raise the `DocumentError` that says why the file is no sound package."""
     if content.startswith(OLD_FORMAT):
         if "EncryptedPackage".encode("utf-16-le") in content:
             raise PasswordNeeded("This document is protected by a password. Save it without one and upload that.")

@@ -1,4 +1,4 @@
-"""HTML posts of notice boards to text: editors' markup, hidden text and page furniture left out, tables as rows.
+"""Load HTML posts of notice boards as text, without editors' markup, hidden text and page furniture; tables as rows.
 
 lxml reads them: its parser takes whatever editors write, is the one python-docx needs as well, and never fetches.
 """
@@ -44,7 +44,7 @@ DEEPEST = 250
 
 @dataclass
 class Walk:
-    """Text, headings, links and hidden text gathered on the way through the document."""
+    """Gathers text, headings, links and hidden text on the way through the document."""
 
     rules: StyleRules
     parts: list[str] = field(default_factory=list)
@@ -217,7 +217,7 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """Styles that may hide an element."""
+    """The styles that may hide an element."""
 
     is_hidden: bool = False
     has_no_size: bool = False
@@ -255,7 +255,7 @@ def look_of(style: str, place: int = 0) -> Look:
 
 @dataclass(frozen=True)
 class StyleRules:
-    """Rules of the post's own style sheets, by kind of element or "", "." or "#", and class or id.
+    """The rules of the post's own style sheets, by kind of element or "", "." or "#", and class or id.
 
     Rules for one class are taken together once, so that reading takes no longer for every element there is.
     """
@@ -330,7 +330,7 @@ def is_white(colour: str) -> bool:
 
 
 def _has_background(element: Any, rules: StyleRules) -> bool:
-    """White letters can be read where something dark is behind them: a header row of a table mostly."""
+    """Tell whether something dark is behind white letters, so that they can be read: mostly a table's header row."""
     asked = []
     found = False
     while element is not None and not found:
@@ -350,7 +350,7 @@ WIDEST, TALLEST = 200, 1000
 
 
 def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | None]]:
-    """Yield the rows of a table, each its cells' texts from left to right, so that every row can be read by itself.
+    """Yield the rows of a table as their cells' texts from left to right, so that every row can be read by itself.
 
     A cell over several columns is followed by None for each further one.
     """

@@ -54,7 +54,7 @@ NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
 
 @dataclass(frozen=True)
 class RecognisedPages:
-    """Pages as recognised, `method` "ocr" where there is text, and what was billed for them, None when nothing."""
+    """Recognised pages, with `method` "ocr" where there is text, and their bill; None when they cost nothing."""
 
     pages: tuple[Page, ...]
     usage: Usage | None
@@ -82,7 +82,7 @@ def recognition_engine(settings: Settings) -> str | None:
 
 
 def engine_title(engine: str) -> str:
-    """Return an engine's name as people know it."""
+    """Return the engine's name for people."""
     return engine.capitalize() if engine == TESSERACT else provider_name(engine)
 
 
@@ -91,7 +91,7 @@ def tesseract_program(settings: Settings) -> str | None:
 
 
 def expected_usage(engine: str | None, pages: int) -> Usage | None:
-    """Return the usage that so many pages will be billed as; None when they cost nothing."""
+    """Return the usage that recognising this many pages is billed as; None when they cost nothing."""
     if engine is None or engine == TESSERACT or not pages:
         return None
     return Usage(provider=engine, model=BY_NAME[engine].models["ocr"], pages=pages)
@@ -163,7 +163,7 @@ def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, 
 
 
 def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
-    """Move the sections to where they are once some pages have another text; on such a page, to its heading."""
+    """Move the sections to their new places after the text of some pages changed; on such a page, to its heading."""
     old, new = page_starts(before), page_starts(after)
     places = {page.number: index for index, page in enumerate(before)}
     moved = []
@@ -198,7 +198,7 @@ def confined_output(
     *,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """Run a program that reaches nothing but its input, libraries and models. Its output; empty when it fails."""
+    """Run a program that reaches only its input, libraries and models; return its output, empty when it fails."""
     with confinement(program_rules(Path(program))) as ready:
         try:
             done = run(
@@ -283,7 +283,7 @@ UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 @dataclass(frozen=True)
 class Line:
-    """A line as Tesseract put it together, with its paragraph."""
+    """A line in Tesseract's output, with its paragraph."""
 
     paragraph: tuple[str, str]
     words: tuple[Word, ...]

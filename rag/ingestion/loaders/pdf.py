@@ -164,7 +164,7 @@ class OpenPdf:
             self._pdfium.close()
 
     def _open_pypdf(self, password: str | None) -> int | None:
-        """Open with pypdf and unlock; the number of pages, or None when pypdf cannot read the file."""
+        """Open the file with pypdf and unlock it; return the number of pages, None when pypdf cannot read it."""
         try:
             self.reader = pypdf.PdfReader(io.BytesIO(self._content), strict=False)
             self._is_encrypted = self.reader.is_encrypted
@@ -287,7 +287,7 @@ class OpenPdf:
         return bool(darkest == lightest)
 
     def forget(self) -> None:
-        """Empty pypdf's cache of the pages so far: their contents and fonts would stay until the end."""
+        """Empty pypdf's cache, where the contents and fonts of the pages so far would stay until the end."""
         if self.reader is not None:
             self.reader.resolved_objects.clear()
 

@@ -125,7 +125,7 @@ def marked(picture: Image.Image, page: Any, boxes: list[Box]) -> Image.Image:
 
 
 def line_boxes(boxes: list[Box]) -> list[Box]:
-    """Boxes side by side on a line as one: PDFs break lines into pieces that leave gaps."""
+    """Join boxes that lie side by side on a line: PDFs break lines into pieces that leave gaps."""
     merged: list[Box] = []
     for box in boxes:
         if merged:
@@ -205,7 +205,7 @@ def looks_like_print(picture: Any) -> bool:
 
 
 def as_ink(content: bytes) -> bytes:
-    """Turn a drawn page to black on white where it is darker than its surroundings: so print on colour is seen."""
+    """Turn a drawn page to black where it is darker than its surroundings, else white, to show print on colour."""
     with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
         grey = picture.convert("L")
     around = grey.filter(ImageFilter.BoxBlur(AROUND))

@@ -72,7 +72,7 @@ def _cleaned(text: str) -> str:
 
 
 def _lines_kept(text: str) -> str:
-    """Like plain text, but with the blank space before a line: in Markdown it has a meaning."""
+    """Clean a text as plain text, but keep the blank space before a line: it has a meaning in Markdown."""
     lines = text.split("\n")
     kept = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
     return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in kept)).strip("\n")
@@ -117,7 +117,7 @@ def decode(content: bytes) -> tuple[str, str]:
 
 
 def _wide(content: bytes) -> str | None:
-    """UTF-16 without its mark: in most texts every second byte of many is zero."""
+    """Tell whether bytes are UTF-16 without its mark: in most texts, many of every second byte are zero."""
     sample = content[:LOOKED_AT]
     if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:
         return None
@@ -166,7 +166,7 @@ DELIMITER_CHARACTERS = 20_000
 
 
 def load_csv(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load the rows on one page, cells parted by `|`. A file without two columns is loaded as plain text."""
+    """Load the rows on one page, their cells separated by `|`. A file with one column is loaded as plain text."""
     text, encoding = decode(content)
     try:
         dialect = csv.Sniffer().sniff(text[:DELIMITER_CHARACTERS], DELIMITERS)

@@ -12,7 +12,7 @@ from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.board.posts import mapping_from
 from rag.ingestion.sources.board.sample import SampleBoard
-from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.board.table import DatabaseRows, PostRows, PostsTable
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.github import GitHub, GitHubSource
 from rag.ingestion.sources.runs import SourceMaker, Syncs
@@ -30,6 +30,21 @@ def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -
     return GitHubSource(github, owner, with_forks=with_forks)
 
 
+def post_rows(settings: Settings, database: Database) -> PostRows:
+    """Return where tables of posts are: a database of their own, a Supabase project, else the application's database.
+
+    Raises `SettingsError`.
+    """
+    if settings.posts_database_url:
+        return DatabaseRows(settings.posts_database_url, is_own_database=False)
+    if settings.posts_supabase_url:
+        # Half a second of imports that nobody else waits for.
+        from rag.ingestion.sources.board.rest import RestRows
+
+        return RestRows(settings.posts_supabase_url, settings.posts_supabase_key)
+    return DatabaseRows(database.conninfo, is_own_database=True)
+
+
 def make_syncs(database: Database, files: Originals, control: JobControl, queue: JobQueue, settings: Settings) -> Syncs:
     """Make the syncs of this installation, with every kind of source."""
     attachment_files = AttachmentFiles(
@@ -39,10 +54,9 @@ def make_syncs(database: Database, files: Originals, control: JobControl, queue:
     def posts(collection: Collection, kept: Mapping[str, Any]) -> Source:
         profile = profile_of(collection)
         return PostsTable(
-            settings.posts_database_url or database.conninfo,
+            post_rows(settings, database),
             mapping_from(kept),
             files=attachment_files,
-            is_own_database=not settings.posts_database_url,
             maximum_attachment_bytes=profile.reading.maximum_attachment_bytes or MAXIMUM_BYTES,
         )
 

@@ -66,7 +66,7 @@ WHERE account_id = %(account_id)s
 DELETE FROM known_browsers WHERE account_id = %(account_id)s
 
 -- record_sign_in --
--- Clears the count of the known browser, or that of all unknown ones; notes the sign-in of an active account; replaces a
+-- Clear the count of the known browser, or that of all unknown ones; notes the sign-in of an active account; replaces a
 -- hash made with older parameters.
 WITH cleared AS (
     UPDATE known_browsers SET failed_attempts = 0, last_failed_at = NULL
@@ -141,7 +141,7 @@ SELECT count(*) FROM accounts WHERE role = 'admin' AND is_active
 SELECT EXISTS (SELECT FROM accounts WHERE role = 'admin')
 
 -- names_of_administrators --
--- Whom to ask, by name; addresses are theirs to give.
+-- List whom to ask, by name; addresses are theirs to give.
 SELECT name FROM accounts WHERE role = 'admin' AND is_active AND name <> '' ORDER BY created_at, id LIMIT 3
 
 -- drop_unused_links --
@@ -173,7 +173,7 @@ VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agen
         now() + make_interval(days => %(days)s), least(to_timestamp(%(proved_at)s::double precision), now()))
 
 -- note_signed_in --
--- By password or by a link that was good for one: whoever gets a session has signed in.
+-- Note that an account has signed in, by password or by a link that was good for one.
 UPDATE accounts SET last_signed_in_at = now() WHERE id = %(account_id)s
 
 -- drop_expired_sessions --
@@ -187,7 +187,7 @@ WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
   AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
 
 -- identity_of_session --
--- Who acts in a session, as the account stands now. Where somebody acts, notes at most once a minute that it is in use.
+-- Read who acts in a session, by the account's present state. Notes at most once a minute that it is in use.
 WITH seen AS (
     UPDATE sessions SET last_seen_at = now()
     WHERE %(is_act)s AND token_hash = decode(%(session_id)s, 'hex') AND last_seen_at < now() - interval '1 minute'
@@ -248,7 +248,7 @@ WHERE account_id = %(account_id)s AND expires_at > now()
 ORDER BY last_seen_at DESC
 
 -- connect_app --
--- A program that a person connects; until it has exchanged its code it can do nothing.
+-- Add a program that a person connects; until it has exchanged its code it can do nothing.
 INSERT INTO connected_apps (tenant_id, account_id, name, host, client_id, scopes, redirect_uri, code_challenge,
                             code_hash, code_expires_at, expires_at)
 VALUES (rag_tenant(), %(account_id)s, %(name)s, %(host)s, %(client_id)s, %(scopes)s, %(redirect_uri)s,
@@ -256,11 +256,11 @@ VALUES (rag_tenant(), %(account_id)s, %(name)s, %(host)s, %(client_id)s, %(scope
         now() + make_interval(secs => %(code_seconds)s))
 
 -- drop_expired_apps --
--- Programs of an account that can do nothing any more.
+-- Remove the programs of an account that can do nothing any more.
 DELETE FROM connected_apps WHERE account_id = %(account_id)s AND expires_at <= now()
 
 -- app_of_token --
--- The program that a code or token belongs to; needs its hash presented.
+-- Find the program that a code or token belongs to; needs its hash presented.
 SELECT c.id, c.tenant_id, c.name, c.scopes, c.redirect_uri, c.code_challenge, c.code_expires_at, c.expires_at,
        c.client_id,
        CASE decode(%(token_hash)s, 'hex') WHEN c.code_hash THEN 'code' WHEN c.access_hash THEN 'access'
@@ -280,7 +280,7 @@ WHERE decode(%(token_hash)s, 'hex') IN (code_hash, refresh_hash)
 RETURNING id
 
 -- use_app --
--- Who acts by an access token, as their account stands now.
+-- Read who acts by an access token, by the account's present state.
 UPDATE connected_apps c SET last_used_at = now()
 FROM accounts a, tenants t
 WHERE c.access_hash = decode(%(token_hash)s, 'hex') AND c.access_expires_at > now()
@@ -288,11 +288,11 @@ WHERE c.access_hash = decode(%(token_hash)s, 'hex') AND c.access_expires_at > no
 RETURNING c.id AS app_id, c.scopes, a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, a.language
 
 -- disconnect_app --
--- It can do nothing from now on.
+-- End a program's access.
 DELETE FROM connected_apps WHERE id = %(id)s AND (%(account_id)s::uuid IS NULL OR account_id = %(account_id)s)
 
 -- apps_of_account --
--- Programs that act for a person, the latest first.
+-- List the programs that act for a person, the latest first.
 SELECT id, name, host, scopes, created_at, last_used_at FROM connected_apps
 WHERE account_id = %(account_id)s AND expires_at > now() AND access_hash IS NOT NULL
 ORDER BY created_at DESC, id

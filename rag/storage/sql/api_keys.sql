@@ -16,7 +16,9 @@ SELECT k.id, k.tenant_id, k.name, k.hint, k.scopes, k.requests_per_minute, k.cre
        k.last_used_at, coalesce(a.name, '') AS owner_name,
        k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false) AS has_owner
 FROM api_keys k LEFT JOIN accounts a ON a.id = k.created_by
-WHERE %(api_key_id)s::uuid IS NULL OR k.id = %(api_key_id)s
+WHERE (%(api_key_id)s::uuid IS NULL OR k.id = %(api_key_id)s)
+  -- A widget's key is shown with its widget.
+  AND k.hint <> ''
 ORDER BY k.revoked_at IS NOT NULL OR k.expires_at <= now()
              OR NOT (k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false)), k.created_at DESC, k.id
 
@@ -29,7 +31,7 @@ UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = %(api_ke
 SELECT tenant_id FROM api_keys WHERE secret_hash = decode(%(secret_hash)s, 'hex')
 
 -- use_api_key --
--- Counts one request of a key that works, and says what it may and how many are left. The count stops one past the
+-- Count one request of a key that works, and return what it may and how many are left. The count stops one past the
 -- limit. Losing a second of it in a crash of the server is fine, so nobody waits for the disk.
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS setting)
 UPDATE api_keys k

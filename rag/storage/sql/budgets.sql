@@ -1,16 +1,23 @@
 -- What may be spent in a month, and what was.
 
 -- budget_states --
--- Budgets with what was spent this month: all of them, or those that hold for one person and their group.
+-- Budgets with what was spent this month: all of them, or those that hold for one person and their group. In the ledger,
+-- drafts of opinions are the company's; whose they are, the drafts know.
 SELECT b.id, b.scope, b.user_group, b.account_id, coalesce(nullif(a.name, ''), a.email, '') AS person, b.amount,
        b.warn_share, b.ask_share,
        EXISTS (SELECT FROM budget_consents a WHERE a.budget_id = b.id AND a.account_id = %(for_account)s
                                                    AND a.month = %(month)s) AS has_agreed,
        coalesce(CASE b.scope
            WHEN 'company' THEN (SELECT sum(cost) FROM rag_cost_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL))
-           WHEN 'group' THEN (SELECT sum(cost) FROM rag_cost_days(%(first)s, %(last)s, NULL, b.user_group, NULL, NULL))
-           ELSE (SELECT sum(c.cost) FROM chat_logs l JOIN cost_ledger c ON c.chat_log_id = l.id
-                 WHERE l.account_id = b.account_id AND l.created_at >= %(start)s)
+           WHEN 'group' THEN (SELECT sum(cost) FROM (
+               SELECT cost FROM rag_cost_days(%(first)s, %(last)s, NULL, b.user_group, NULL, NULL)
+               UNION ALL SELECT o.cost FROM opinions o JOIN accounts m ON m.id = o.account_id
+               WHERE m.user_group = b.user_group AND o.created_at >= %(start)s) AS paid)
+           ELSE (SELECT sum(cost) FROM (
+               SELECT c.cost FROM chat_logs l JOIN cost_ledger c ON c.chat_log_id = l.id
+               WHERE l.account_id = b.account_id AND l.created_at >= %(start)s
+               UNION ALL SELECT o.cost FROM opinions o
+               WHERE o.account_id = b.account_id AND o.created_at >= %(start)s) AS paid)
        END, 0) AS spent, b.told_month
 FROM budgets b LEFT JOIN accounts a ON a.id = b.account_id
 WHERE %(for_all)s OR b.scope = 'company' OR b.account_id = %(for_account)s

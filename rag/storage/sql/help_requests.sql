@@ -34,7 +34,7 @@ ORDER BY h.status <> 'open', CASE h.status WHEN 'open' THEN h.created_at END, h.
 LIMIT %(limit)s
 
 -- count_open_help_requests --
--- How many wait in the collections that the reader may read.
+-- Count the requests that wait in the collections the reader may read.
 SELECT count(*) FROM help_requests WHERE tenant_id = rag_tenant() AND status = 'open'
 
 -- end_help_request --
@@ -45,13 +45,13 @@ WHERE tenant_id = rag_tenant() AND id = %(request_id)s
 RETURNING id
 
 -- see_help_answers --
--- The asker has them before their eyes.
+-- Note that the asker has seen the answers.
 UPDATE help_requests SET seen_at = now()
 WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s AND conversation_id = %(conversation_id)s
   AND answered_at IS NOT NULL AND seen_at IS NULL
 
 -- conversations_with_unseen_help --
--- Where a person's answer waits for its asker.
+-- List the conversations in which a person's answer waits for the asker.
 SELECT DISTINCT conversation_id AS id FROM help_requests
 WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s AND answered_at IS NOT NULL AND seen_at IS NULL
   AND conversation_id IS NOT NULL

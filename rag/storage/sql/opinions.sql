@@ -1,7 +1,7 @@
 -- Drafts of opinions. Row-level security stands above every statement; each is its owner's alone.
 
 -- begin_opinion --
--- A draft before its first word.
+-- Add a draft before its first word.
 INSERT INTO opinions (tenant_id, collection_id, account_id, api_key_id, opinion_type, facts, instructions, query,
                       citations, model)
 SELECT rag_tenant(), %(collection_id)s, a.id, CASE WHEN a.id IS NULL THEN %(owner_id)s::uuid END, %(opinion_type)s,
@@ -10,27 +10,31 @@ FROM (SELECT 1) AS one LEFT JOIN accounts a ON a.id = %(owner_id)s
 RETURNING id
 
 -- end_opinion --
--- What came of it, and by which numbers it cites its passages.
-UPDATE opinions o SET content = %(content)s, state = %(state)s, message = %(message)s, cost = %(cost)s,
+-- Store the text of a draft, and the numbers by which it cites its passages.
+UPDATE opinions o SET content = CASE WHEN deleted_at IS NULL THEN %(content)s ELSE '' END, state = %(state)s,
+    message = %(message)s, cost = %(cost)s,
     citations = coalesce(
         (SELECT jsonb_agg(c || jsonb_build_object('cited', %(shown)s::jsonb -> (c ->> 'number')) ORDER BY place)
          FROM jsonb_array_elements(o.citations) WITH ORDINALITY AS given (c, place)), '[]')
 WHERE tenant_id = rag_tenant() AND id = %(id)s
 
 -- find_opinions --
--- Somebody's drafts, newest first.
+-- List a person's drafts, newest first.
 SELECT id, collection_id, opinion_type, facts, instructions, query, citations, content,
        CASE WHEN state = 'writing' AND created_at < now() - interval '15 minutes' THEN 'cut' ELSE state END AS state,
        message, model, cost, created_at
 FROM opinions
 WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND (%(id)s::uuid IS NULL OR id = %(id)s)
+  AND deleted_at IS NULL
 ORDER BY created_at DESC, id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- count_opinions --
--- How many somebody has.
-SELECT count(*) FROM opinions WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s
+-- Count a person's drafts.
+SELECT count(*) FROM opinions WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND deleted_at IS NULL
 
 -- delete_opinion --
--- A draft of somebody's own.
-DELETE FROM opinions WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND id = %(id)s
+-- Erase the texts of a person's own draft. What it cost still counts for the month's budgets.
+UPDATE opinions
+SET deleted_at = now(), opinion_type = '', facts = '', instructions = '', query = '', citations = '[]', content = '', message = ''
+WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND id = %(id)s AND deleted_at IS NULL

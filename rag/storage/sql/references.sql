@@ -30,12 +30,12 @@ SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, 'text/plain', 
 RETURNING id
 
 -- name_document --
--- The title its administrator gave it, which no title within the file replaces
+-- Store the title an administrator gave it, which no title within the file replaces.
 UPDATE documents SET title = %(title)s, metadata = metadata || %(metadata)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- await_steps --
--- New text: what was made of the old one is gone, and the document is searched again once it is embedded
+-- Store new text and remove what was made of the old; the document is searched again once it is embedded.
 UPDATE documents
 SET status = 'registered', step = 'chunk', message = '', page_count = %(page_count)s,
     character_count = %(character_count)s, chunk_count = %(chunk_count)s, language = %(language)s,
@@ -44,23 +44,23 @@ SET status = 'registered', step = 'chunk', message = '', page_count = %(page_cou
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- remove_chunks --
--- Before a document is cut anew
+-- Remove a document's chunks before it is split again.
 DELETE FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- add_bare_chunk --
--- A chunk without a vector; many are sent in one pipeline
+-- Add a chunk without a vector; many are sent in one pipeline.
 INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, chunk_index, metadata, first_page,
                              last_page, start_character, end_character, section, tokens)
 VALUES (%(document_id)s, rag_tenant(), %(collection_id)s, %(content)s, %(chunk_index)s, %(metadata)s, %(first_page)s,
         %(last_page)s, %(start)s, %(end)s, %(section)s, %(tokens)s)
 
 -- set_chunk_tags --
--- Tags somebody set by hand, beside the others
+-- Store tags that somebody set by hand, beside the others.
 UPDATE document_chunks SET metadata = metadata || %(tags)s
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND chunk_index = %(chunk_index)s
 
 -- bare_chunks --
--- Chunks without a vector of this model, in their order
+-- List the chunks without a vector of this model, in their order.
 SELECT chunk_index, content, first_page, last_page, start_character, end_character, section
 FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
@@ -68,7 +68,7 @@ WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 ORDER BY chunk_index
 
 -- set_vectors --
--- Vectors for chunks that are stored, a whole batch in one statement
+-- Store the vectors of a whole batch of chunks in one statement.
 UPDATE document_chunks c SET embedding = made.embedding, embedding_model = %(embedding_model)s
 FROM unnest(%(embeddings)b::halfvec[], %(indexes)b::integer[]) AS made (embedding, chunk_index)
 WHERE c.tenant_id = rag_tenant() AND c.document_id = %(document_id)s AND c.chunk_index = made.chunk_index

@@ -1,16 +1,16 @@
 -- Vectors of sentences, kept while a document is cut by topic.
 
 -- find_sentence_vectors --
--- What one call has brought
+-- Read the vectors that earlier calls brought.
 SELECT vectors FROM sentence_vectors
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND digest = %(digest)s
 
 -- keep_sentence_vectors --
--- With the bill of their call
+-- Store the vectors of one call, in the transaction of its bill.
 INSERT INTO sentence_vectors (document_id, digest, tenant_id, vectors)
 VALUES (%(document_id)s, %(digest)s, rag_tenant(), %(vectors)s)
 ON CONFLICT DO NOTHING
 
 -- forget_sentence_vectors --
--- The cut is stored: they are of no more use
+-- Remove the vectors once the cut is stored.
 DELETE FROM sentence_vectors WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s

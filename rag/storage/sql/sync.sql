@@ -1,19 +1,19 @@
 -- Collections that follow a source: where it is, what is known of each thing in it, and the runs that compare both.
 
 -- find_sources --
--- Sources of a collection, or of all
+-- List the sources of one collection, or of all.
 SELECT collection_id, kind, settings, every_minutes, next_sync_at FROM collection_sources
 WHERE tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
 ORDER BY created_at, kind
 
 -- set_source --
--- Where a collection's documents come from
+-- Store where a collection's documents come from.
 INSERT INTO collection_sources (collection_id, kind, tenant_id, settings)
 VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(settings)s)
 ON CONFLICT (collection_id, kind) DO UPDATE SET settings = excluded.settings
 
 -- drop_source --
--- A source is no longer followed; what came from it stays
+-- Stop following a source; the documents that came from it stay.
 DELETE FROM collection_sources
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s
 
@@ -41,7 +41,7 @@ LEFT JOIN LATERAL (
 RETURNING id, original_id
 
 -- carry_attachment_texts --
--- What earlier versions know of attachments, for the new one
+-- Copy what earlier versions know of their attachments to the new one.
 INSERT INTO attachment_texts (document_id, sha256, tenant_id, kind, text, note)
 SELECT DISTINCT ON (a.sha256) %(document_id)s, a.sha256, rag_tenant(), a.kind, a.text, a.note
 FROM attachment_texts a JOIN documents d ON d.id = a.document_id
@@ -56,12 +56,12 @@ WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(doc
 RETURNING id, file_path
 
 -- remove_synced_document --
--- A thing is gone from its source: its document with all versions
+-- Delete the document, with all versions, of a thing that is gone from its source.
 DELETE FROM documents WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s
 RETURNING id, file_path
 
 -- note_item --
--- What a thing is like now; an event that came with this state or before it is followed
+-- Store the state of a thing; events that came with this state or before it are done.
 INSERT INTO sync_items AS i (collection_id, kind, key, tenant_id, original_id, source_updated_at, hash, title, is_deleted,
                              problem, synced_at)
 VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(original_id)s, %(updated_at)s, %(hash)s, %(title)s,
@@ -72,7 +72,7 @@ SET original_id = excluded.original_id, hash = excluded.hash, title = excluded.t
     is_deleted = excluded.is_deleted, problem = '', synced_at = now()
 
 -- note_item_problem --
--- Why a thing could not be read; it is tried again by the next sync
+-- Store why a thing could not be read; the next sync tries it again.
 INSERT INTO sync_items (collection_id, kind, key, tenant_id, title, problem)
 VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(title)s, %(problem)s)
 ON CONFLICT (collection_id, kind, key) DO UPDATE SET problem = excluded.problem
@@ -87,7 +87,7 @@ WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND status NOT 
 -- Runs
 
 -- ask_for_run --
--- A comparison of source and collection; one that waits already is enough
+-- Add a run that compares source and collection, unless one waits already.
 INSERT INTO sync_runs (collection_id, kind, tenant_id, asked_by)
 VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(asked_by)s)
 ON CONFLICT (collection_id, kind) WHERE status = 'waiting' DO UPDATE SET asked_by = sync_runs.asked_by
@@ -113,23 +113,23 @@ ORDER BY r.created_at DESC
 LIMIT %(limit)s
 
 -- runs_to_do --
--- Runs that wait, and those that a dead process left
+-- List the runs that wait, and those that a dead process left.
 SELECT id, kind FROM sync_runs
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status IN ('waiting', 'running')
 ORDER BY created_at
 
 -- begin_run --
--- It is compared from the beginning, also after a kill: what was done by then is found unchanged
+-- Begin a run, from the start even after a kill: what was done by then is found unchanged.
 UPDATE sync_runs SET status = 'running', started_at = coalesce(started_at, now()), items_done = 0
 WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
 -- note_run --
--- How far it has come
+-- Store how far a run has come.
 UPDATE sync_runs SET items_done = %(items_done)s, items_total = %(items_total)s
 WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
 -- note_run_trouble --
--- Why it waits for another try
+-- Store why a run waits for another try.
 UPDATE sync_runs SET message = %(message)s WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
 -- end_run --
@@ -141,7 +141,7 @@ SET status = %(status)s, message = %(message)s, added = %(added)s, updated = %(u
 WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
 -- enqueue_sync --
--- One waiting job per collection at most
+-- Queue a run; a collection has one waiting job at most.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
 VALUES ('documents', 'sync', 'sync ' || %(collection_id)s::text, 'sync ' || %(collection_id)s::text,
         jsonb_build_object('tenant_id', rag_tenant(), 'collection_id', %(collection_id)s::text))
@@ -150,7 +150,7 @@ ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 -- Schedules
 
 -- set_schedule --
--- How often a source is compared by itself, the first time after so long; null: only on request
+-- Set how often a source is compared without being asked; null: only on request.
 INSERT INTO collection_sources (collection_id, kind, tenant_id, every_minutes, next_sync_at)
 VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(every_minutes)s,
         now() + make_interval(mins => %(every_minutes)s::integer))
@@ -158,7 +158,7 @@ ON CONFLICT (collection_id, kind) DO UPDATE
 SET every_minutes = excluded.every_minutes, next_sync_at = excluded.next_sync_at
 
 -- enqueue_schedule --
--- One waiting job a collection, due with the first of its sources
+-- Queue the next comparison of a collection, due with the first of its sources.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
 SELECT 'documents', 'sync_on_schedule', 'schedule ' || collection_id, 'schedule ' || collection_id,
        jsonb_build_object('tenant_id', rag_tenant(), 'collection_id', collection_id::text), min(next_sync_at)
@@ -188,7 +188,7 @@ WITH due AS (
 SELECT kind FROM due
 
 -- schedules_without_job --
--- Collections whose job was lost, such as one that failed
+-- List collections whose job was lost, such as one that failed.
 SELECT DISTINCT s.collection_id FROM collection_sources s
 WHERE s.tenant_id = rag_tenant() AND s.next_sync_at IS NOT NULL
   AND NOT EXISTS (SELECT FROM procrastinate_jobs j
@@ -209,14 +209,14 @@ WHERE (i.event_at IS NULL OR i.event_at < excluded.event_at
 RETURNING i.key
 
 -- waiting_events --
--- Things with word that has not been followed
+-- List the things that have an event to follow.
 SELECT key, event, event_at FROM sync_items
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s AND event IS NOT NULL
 ORDER BY event_at, key
 LIMIT 500
 
 -- finish_event --
--- It was followed, unless a newer one has come meanwhile
+-- Note that an event was followed, unless a newer one has come meanwhile.
 UPDATE sync_items SET event = NULL
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s AND key = %(key)s
   AND event_at IS NOT DISTINCT FROM %(event_at)s AND event IS NOT DISTINCT FROM %(event)s
@@ -224,12 +224,12 @@ WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = 
 -- Attachments
 
 -- attachment_texts --
--- What is known of a document's attachments
+-- Read what is known of a document's attachments.
 SELECT sha256, kind, text, note FROM attachment_texts
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- note_attachment_text --
--- What a model said of one
+-- Store a model's description of an attachment.
 INSERT INTO attachment_texts (document_id, sha256, tenant_id, kind, text, note)
 VALUES (%(document_id)s, %(sha256)s, rag_tenant(), %(kind)s, %(text)s, %(note)s)
 ON CONFLICT (document_id, sha256) DO UPDATE SET text = excluded.text, note = excluded.note

@@ -8,7 +8,7 @@ ON CONFLICT (id) DO NOTHING;
 SELECT pg_advisory_xact_lock(hashtextextended('prepare ' || %(id)s::text, 0));
 
 -- tenant_domains --
--- The domains of its people's e-mail addresses; none where any will do.
+-- Read the domains of its people's e-mail addresses; none where any will do.
 SELECT ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) FROM tenants WHERE id = rag_tenant();
 
 -- set_tenant_domains --
@@ -17,22 +17,22 @@ UPDATE tenants SET settings = settings || jsonb_build_object('domains', to_jsonb
 WHERE id = rag_tenant();
 
 -- has_accounts --
--- Whether anybody has an account yet.
+-- Tell whether anybody has an account yet.
 SELECT EXISTS (SELECT FROM accounts);
 
 
 -- tenant --
--- The tenant of this transaction.
+-- Read the tenant of this transaction.
 SELECT id, name, created_at, suspended_at, ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) AS domains
 FROM tenants WHERE id = rag_tenant();
 
 -- tenants --
--- All tenants; the application sees only its own.
+-- List all tenants; the application sees only its own.
 SELECT id, name, created_at, suspended_at, ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) AS domains
 FROM tenants ORDER BY id;
 
 -- setup_progress --
--- How far a company's administrators have come with what a new one has to do
+-- Read how far a company's administrators have come with setting it up.
 SELECT t.name, t.name <> t.id AS is_named, coalesce((t.settings ->> 'is_set_up')::boolean, false) AS is_finished,
        (SELECT count(*) FROM accounts WHERE is_active) AS people,
        EXISTS (SELECT FROM documents WHERE added_by IS NOT NULL AND status <> 'binned') AS has_documents,
@@ -40,11 +40,11 @@ SELECT t.name, t.name <> t.id AS is_named, coalesce((t.settings ->> 'is_set_up')
 FROM tenants t WHERE t.id = rag_tenant()
 
 -- rename_tenant --
--- A company's name, as its people know it
+-- Rename a company.
 UPDATE tenants SET name = %(name)s WHERE id = rag_tenant()
 
 -- is_suspended --
--- Whether the tenant is suspended.
+-- Tell whether the tenant is suspended.
 SELECT suspended_at IS NOT NULL FROM tenants WHERE id = rag_tenant();
 
 -- suspend_tenant --
@@ -57,7 +57,7 @@ UPDATE tenants SET suspended_at = coalesce(suspended_at, now()) WHERE id = rag_t
 UPDATE tenants SET suspended_at = NULL WHERE id = rag_tenant();
 
 -- wake_jobs --
--- Jobs that waited for another try are due now.
+-- Make jobs that waited for another try due now.
 UPDATE procrastinate_jobs SET scheduled_at = now()
 WHERE args ->> 'tenant_id' = rag_tenant() AND status = 'todo' AND scheduled_at > now();
 
@@ -75,16 +75,16 @@ DELETE FROM tenants WHERE id = %(tenant_id)s;
 SELECT rag_enter(%(tenant_id)s);
 
 -- delete_tenant_jobs --
--- Jobs of a tenant that have not begun.
+-- List the jobs of a tenant that have not begun.
 DELETE FROM procrastinate_jobs WHERE args ->> 'tenant_id' = %(tenant_id)s;
 
 -- note_deletion --
--- What was counted before and after a deletion.
+-- Store what was counted before and after a deletion.
 INSERT INTO tenant_deletions (tenant_id, rows_before, rows_after, files_before, files_after)
 VALUES (%(tenant_id)s, %(rows_before)s, %(rows_after)s, %(files_before)s, %(files_after)s);
 
 -- tenant_tables --
--- Tables with a column tenant_id.
+-- List the tables that have a column tenant_id.
 SELECT c.table_name::text
 FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
 WHERE c.table_schema = 'public' AND c.column_name = 'tenant_id' AND t.table_type = 'BASE TABLE'
@@ -92,7 +92,7 @@ WHERE c.table_schema = 'public' AND c.column_name = 'tenant_id' AND t.table_type
 ORDER BY c.table_name;
 
 -- columns_of_table --
--- Columns of a table in their order.
+-- List the columns of a table in their order.
 SELECT column_name::text FROM information_schema.columns
 WHERE table_schema = 'public' AND table_name = %(table)s ORDER BY ordinal_position;
 

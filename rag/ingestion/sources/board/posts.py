@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -69,6 +70,8 @@ class Post:
     is_important: bool = False
     status: str = ""
     view_count: int = 0
+    #: Where people read it on the board itself.
+    url: str = ""
     attachments: tuple[PostAttachment, ...] = ()
 
     @property
@@ -96,6 +99,7 @@ class Post:
             "attachmentCount": len(self.attachments),
             "hasImages": "image" in kinds,
             "hasDocuments": bool(kinds & {"document", "office"}),
+            **({"postUrl": self.url} if self.url else {}),
         }
 
 
@@ -128,6 +132,7 @@ def post_from_record(
         is_important=record.get(mapping.is_important) is True,
         status=_text(record.get(mapping.status)),
         view_count=_count(record.get(mapping.view_count)),
+        url=mapping.post_address.replace("{id}", quote(key, safe="")) or _text(record.get(mapping.url)),
         attachments=tuple(attachment_from_record(row, mapping.attachments) for row in attachments),
     )
 
@@ -256,6 +261,8 @@ class Attachments(_Columns):
     size: str = "file_size"
     mime_type: str = "mime_type"
     content: str = "content"
+    #: Says the order of a post's attachments, where there is such a column; then their ids do.
+    order: str = "sort_order"
 
 
 class PostsMapping(_Columns):
@@ -273,10 +280,20 @@ class PostsMapping(_Columns):
     is_important: str = "is_important"
     status: str = "status"
     view_count: str = "view_count"
+    url: str = "url"
+    #: Where people read a post on the board itself, with {id} for its id; "" where the column `url` says it.
+    post_address: str = ""
     #: Posts of these are no posts: people are not meant to read them.
     hidden_statuses: tuple[str, ...] = ("draft", "hidden", "private", "archived", "deleted", "trash")
     categories: Categories = Field(default_factory=Categories)
     attachments: Attachments = Field(default_factory=Attachments)
+
+    @field_validator("post_address")
+    @classmethod
+    def _address(cls, given: str) -> str:
+        if given and not (given.startswith(("https://", "http://")) and "{id}" in given):
+            raise ValueError("not the address of a web page with {id} for the post's id")
+        return given
 
     def is_table(self, name: str) -> bool:
         """Return whether an event names this table, with or without its schema."""

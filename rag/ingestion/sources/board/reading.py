@@ -1,4 +1,4 @@
-"""Read a stored post as pages: its HTML as text, then its attachments, described or summarised by a model.
+"""Read a stored post as pages: its HTML as text, then its attachments, scans recognised, by a model in a few words.
 
 Each paid call is stored with its bill before the next is made, by the attachment's content: a kill or the next version
 of the post does not pay for it again.
@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from rag.errors import FileEmpty
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob
-from rag.ingestion.loaders import ExtractedDocument
+from rag.errors import DocumentError, FileEmpty, ProviderError
+from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, DocumentJob
+from rag.ingestion.loaders import ExtractedDocument, page_from_json
 from rag.ingestion.loaders.attachments import (
     NOTES,
     AttachmentLimits,
+    AttachmentReader,
     AttachmentText,
     attachment_kind,
     describe_attachment,
     post_text,
 )
+from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, pages_to_recognise, with_recognised
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
@@ -34,16 +37,40 @@ from rag.types import Page, Usage
 
 Known = Mapping[str, AttachmentText]
 NOT_FETCHED = "Its file was not fetched, so only its name is known."
+SCANNED = (
+    "It is a scan, and text recognition is not available here, so only its name is known. UPSTAGE_API_KEY or an "
+    "installed Tesseract adds it."
+)
+#: Scanned pages of an attachment that are recognised: more than a summary is made of.
+MOST_SCANNED_PAGES = 20
+MORE_SCANNED = f"Only its first {MOST_SCANNED_PAGES} scanned pages were recognised."
+
+
+@dataclass(frozen=True)
+class OpenedAttachment:
+    """A file that has been read, with the text of its scanned pages."""
+
+    reader: AttachmentReader
+    extracted: ExtractedDocument
+
+    def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
+        """Return what is known of it."""
+        return self.extracted
+
+    def picture(self, content: bytes) -> bytes:
+        """Draw it as a picture."""
+        return self.reader.picture(content)
 
 
 class PostReader:
     """Reads posts. Thread-safe."""
 
-    def __init__(self, providers: Providers, calls: PaidCalls, sandbox: Sandbox) -> None:
+    def __init__(self, providers: Providers, calls: PaidCalls, sandbox: Sandbox, recognition: TextRecognition) -> None:
         self._control = calls.control
         self._providers = providers
         self._calls = calls
         self._sandbox = sandbox
+        self._recognition = recognition
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
         """Read the post's one page with sections and metadata; call `on_page(done, total)` after each attachment.
@@ -103,7 +130,61 @@ class PostReader:
         if model is None:
             reader = self._sandbox.of_tenant(job.document.tenant_id)
             return describe_attachment(name, attachment.content, model=None, reader=reader, limits=limits)
-        return self._ask(job, attachment, digest, model, limits, language)
+        try:
+            opened, note = self._reader_of(job, attachment, digest)
+        except (DocumentError, ProviderError) as exc:
+            if isinstance(exc, TEMPORARY):
+                raise
+            return AttachmentText(file_name=name, kind=kind, size=size, note=exc.message)
+        found = self._ask(job, attachment, digest, model, limits, language, opened)
+        return replace(found, note=note) if note and found.note in ("", NOTES["no_text"]) else found
+
+    def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
+        """Return what opens an attachment, with the text of its scanned pages; and a sentence on those left out.
+
+        Raises `DocumentError`s and `ProviderError`s.
+        """
+        reader: AttachmentReader = self._sandbox.of_tenant(job.document.tenant_id)
+        if attachment.ending != "pdf":
+            return reader, ""
+        content = attachment.content or b""
+        extracted = reader.load(content, file_name=attachment.file_name)
+        pages = extracted.pages
+        wanted = pages_to_recognise(pages)
+        if not wanted:
+            return OpenedAttachment(reader, extracted), ""
+        if self._recognition.engine is None:
+            note = "" if any(page.text.strip() for page in pages) else SCANNED
+            return OpenedAttachment(reader, extracted), note
+        for batch in self._recognition.batches(wanted[:MOST_SCANNED_PAGES]):
+            read = self._recognised(job, content, digest, [page for page in pages if page.number in batch])
+            pages = with_recognised(pages, read)
+        note = MORE_SCANNED if len(wanted) > MOST_SCANNED_PAGES else ""
+        return OpenedAttachment(reader, replace(extracted, pages=pages)), note
+
+    def _recognised(self, job: DocumentJob, content: bytes, digest: str, pages: Sequence[Page]) -> Sequence[Page]:
+        """Recognise a batch of an attachment's pages; text and bill are stored before the next."""
+        self._control.stop_if_asked()
+        document, language = job.document, job.collection.language
+        named = [digest, "recognised", *(str(page.number) for page in pages)]
+        stored_as = hashlib.sha256("\0".join(named).encode()).hexdigest()
+        if (known := self._known(job).get(stored_as)) is not None:
+            return [page_from_json(row) for row in json.loads(known.text)]
+
+        def recognise() -> RecognisedPages:
+            return self._recognition.recognise(content, pages, language=language, tenant_id=document.tenant_id)
+
+        provider, call = self._recognition.provider, None
+        if provider is None:
+            read = recognise()
+        else:
+            expected = Usage(provider=provider.provider, model=provider.model, pages=len(pages), is_estimated=True)
+            key = [provider.provider, *named]
+            call, read = self._calls.make(document.tenant_id, document.id, "ocr", key, recognise, expected=expected)
+        text = json.dumps([asdict(page) for page in read.pages], ensure_ascii=False)
+        found = AttachmentText(file_name="", kind="document", size=len(content), text=text, usage=read.usage)
+        self._keep(job, call, stored_as, found)
+        return read.pages
 
     def _ask(
         self,
@@ -113,6 +194,7 @@ class PostReader:
         model: ChatModel,
         limits: AttachmentLimits,
         language: str,
+        reader: AttachmentReader,
     ) -> AttachmentText:
         self._control.stop_if_asked()
 
@@ -121,7 +203,7 @@ class PostReader:
                 attachment.file_name,
                 attachment.content or b"",
                 model=model,
-                reader=self._sandbox.of_tenant(job.document.tenant_id),
+                reader=reader,
                 language=language,
                 limits=limits,
             )
@@ -140,7 +222,7 @@ class PostReader:
         self._keep(job, call, digest, found)
         return found
 
-    def _keep(self, job: DocumentJob, call: PaidCall, digest: str, found: AttachmentText) -> None:
+    def _keep(self, job: DocumentJob, call: PaidCall | None, digest: str, found: AttachmentText) -> None:
         """Store text and bill in one transaction. A failure is not kept: the next version asks again."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:

@@ -1,4 +1,4 @@
-"""Read a board's table in Postgres as a source: rows as JSON, page by page; nothing is ever written.
+"""Read a board's table as a source: rows as JSON, page by page, by a connection to Postgres; nothing is ever written.
 
 Only names of tables and columns are put into statements, quoted by the driver; everything else is the mapping's, in
 Python, and so the same for rows and for the records of webhook events.
@@ -7,9 +7,9 @@ Python, and so the same for rows and for the records of webhook events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from psycopg import Connection, sql
@@ -24,141 +24,186 @@ ROWS_PER_PAGE = 200
 Rows = list[Mapping[str, Any]]
 
 
-class PostsTable:
-    """A source of the posts of one table.
+class Reader(Protocol):
+    """Reads tables for a moment, in one connection."""
 
-    In the application's own database it reads as `rag_app` without a tenant: of our tables it sees nothing, and the
-    table of posts has to be granted to that role. The queue's tables and Postgres's own, which that role sees without a
-    tenant, count as not there.
-    """
+    def exists(self, table: str) -> bool: ...
+
+    def count(self, table: str) -> int: ...
+
+    def after(self, table: str, column: str, last: str | None, limit: int) -> Rows: ...
+
+    def having(self, table: str, column: str, values: list[str]) -> Rows: ...
+
+
+class PostRows(Protocol):
+    """Where the tables are: a database, or the REST address of one."""
+
+    def reading(self) -> AbstractContextManager[Reader]: ...
+
+
+class PostsTable:
+    """A source of the posts of one table."""
 
     kind = "posts"
 
     def __init__(
         self,
-        conninfo: str,
+        rows: PostRows,
         mapping: PostsMapping,
         *,
         files: AttachmentFiles,
-        is_own_database: bool,
         maximum_attachment_bytes: int = MAXIMUM_BYTES,
     ) -> None:
-        self._conninfo = conninfo
+        self._tables = rows
         self._mapping = mapping
         self._files = files
-        self._is_own_database = is_own_database
         self._maximum_bytes = maximum_attachment_bytes
 
     def is_readable(self) -> bool:
         """Return whether the table is there. Raises `ProviderUnavailable` when its database does not answer."""
-        with self._reading() as connection:
-            return self._exists(connection, self._mapping.table)
+        with self._tables.reading() as reader:
+            return reader.exists(self._mapping.table)
 
     def items(self) -> Iterator[SourceItem]:
         """Yield the posts that people may read, in the order of their keys."""
         last: str | None = None
         while True:
-            with self._reading() as connection:
-                if last is None and not self._exists(connection, self._mapping.table):
+            with self._tables.reading() as reader:
+                if last is None and not reader.exists(self._mapping.table):
                     raise SettingsError(
                         f"There is no table {self._mapping.table} to read posts from. Set its name and columns for "
-                        "this collection, and RAG_POSTS_DATABASE_URL where it is in another database."
+                        "this collection, and RAG_POSTS_DATABASE_URL or RAG_POSTS_SUPABASE_URL where it is elsewhere."
                     )
-                rows = self._posts(connection, "> " if last is not None else "", last)
-                posts = self._complete(connection, rows)
+                rows = reader.after(self._mapping.table, self._mapping.id, last, ROWS_PER_PAGE)
+                posts = self._complete(reader, rows)
             for post in posts:
                 yield self.item_of(post)
-            if len(rows) < ROWS_PER_PAGE:
+            # A page may be shorter than asked for, and posts that are not listed are removed: only none is the end.
+            if not rows:
                 return
             last = str(rows[-1][self._mapping.id])
 
     def expected(self) -> int:
         """Count the rows of the table, hidden posts included; 0 where there is no table."""
-        with self._reading() as connection:
-            if not self._exists(connection, self._mapping.table):
-                return 0
-            counting = sql.SQL("SELECT count(*) FROM {}").format(_table(self._mapping.table))
-            found = connection.execute(counting).fetchone()
-        return int(found[0]) if found else 0
+        with self._tables.reading() as reader:
+            return reader.count(self._mapping.table) if reader.exists(self._mapping.table) else 0
 
     def find(self, keys: Sequence[str]) -> dict[str, SourceItem]:
         """Find these posts by their keys, where the table holds them and people may read them."""
-        with self._reading() as connection:
-            if not self._exists(connection, self._mapping.table):
-                return {}
-            rows = self._posts(connection, "=", list(keys))
-            return {post.id: self.item_of(post) for post in self._complete(connection, rows)}
+        with self._tables.reading() as reader:
+            rows = reader.having(self._mapping.table, self._mapping.id, list(keys))
+            return {post.id: self.item_of(post) for post in self._complete(reader, rows)}
 
     def item_of(self, post: Post) -> SourceItem:
         """Make a sync item of a post."""
         return item_from_post(post, files=self._files, maximum_bytes=self._maximum_bytes)
 
-    def _complete(self, connection: Connection, rows: Rows) -> list[Post]:
+    def _complete(self, reader: Reader, rows: Rows) -> list[Post]:
         """Make posts of rows, with their categories and attachments."""
         mapping = self._mapping
         shown = [row for row in rows if not is_hidden(row, mapping)]
         ids = [str(row[mapping.id]) for row in shown]
-        named = {str(row.get(mapping.category_id)) for row in shown}
-        categories = self._rows(connection, mapping.categories.table, mapping.categories.id, list(named))
+        named = {str(row[mapping.category_id]) for row in shown if row.get(mapping.category_id) is not None}
+        categories = reader.having(mapping.categories.table, mapping.categories.id, sorted(named))
         by_id = {str(row[mapping.categories.id]): row for row in categories}
-        attached: dict[str, Rows] = {}
-        for row in self._rows(connection, mapping.attachments.table, mapping.attachments.post_id, ids):
+        attached: dict[str, list[Mapping[str, Any]]] = {}
+        attachments = reader.having(mapping.attachments.table, mapping.attachments.post_id, ids)
+        for row in sorted(attachments, key=partial(_place, order=mapping.attachments.order)):
             attached.setdefault(str(row[mapping.attachments.post_id]), []).append(row)
         return [
             post_from_record(row, mapping, categories=by_id, attachments=attached.get(str(row[mapping.id]), ()))
             for row in shown
         ]
 
-    def _posts(self, connection: Connection, comparison: str, value: str | list[str] | None) -> Rows:
-        column = sql.Identifier(self._mapping.id)
-        condition = {
-            "": sql.SQL("true"),
-            "> ": sql.SQL('p.{}::text > %(value)s COLLATE "C"').format(column),
-            "=": sql.SQL("p.{}::text = ANY (%(value)s)").format(column),
-        }[comparison]
-        statement = sql.SQL(
-            'SELECT to_jsonb(p) FROM {} AS p WHERE {} ORDER BY p.{}::text COLLATE "C" LIMIT %(limit)s'
-        ).format(_table(self._mapping.table), condition, column)
-        limit = ROWS_PER_PAGE if comparison != "=" else None
-        return [row[0] for row in connection.execute(statement, {"value": value, "limit": limit}).fetchall()]
 
-    def _rows(self, connection: Connection, table: str, column: str, values: list[str]) -> Rows:
-        """Read rows of a table beside the posts; none where there is no such table."""
-        if not values or not self._exists(connection, table):
-            return []
-        statement = sql.SQL("SELECT to_jsonb(p) FROM {} AS p WHERE p.{}::text = ANY (%(values)s) ORDER BY 1").format(
-            _table(table), sql.Identifier(column)
-        )
-        return [row[0] for row in connection.execute(statement, {"values": values}).fetchall()]
+def _place(row: Mapping[str, Any], *, order: str) -> tuple[tuple[bool, float, str], ...]:
+    """Return where a row stands in its table: by the column that says so, then by its id."""
+    values = (row.get(order), row.get("id"))
+    numbers = (float(v) if isinstance(v, (int, float)) else None for v in values)
+    return tuple((n is None, n or 0.0, str(v or "")) for n, v in zip(numbers, values, strict=True))
 
-    def _exists(self, connection: Connection, table: str) -> bool:
-        found = connection.execute(
-            "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
-            "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
-            "OR c.relname LIKE 'procrastinate%%')))",
-            {"table": _table(table).as_string(connection), "is_own": self._is_own_database},
-        ).fetchone()
-        return bool(found and found[0])
+
+class DatabaseRows:
+    """Reads tables by a connection to Postgres.
+
+    In the application's own database it reads as `rag_app` without a tenant: of our tables it sees nothing, and the
+    table of posts has to be granted to that role. The queue's tables and Postgres's own, which that role sees without a
+    tenant, count as not there.
+    """
+
+    def __init__(self, conninfo: str, *, is_own_database: bool) -> None:
+        self._conninfo = conninfo
+        self._is_own_database = is_own_database
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[DatabaseReader]:
         """Open a connection for a moment; errors of the database become sentences."""
+        table = "of posts"
         try:
             with psycopg.connect(self._conninfo, connect_timeout=10, prepare_threshold=None) as connection:
                 connection.read_only = True
                 connection.execute("SET LOCAL statement_timeout = '30s'")
                 if self._is_own_database:
                     connection.execute("SELECT set_config('role', 'rag_app', true)")
-                yield connection
+                reader = DatabaseReader(connection, is_own_database=self._is_own_database)
+                try:
+                    yield reader
+                finally:
+                    table = reader.table
         except psycopg.errors.InsufficientPrivilege as exc:
             raise SettingsError(
-                f"The table {self._mapping.table} may not be read: {_first_line(exc)}. As its owner, run: "
-                f"GRANT SELECT ON {self._mapping.table} TO rag_app."
+                f"The table {table} may not be read: {_first_line(exc)}. As its owner, run: "
+                f"GRANT SELECT ON {table} TO rag_app."
             ) from exc
         except psycopg.errors.UndefinedColumn as exc:
-            raise SettingsError(f"The columns of {self._mapping.table} differ: {_first_line(exc)}.") from exc
+            raise SettingsError(f"The columns of {table} differ: {_first_line(exc)}.") from exc
         except psycopg.Error as exc:
             raise ProviderUnavailable(f"The table of posts cannot be read at the moment: {_first_line(exc)}") from exc
+
+
+class DatabaseReader:
+    """Reads tables in one transaction. `table` is the one that was asked for last, for what is said of it."""
+
+    def __init__(self, connection: Connection, *, is_own_database: bool) -> None:
+        self._connection = connection
+        self._is_own_database = is_own_database
+        self.table = ""
+
+    def exists(self, table: str) -> bool:
+        """Return whether there is such a table, and it may be followed."""
+        found = self._connection.execute(
+            "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
+            "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
+            "OR c.relname LIKE 'procrastinate%%')))",
+            {"table": _table(table).as_string(self._connection), "is_own": self._is_own_database},
+        ).fetchone()
+        return bool(found and found[0])
+
+    def count(self, table: str) -> int:
+        """Count the rows of a table."""
+        self.table = table
+        found = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(_table(table))).fetchone()
+        return int(found[0]) if found else 0
+
+    def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
+        """Return the next rows in the order of a column, after the last one seen."""
+        self.table, name = table, sql.Identifier(column)
+        statement = sql.SQL(
+            'SELECT to_jsonb(p) FROM {} AS p WHERE %(last)s::text IS NULL OR p.{}::text > %(last)s COLLATE "C" '
+            'ORDER BY p.{}::text COLLATE "C" LIMIT %(limit)s'
+        ).format(_table(table), name, name)
+        return [row[0] for row in self._connection.execute(statement, {"last": last, "limit": limit}).fetchall()]
+
+    def having(self, table: str, column: str, values: list[str]) -> Rows:
+        """Return the rows whose column has one of the values; none where there is no such table."""
+        if not values or not self.exists(table):
+            return []
+        self.table = table
+        statement = sql.SQL("SELECT to_jsonb(p) FROM {} AS p WHERE p.{}::text = ANY (%(values)s) ORDER BY 1").format(
+            _table(table), sql.Identifier(column)
+        )
+        return [row[0] for row in self._connection.execute(statement, {"values": values}).fetchall()]
 
 
 def item_from_post(post: Post, *, files: AttachmentFiles, maximum_bytes: int = MAXIMUM_BYTES) -> SourceItem:

@@ -60,7 +60,7 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
 
 
 def _joined(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
-    """Yield the pieces, neighbouring sections without jobs together while one of them is below the least size."""
+    """Yield the pieces; neighbouring sections without jobs are joined while one of them is below the least size."""
     held: Piece | None = None
     for piece in pieces:
         if held is not None and "dateRange" not in held.metadata and "dateRange" not in piece.metadata:
@@ -132,7 +132,7 @@ def _lines(text: str, part: Part) -> list[Line]:
 
 
 def _single(part: Part, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Each job by itself; the section's heading goes with the first."""
+    """Yield each job by itself; the section's heading goes with the first."""
     if not jobs:
         yield part.start, part.end, {}
         return
@@ -144,7 +144,7 @@ def _single(part: Part, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, s
 def _grouped(
     text: str, part: Part, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Jobs together until they have `fewest` tokens, while they have no more than `most`; the first names the group."""
+    """Join jobs until they have `fewest` tokens and while they have no more than `most`; the first names the group."""
     begin: int | None = None
     facts: dict[str, str] = {}
     until = part.start
@@ -188,7 +188,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Job:
-    """Where a job begins; company, position, location, dateRange, industry and year where the text gives them."""
+    """Where a job begins; its company, position, location, dateRange, industry and year where the text has them."""
 
     start: int
     facts: dict[str, str] = field(default_factory=dict)
@@ -237,7 +237,7 @@ def _dates(text: str) -> dict[str, str]:
 
 
 def _jobs_by_dates(lines: Sequence[Line]) -> list[Job]:
-    """Jobs that have their dates on a line of their own, under the position (LinkedIn), or at the end of a heading."""
+    """Find jobs whose dates are on a line of their own, under the position (LinkedIn), or at the end of a heading."""
     jobs: list[Job] = []
     company = ""
     taken = -1  # the last line that belongs to the head of the job before

@@ -1,0 +1,252 @@
+"""Let pages of other sites ask a collection, by a public key: which sites, how often, and for how much.
+
+Everybody who opens such a page can read the key. So it opens nothing but its one collection, which has to be open to
+everybody in the company, and each widget has limits of its own. A widget is off until an administrator turns it on.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from threading import Lock
+from uuid import UUID
+
+from rag.access.limits import MINUTE, Window
+from rag.access.sessions import require_admin, require_recent, token_hash
+from rag.errors import InvalidInput, NotFound, TooManyRequests
+from rag.language import N_
+from rag.settings import ORIGIN
+from rag.storage.database import Database, queries
+from rag.types import Collection, Identity, Role
+
+PREFIX = "pub_"
+PUBLIC_KEY = re.compile(r"pub_[A-Za-z0-9_-]{24}")
+#: The beginning of the e-mail address under which a widget's questions are asked.
+ACTOR = "widget:"
+REQUESTS_PER_MINUTE = 20
+#: Questions a minute of one network address, of those that all may ask together.
+ADDRESS_PER_MINUTE = 6
+MOST_WIDGETS, MOST_SITES, LONGEST_NAME, LONGEST_GREETING = 50, 20, 80, 500
+MAXIMUM_KEPT = 10_000
+CLOSED = N_("This assistant is switched off.")
+BUSY = "Too many questions are being asked here at this moment. Wait {wait} seconds and ask again."
+DAY_OVER = "This assistant has answered as many questions as it may today. It is back tomorrow."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Widget:
+    """A collection that pages of other sites may ask."""
+
+    id: UUID
+    tenant_id: str
+    #: What it is asked belongs to this key.
+    api_key_id: UUID
+    collection_id: UUID
+    collection_name: str
+    name: str
+    public_key: str
+    #: Origins whose pages may show it, such as https://intranet.example.com.
+    sites: list[str]
+    is_active: bool
+    #: Whether it has a page of its own that opens without signing in.
+    has_page: bool
+    title: str
+    greeting: str
+    requests_per_minute: int
+    questions_per_day: int
+    #: US dollars a month; once they are spent, answers are quoted without a model.
+    budget: Decimal
+    created_at: datetime
+    asked_today: int
+    #: US dollars this month.
+    spent: Decimal
+
+    @property
+    def identity(self) -> Identity:
+        """Return who asks: nobody's account, in no group."""
+        return Identity(
+            account_id=self.api_key_id,
+            tenant_id=self.tenant_id,
+            email=f"{ACTOR}{self.name}",
+            name=self.name,
+            role=Role.EMPLOYEE,
+        )
+
+
+class Widgets:
+    """Makes, changes, recognises and limits widgets. Thread-safe."""
+
+    def __init__(self, database: Database, *, address_per_minute: int = ADDRESS_PER_MINUTE) -> None:
+        self._database = database
+        self._addresses = Window(address_per_minute, MINUTE)
+        self._lock = Lock()
+        #: The tenant of a public key never changes, so it is asked for once.
+        self._tenants: OrderedDict[str, str] = OrderedDict()
+
+    # For administrators
+
+    def add(self, identity: Identity, collection: Collection, name: str, sites: Sequence[str] = ()) -> Widget:
+        """Make a widget, switched off. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        if collection.groups:
+            raise InvalidInput(
+                f"“{collection.name}” may be read by some groups only, so pages outside cannot ask it. Open it to "
+                "everybody first, or choose another collection."
+            )
+        if len(self.list(identity)) >= MOST_WIDGETS:
+            raise InvalidInput(f"There are {MOST_WIDGETS} widgets already. Remove one first.")
+        shown, allowed = _name(name), _sites(sites)
+        public_key = PREFIX + secrets.token_urlsafe(18)
+        with self._database.transaction(identity) as connection:
+            hidden = {"name": f"Widget: {shown}", "secret_hash": token_hash(secrets.token_urlsafe(32))}
+            key = connection.execute(
+                queries["add_widget_key"], {**hidden, "requests_per_minute": REQUESTS_PER_MINUTE}
+            ).fetchone()
+            assert key is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+            values = {"name": shown, "sites": allowed, "public_key": public_key, "key_hash": token_hash(public_key)}
+            made = connection.execute(
+                queries["add_widget"], {**values, "api_key_id": key[0], "collection_id": collection.id}
+            ).fetchone()
+            if made is None:
+                raise NotFound
+        return self.get(identity, made[0])
+
+    def list(self, identity: Identity) -> builtins.list[Widget]:
+        """List the tenant's widgets, the oldest first. Raises `NotAllowed`."""
+        require_admin(identity)
+        return self._database.fetch_all(identity, "list_widgets", Widget, widget_id=None)
+
+    def get(self, identity: Identity, widget_id: UUID) -> Widget:
+        """Return one widget. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        found = self._database.fetch_one(identity, "list_widgets", Widget, widget_id=widget_id)
+        if found is None:
+            raise NotFound
+        return found
+
+    def change(
+        self,
+        identity: Identity,
+        widget_id: UUID,
+        *,
+        name: str | None = None,
+        sites: Sequence[str] | None = None,
+        is_active: bool | None = None,
+        has_page: bool | None = None,
+        title: str | None = None,
+        greeting: str | None = None,
+        requests_per_minute: int | None = None,
+        questions_per_day: int | None = None,
+        budget: Decimal | None = None,
+    ) -> Widget:
+        """Change a widget; what is None stays. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        if budget is not None and not (budget.is_finite() and 0 <= budget <= 1_000_000):
+            raise InvalidInput("The budget is an amount in US dollars a month, such as 10.")
+        if questions_per_day is not None and not 1 <= questions_per_day <= 100_000:
+            raise InvalidInput("A widget may be asked 1 to 100,000 questions a day.")
+        if requests_per_minute is not None and not 1 <= requests_per_minute <= 1000:
+            raise InvalidInput("A widget may be asked 1 to 1,000 questions a minute.")
+        changes = {
+            "name": None if name is None else _name(name),
+            "sites": None if sites is None else _sites(sites),
+            "is_active": is_active,
+            "has_page": has_page,
+            "title": None if title is None else _line(title)[:LONGEST_NAME],
+            "greeting": None if greeting is None else _line(greeting)[:LONGEST_GREETING],
+            "questions_per_day": questions_per_day,
+            "budget": budget,
+        }
+        with self._database.transaction(identity) as connection:
+            if not connection.execute(queries["change_widget"], {"widget_id": widget_id, **changes}).rowcount:
+                raise NotFound
+            if requests_per_minute is not None:
+                limit = {"widget_id": widget_id, "requests_per_minute": requests_per_minute}
+                connection.execute(queries["change_widget_limit"], limit)
+        return self.get(identity, widget_id)
+
+    def remove(self, identity: Identity, widget_id: UUID) -> None:
+        """Remove a widget; what was asked stays in the log. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        if not self._database.execute(identity, "remove_widget", widget_id=widget_id):
+            raise NotFound
+
+    # For visitors
+
+    def find(self, public_key: str) -> Widget:
+        """Return a widget that is on. Raises `NotFound`, `DatabaseUnavailable`."""
+        tenant_id = self._tenant_of(public_key) if PUBLIC_KEY.fullmatch(public_key) else None
+        if tenant_id is None:
+            raise NotFound(CLOSED)
+        found = self._database.fetch_value(tenant_id, "widget_of_key", public_key=public_key)
+        widget = self._database.fetch_one(tenant_id, "list_widgets", Widget, widget_id=found) if found else None
+        if widget is None:
+            raise NotFound(CLOSED)
+        return widget
+
+    def count_question(self, widget: Widget, address: str) -> None:
+        """Count a question, of everybody and of one network address. Raises `TooManyRequests`."""
+        if wait := self._addresses.take(f"{widget.id} {address}"):
+            seconds = math.ceil(wait)
+            raise TooManyRequests(BUSY.format(wait=seconds), wait_seconds=seconds)
+        with self._database.transaction(widget.tenant_id) as connection:
+            counted = connection.execute(queries["count_widget_question"], {"api_key_id": widget.api_key_id}).fetchone()
+        if counted is None or counted[0]:
+            seconds = max(counted[1] if counted else 60, 1)
+            raise TooManyRequests(BUSY.format(wait=seconds), wait_seconds=seconds)
+        if widget.asked_today >= widget.questions_per_day:
+            raise TooManyRequests(DAY_OVER, wait_seconds=3600)
+
+    def is_spent(self, identity: Identity) -> bool:
+        """Return whether this is a widget that has spent its budget of this month."""
+        if not identity.email.startswith(ACTOR):
+            return False
+        spent = self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id)
+        return bool(spent)
+
+    def _tenant_of(self, public_key: str) -> str | None:
+        with self._lock:
+            if tenant_id := self._tenants.get(public_key):
+                return tenant_id
+        hashed = token_hash(public_key)
+        with self._database.transaction(None, token_hash=hashed) as connection:
+            found = connection.execute(queries["tenant_of_widget"], {"key_hash": hashed}).fetchone()
+        if found is None:
+            return None
+        with self._lock:
+            self._tenants[public_key] = found[0]
+            while len(self._tenants) > MAXIMUM_KEPT:
+                self._tenants.popitem(last=False)
+        return str(found[0])
+
+
+def _line(text: str) -> str:
+    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", text).split())
+
+
+def _name(name: str) -> str:
+    shown = _line(name)
+    if not 1 <= len(shown) <= LONGEST_NAME:
+        raise InvalidInput(f"A widget needs a name of at most {LONGEST_NAME} characters.")
+    return shown
+
+
+def _sites(sites: Sequence[str]) -> builtins.list[str]:
+    """Return origins as browsers send them. Raises `InvalidInput` for what is none."""
+    found = list(dict.fromkeys(site.strip().rstrip("/").lower() for site in sites if site.strip()))
+    if len(found) > MOST_SITES:
+        raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
+    for site in found:
+        is_own_machine = re.fullmatch(r"http://(localhost|127\.0\.0\.1)(:[0-9]{1,5})?", site)
+        if not ORIGIN.fullmatch(site) or not (site.startswith("https://") or is_own_machine):
+            raise InvalidInput(f"{site} is no site: write it like https://intranet.example.com, without a path.")
+    return found

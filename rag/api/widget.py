@@ -1,0 +1,371 @@
+"""Serve the widget: a script for pages of other sites, the page within its frame, and the answers to its questions.
+
+The script puts a frame of ours into the page, so nothing of the page reaches the conversation and the other way round;
+only the sites of the widget may show the frame, and only they may call by themselves. Nobody is signed in here: no
+cookie is read or set. What a visitor sees of a source is its title, its place and the sentence it was quoted for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+from uuid import UUID
+
+from anyio import to_thread
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from rag import language
+from rag.access.guard import WIDGET, base_of
+from rag.access.problems import invalid, problems, refusal
+from rag.access.widgets import CLOSED, Widget
+from rag.answering.jobs import LiveAnswer
+from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
+from rag.api.form_pages import filled, page_of
+from rag.api.questions import accepted_languages, chosen_collection
+from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
+from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
+from rag.language import N_, _
+from rag.profile import Options
+from rag.services import services
+from rag.types import Citation
+from rag.ui.source_chips import place_of_source, sentence_of
+from rag.ui.text import GrowingAnswer
+
+STATIC = Path(__file__).parent / "static"
+MAXIMUM_BYTES = 32 * 1024
+#: How long a browser keeps the script; short, because a change of ours has to reach pages that we do not know.
+SCRIPT_HEADERS = {"Cache-Control": "public, max-age=3600", "Vary": "Accept-Language"}
+TITLE = N_("Ask a question")
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+Site = Annotated[str, Field(max_length=300, examples=["https://intranet.example.com"])]
+router = APIRouter(route_class=ApiRoute, tags=["Widgets"])
+
+
+class WidgetShape(ApiModel):
+    """A collection that pages of other sites may ask."""
+
+    id: UUID
+    name: str
+    collection_id: UUID
+    collection_name: str
+    public_key: str
+    script: str = Field(description="The tag that puts it into a page.")
+    page: str = Field(description="Its own page, which opens without signing in where hasPage is true.")
+    sites: list[str]
+    is_active: bool
+    has_page: bool
+    title: str
+    greeting: str
+    requests_per_minute: int
+    questions_per_day: int
+    budget: str = Field(description="US dollars a month; once they are spent, answers are quoted without a model.")
+    asked_today: int
+    spent: str = Field(description="US dollars this month.")
+    created_at: datetime
+
+
+class WidgetList(ApiModel):
+    widgets: list[WidgetShape]
+    total: int
+
+
+class NewWidget(ApiBody):
+    """A widget to make; it is off until it is turned on."""
+
+    name: str = Field(max_length=200)
+    collection: str = Field(max_length=200, description="Id or name; it has to be open to everybody in the company.")
+    sites: list[Site] = Field(default_factory=list, max_length=50)
+
+
+class WidgetChanges(ApiBody):
+    """Changes of a widget. Fields that are left out stay as they are."""
+
+    name: str | None = Field(default=None, max_length=200)
+    sites: list[Site] | None = Field(default=None, max_length=50)
+    is_active: bool | None = None
+    has_page: bool | None = None
+    title: str | None = Field(default=None, max_length=80)
+    greeting: str | None = Field(default=None, max_length=500)
+    requests_per_minute: int | None = Field(default=None, ge=1, le=1000)
+    questions_per_day: int | None = Field(default=None, ge=1, le=100_000)
+    budget: str | None = Field(default=None, pattern=r"^[0-9]{1,7}(\.[0-9]{1,4})?$", description="US dollars a month.")
+
+
+@router.get("/api/widgets", summary="List widgets", dependencies=[needs("admin")])
+def list_widgets(request: Request, caller: Caller) -> WidgetList:
+    """List the collections that pages of other sites may ask, the oldest first."""
+    shown = [_shape(request, widget) for widget in services().widgets.list(caller)]
+    return WidgetList(widgets=shown, total=len(shown))
+
+
+@router.post(
+    "/api/widgets", summary="Make a widget", dependencies=[needs("admin")], status_code=201, responses=problems(404)
+)
+def add_widget(request: Request, caller: Caller, body: NewWidget) -> WidgetShape:
+    """Let pages of other sites ask a collection, once the widget is turned on."""
+    collection = chosen_collection(services(), caller, body.collection)
+    return _shape(request, services().widgets.add(caller, collection, body.name, body.sites))
+
+
+@router.patch(
+    "/api/widgets/{widget_id}", summary="Change a widget", dependencies=[needs("admin")], responses=problems(404)
+)
+def change_widget(request: Request, widget_id: UUID, caller: Caller, body: WidgetChanges) -> WidgetShape:
+    """Turn a widget on or off, or change its sites, its words and its limits."""
+    changes = body.model_dump(exclude={"budget"})
+    budget = None if body.budget is None else Decimal(body.budget)
+    return _shape(request, services().widgets.change(caller, widget_id, budget=budget, **changes))
+
+
+@router.delete(
+    "/api/widgets/{widget_id}",
+    summary="Remove a widget",
+    dependencies=[needs("admin")],
+    status_code=204,
+    responses=problems(404),
+)
+def remove_widget(widget_id: UUID, caller: Caller) -> Response:
+    """Remove a widget; what was asked stays in the log."""
+    services().widgets.remove(caller, widget_id)
+    return Response(status_code=204)
+
+
+def script_tag(base: str, widget: Widget) -> str:
+    """Return the one tag that puts a widget into a page."""
+    return f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>'
+
+
+def _shape(request: Request, widget: Widget) -> WidgetShape:
+    base = base_of(request.scope, services().settings)
+    return WidgetShape(
+        **{
+            name: getattr(widget, name)
+            for name in WidgetShape.model_fields
+            if name not in ("script", "page", "budget", "spent")
+        },
+        script=script_tag(base, widget),
+        page=f"{base}{WIDGET}?key={widget.public_key}",
+        budget=f"{widget.budget.normalize():f}",
+        spent=f"{widget.spent.normalize():f}",
+    )
+
+
+class Asked(BaseModel):
+    """A question of a visitor."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: Annotated[str, Field(min_length=1, max_length=4000)]
+    conversation: UUID | None = None
+
+
+class Rated(BaseModel):
+    """A thumb of a visitor."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: UUID
+    rating: Literal[0, 1]
+
+
+async def script(request: Request) -> Response:
+    """Return the script of the one tag, with its words in the visitor's language."""
+    words = {"open": _(TITLE), "close": _("Close")}
+    text = (STATIC / "widget.js").read_text("utf-8").replace("__WORDS__", json.dumps(words))
+    return Response(text, media_type="text/javascript", headers=SCRIPT_HEADERS)
+
+
+async def asset(request: Request) -> Response:
+    """Return a file that the page in the frame loads."""
+    name = request.url.path.rpartition("/")[2]
+    kind = "text/javascript" if name.endswith(".js") else "text/css"
+    return Response((STATIC / f"widget_{name}").read_text("utf-8"), media_type=kind, headers=SCRIPT_HEADERS)
+
+
+async def page(request: Request) -> Response:
+    """Return the page within the frame, which is also a page of its own where the widget has one."""
+    try:
+        widget = await to_thread.run_sync(services().widgets.find, request.query_params.get("key", ""))
+        # A browser says what it loads a page for; the frame's own rule keeps out other sites.
+        if not widget.has_page and request.headers.get("sec-fetch-dest", "iframe") != "iframe":
+            raise NotFound(CLOSED)
+    except RagError as exc:
+        html = page_of("closed", title=_(TITLE), message=_(exc.message))
+        return HTMLResponse(html, exc.status, {"Cache-Control": "no-store"})
+    theme = request.query_params.get("theme", "")
+    words = {
+        name: _(sentence)
+        for name, sentence in (
+            ("you", N_("You")),
+            ("assistant", N_("Assistant")),
+            ("sources", N_("Sources")),
+            ("source", N_("Source {number}")),
+            ("writing", N_("The answer is being written")),
+            ("failed", N_("The answer could not be loaded. Check the connection and ask again.")),
+            ("helpful", N_("Helpful")),
+            ("unhelpful", N_("Not helpful")),
+            ("thanks", N_("Thank you.")),
+        )
+    }
+    title = widget.title or widget.name
+    html = filled(
+        "widget",
+        title=title,
+        greeting=widget.greeting or _("Ask a question about {name}.", name=widget.collection_name),
+        key=widget.public_key,
+        theme=theme if theme in ("light", "dark") else "",
+        language=language.current(),
+        direction=language.direction(),
+        words=json.dumps(words),
+    )
+    headers = {"Cache-Control": "no-store", "Content-Security-Policy": frame_policy(widget)}
+    return HTMLResponse(html, 200, headers)
+
+
+def frame_policy(widget: Widget) -> str:
+    """Return what the page may load, and which sites may show it: its own and none besides."""
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+        f"base-uri 'none'; form-action 'none'; frame-ancestors {' '.join(widget.sites) or chr(39) + 'none' + chr(39)}"
+    )
+
+
+async def ask(request: Request) -> Response:
+    """Answer a visitor's question while it is written; closing the connection stops it."""
+    allowed: dict[str, str] = {}
+    try:
+        widget, allowed = await _caller(request)
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=allowed)
+        body = await _body(request, Asked)
+        address = request.client.host if request.client else ""
+        languages = accepted_languages(request)
+        live = await to_thread.run_sync(_begin, widget, body, address, languages)
+    except RagError as exc:
+        return refusal(request.scope, exc, headers=allowed)
+    return AnswerStream(live, _events(live), allowed)
+
+
+async def rate(request: Request) -> Response:
+    """Keep a visitor's thumb on an answer."""
+    allowed: dict[str, str] = {}
+    try:
+        widget, allowed = await _caller(request)
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=allowed)
+        body = await _body(request, Rated)
+        await to_thread.run_sync(services().feedback.rate, widget.identity, body.message, body.rating)
+    except RagError as exc:
+        return refusal(request.scope, exc, headers=allowed)
+    return Response(status_code=204, headers=allowed)
+
+
+def _begin(widget: Widget, body: Asked, address: str, languages: list[str]) -> LiveAnswer:
+    parts = services()
+    parts.widgets.count_question(widget, address)
+    collection = parts.documents.choose(widget.identity, str(widget.collection_id))
+    if collection is None:  # it is for some groups only by now
+        raise NotFound(CLOSED)
+    return parts.answers.ask(
+        widget.identity,
+        body.conversation,
+        collection,
+        body.question,
+        options=Options(follow_ups=0),
+        languages=languages,
+    )
+
+
+async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
+    """Return the widget of a call with the headers by which its sites may read the answer.
+
+    Raises `NotFound` for an unknown key, `NotAllowed` for another site.
+    """
+    widget = await to_thread.run_sync(services().widgets.find, request.query_params.get("key", ""))
+    origin = request.headers.get("origin", "").lower()
+    own = {base_of(request.scope, services().settings).lower(), str(request.base_url).rstrip("/").lower()}
+    if not origin or origin in own:
+        return widget, {"Vary": "Origin"}
+    if origin not in widget.sites:
+        raise NotAllowed("This site may not ask here. An administrator can add it on the page Other programs.")
+    return widget, {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Allow-Methods": "POST",
+        "Access-Control-Allow-Headers": "Content-Type",
+        "Access-Control-Max-Age": "600",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Vary": "Origin",
+    }
+
+
+async def _body(request: Request, shape: type[Shape]) -> Shape:
+    """Read a small body of JSON. Raises `BodyTooLarge`, `RequestInvalid`."""
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > MAXIMUM_BYTES:
+            raise BodyTooLarge(f"A question has at most {MAXIMUM_BYTES // 1024} KB.")
+    try:
+        return shape.model_validate_json(content)
+    except ValidationError as exc:
+        raise invalid([dict(item) for item in exc.errors()]) from None
+
+
+async def _events(live: LiveAnswer) -> AsyncIterator[str]:
+    """Yield the answer as HTML that cannot act, then its sources and how it ended."""
+    changes, written = Changes(live), GrowingAnswer()
+    restarts = blocks = characters = 0
+    yield _event("begun", conversation=str(live.conversation_id), message=str(live.message_id))
+    with live.heard_by(changes.note):
+        while True:
+            is_done, text, again = live.is_done, live.text, live.restarts > restarts
+            if again:
+                restarts, text, written, blocks, characters = live.restarts, live.text, GrowingAnswer(), 0, 0
+            if len(text) > characters or again:
+                characters = len(text)
+                written.grow(text)
+                finished = "".join(written.finished[blocks:])
+                blocks = len(written.finished)
+                yield _event("text", finished=finished, growing=written.growing, again=again)
+                await changes.wait(PACE_SECONDS)
+                continue
+            if is_done:
+                break
+            if not await changes.wait(HEARTBEAT_SECONDS):
+                yield HEARTBEAT
+    sources = [] if live.kind == "nearest" else [_source(citation) for citation in live.citations]
+    yield _event("done", sources=sources, notice=live.notice, **ending(live))
+
+
+def _source(citation: Citation) -> dict[str, Any]:
+    return {
+        "number": citation.number,
+        "title": citation.title or citation.file_name,
+        "place": place_of_source(citation),
+        "sentence": sentence_of(citation),
+    }
+
+
+def _event(kind: str, **content: Any) -> str:
+    return f"data: {json.dumps({'type': kind, **content}, ensure_ascii=False)}\n\n"
+
+
+def _routes(assets: Mapping[str, Any]) -> list[BaseRoute]:
+    return [Route(path, handle, methods=["GET"], include_in_schema=False) for path, handle in assets.items()]
+
+
+ROUTES: list[BaseRoute] = [
+    *_routes({"/widget.js": script, WIDGET: page, f"{WIDGET}/app.js": asset, f"{WIDGET}/app.css": asset}),
+    Route(f"{WIDGET}/ask", ask, methods=["POST", "OPTIONS"], include_in_schema=False),
+    Route(f"{WIDGET}/rate", rate, methods=["POST", "OPTIONS"], include_in_schema=False),
+]

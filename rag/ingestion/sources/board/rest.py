@@ -1,0 +1,161 @@
+"""Read a board's tables through the REST address of a Supabase project, where its Postgres cannot be reached.
+
+The official client asks; rows are JSON, as those of a connection are. Nothing is ever written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import httpx
+from postgrest import APIError, CountMethod
+from pydantic import ValidationError
+
+from rag.errors import ProviderAnswerInvalid, ProviderUnavailable, SettingsError
+from rag.providers.connections import require_safe_origin
+from rag.providers.supabase import UNREACHABLE, UNREADABLE
+from supabase import Client, ClientOptions, create_client
+
+TIMEOUT_SECONDS = 20.0
+#: Values in one address, which gateways cut at some thousand characters.
+VALUES_PER_REQUEST = 40
+#: What PostgREST and Postgres say where there is no such table, or the key may not read it.
+NO_TABLE = frozenset({"PGRST205", "42P01"})
+NOT_GRANTED = frozenset({"42501", "403"})
+REFUSED = NOT_GRANTED | {"PGRST301", "PGRST302", "PGRST303", "401"}
+#: No such column.
+NO_COLUMN = frozenset({"42703", "PGRST204"})
+#: Asked for more rows than there are.
+NO_MORE = "PGRST103"
+#: Every database of this product has it.
+OWN_TABLE = "rag_migrations"
+
+Rows = list[Mapping[str, Any]]
+
+
+class RestRows:
+    """Reads the tables of one project with one key. Thread-safe."""
+
+    def __init__(self, url: str, key: str) -> None:
+        if not key:
+            raise SettingsError(
+                "RAG_POSTS_SUPABASE_URL is set, but there is no key to read it with. Set RAG_POSTS_SUPABASE_KEY."
+            )
+        self._url = require_safe_origin("RAG_POSTS_SUPABASE_URL", url).rstrip("/")
+        self._key = key
+        self._is_checked = False
+
+    @contextmanager
+    def reading(self) -> Iterator[RestReader]:
+        """Open a client for a moment."""
+        timeout = httpx.Timeout(TIMEOUT_SECONDS, connect=5.0)
+        with httpx.Client(timeout=timeout, follow_redirects=False) as transport:
+            options = ClientOptions(auto_refresh_token=False, persist_session=False, httpx_client=transport)
+            try:
+                client = create_client(self._url, self._key, options)
+            except Exception as exc:  # its own class, a subclass of nothing
+                raise SettingsError("RAG_POSTS_SUPABASE_URL or its key cannot be used. Copy them again.") from exc
+            client.postgrest.retry_enabled = False  # the queue tries again
+            reader = RestReader(client)
+            self._require_other_database(reader)
+            yield reader
+
+    def _require_other_database(self, reader: RestReader) -> None:
+        """Refuse a project with the product's own tables: the key reads those of every tenant."""
+        if self._is_checked:
+            return
+        try:
+            is_own = reader.exists(OWN_TABLE)
+        except SettingsError as exc:
+            is_own = exc.details.get("code") in NOT_GRANTED
+        if is_own:
+            raise SettingsError(
+                "The project of RAG_POSTS_SUPABASE_URL holds this product's own tables. Posts beside them are read by "
+                "the connection of DATABASE_URL: leave RAG_POSTS_SUPABASE_URL empty."
+            )
+        self._is_checked = True
+
+
+class RestReader:
+    """Reads tables while its client is open."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[str, bool] = {}
+
+    def exists(self, table: str) -> bool:
+        """Return whether there is such a table that the key may read."""
+        if table not in self._known:
+            self._known[table] = self._ask(table, lambda: self._of(table).select("*").limit(0).execute()) is not None
+        return self._known[table]
+
+    def count(self, table: str) -> int:
+        """Count the rows of a table."""
+        answer = self._ask(table, lambda: self._of(table).select("*", count=CountMethod.exact).limit(0).execute())
+        return int(answer.count or 0) if answer is not None else 0
+
+    def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
+        """Return the next rows in the order of a column, after the last one seen."""
+
+        def ask() -> Any:
+            asked = self._of(table).select("*").order(column).limit(limit)
+            return (asked.gt(column, last) if last is not None else asked).execute()
+
+        return _rows(self._ask(table, ask))
+
+    def having(self, table: str, column: str, values: list[str]) -> Rows:
+        """Return the rows whose column has one of the values; none where there is no such table."""
+        found: Rows = []
+        for first in range(0, len(values), VALUES_PER_REQUEST):
+            some, begun = values[first : first + VALUES_PER_REQUEST], len(found)
+            while self.exists(table):
+                # A project answers with a thousand rows at most, whatever is asked for.
+                page = _rows(self._ask(table, partial(self._page, table, column, some, len(found) - begun)))
+                found += page
+                if not page:
+                    break
+        return found
+
+    def _page(self, table: str, column: str, values: list[str], first: int) -> Any:
+        return self._of(table).select("*").in_(column, values).order(column).range(first, first + 999).execute()
+
+    def _of(self, table: str) -> Any:
+        schema, _dot, name = table.rpartition(".")
+        return (self._client.postgrest.schema(schema) if schema else self._client.postgrest).from_(name)
+
+    def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
+        """Ask; None where there is no such table or nothing more. Whatever is raised becomes an error of ours."""
+        try:
+            return ask()
+        except APIError as exc:
+            code = str(exc.code or "")
+            if code in NO_TABLE or code == NO_MORE:
+                return None
+            raise _error(table, code, str(exc.message or "")) from exc
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as exc:
+            raise ProviderUnavailable(UNREACHABLE) from exc
+        except (ValidationError, ValueError, KeyError, TypeError) as exc:
+            raise ProviderAnswerInvalid(UNREADABLE) from exc
+
+
+def _error(table: str, code: str, message: str) -> Exception:
+    said = (message.strip().splitlines() or ["no reason given"])[0].rstrip(".")
+    if code in REFUSED or "api key" in message.lower():
+        return SettingsError(
+            f"Supabase does not let {table} be read: {said}. Check RAG_POSTS_SUPABASE_KEY, and that its role may read "
+            "the table.",
+            code=code,
+        )
+    if code in NO_COLUMN:
+        return SettingsError(f"The columns of {table} differ: {said}.")
+    return ProviderUnavailable(f"The table of posts cannot be read at the moment: {said}")
+
+
+def _rows(answer: Any) -> Rows:
+    found = [] if answer is None else answer.data
+    if not isinstance(found, list) or not all(isinstance(row, Mapping) for row in found):
+        raise ProviderAnswerInvalid(UNREADABLE)
+    return found

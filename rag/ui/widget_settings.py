@@ -1,0 +1,194 @@
+"""Draw the widgets: collections that pages of other sites may ask, with their tag, their limits and a look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pandas as pd
+import streamlit as st
+
+from rag.access.widgets import Widget, Widgets
+from rag.errors import RagError
+from rag.language import N_, _
+from rag.types import Collection, Identity
+from rag.ui import actions
+from rag.ui.formats import money
+from rag.ui.text import plain
+from rag.ui.widgets import dialog, name_labels
+
+ABOUT = N_(
+    "A widget answers questions from one collection on pages of other sites, or on a public page, without anybody "
+    "signing in. It is off until you turn it on, and has limits of its own."
+)
+ERROR = "programs_widget_problem"
+
+
+def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
+    """Draw the section of widgets with its dialogs."""
+    state = st.session_state
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader(_("Widgets"), anchor=False, width="content")
+        is_asked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
+        if is_asked and not actions.is_needed(identity):
+            state[ERROR] = None
+            _ask_for_widget(widgets, identity, collections)
+    st.caption(_(ABOUT))
+    state.pop("programs_widget_made", None)
+    found = widgets.list(identity)
+    if not found:
+        st.caption(_("There is no widget yet."))
+        return
+    chosen = _draw_table(found)
+    if chosen is None:
+        st.caption(
+            _("Select a row (Shift + Space on the keyboard) to see the tag for your page and to change a widget.")
+        )
+        return
+    _draw_widget(widgets, identity, chosen, base)
+
+
+def _draw_table(found: Sequence[Widget]) -> Widget | None:
+    table = pd.DataFrame(
+        {
+            _("Name"): [widget.name for widget in found],
+            _("Collection"): [widget.collection_name for widget in found],
+            _("Sites"): [", ".join(widget.sites) for widget in found],
+            _("Status"): [_("On") if widget.is_active else _("Off") for widget in found],
+            _("Public page"): [_("Yes") if widget.has_page else _("No") for widget in found],
+            _("Questions today"): [widget.asked_today for widget in found],
+            _("Spent this month"): [money(widget.spent) for widget in found],
+        }
+    )
+    picked = st.dataframe(
+        table,
+        hide_index=True,
+        width="stretch",
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"programs_widgets_{hash(tuple(w.id for w in found)) & 0xFFFFFFFF}",
+        alt=_("Widgets with their collection, their sites, and what they were asked and cost"),
+    )
+    rows = picked.selection.rows
+    return found[rows[0]] if rows and rows[0] < len(found) else None
+
+
+def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str) -> None:
+    """Draw the tag of a widget, its settings, and what can be done with it."""
+    state = st.session_state
+    key = f"programs_widget_{widget.id}"
+
+    def change(**changes: Any) -> None:
+        actions.attempt("programs_error", widgets.change, identity, widget.id, **changes)
+
+    def save() -> None:
+        change(
+            name=state[f"{key}_name"],
+            title=state[f"{key}_title"],
+            greeting=state[f"{key}_greeting"],
+            sites=state[f"{key}_sites"].split(),
+            has_page=state[f"{key}_page"],
+            requests_per_minute=state[f"{key}_minute"],
+            questions_per_day=state[f"{key}_day"],
+            budget=Decimal(str(state[f"{key}_budget"])),
+        )
+
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{plain(widget.name)}**", width="content")
+            st.button(
+                _("Turn off") if widget.is_active else _("Turn on"),
+                key=f"{key}_switch",
+                type="secondary" if widget.is_active else "primary",
+                icon=":material/power_settings_new:",
+                on_click=change,
+                kwargs={"is_active": not widget.is_active},
+            )
+            if widget.is_active and widget.has_page:
+                st.link_button(
+                    _("Open the public page"), f"{base}/widget?key={widget.public_key}", icon=":material/open_in_new:"
+                )
+            if st.button(_("Remove"), key=f"{key}_remove", icon=":material/delete:"):
+                _ask_to_remove(widgets, identity, widget)
+        st.markdown(_("Put this tag into the pages of your sites:"))
+        st.code(f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>', language="html")
+        if not widget.sites:
+            st.caption(_("No site may show it yet: add the sites below."))
+        with st.form(f"{key}_form", border=False):
+            left, right = st.columns(2)
+            left.text_input(_("Name"), widget.name, key=f"{key}_name", max_chars=80)
+            right.text_input(
+                _("Title"), widget.title, key=f"{key}_title", max_chars=80, placeholder=widget.name,
+                help=_("What visitors read at its top. Without one it is the name."),
+            )  # fmt: skip
+            left.text_area(
+                _("Sites that may show it, one a line"),
+                "\n".join(widget.sites),
+                key=f"{key}_sites",
+                placeholder="https://intranet.example.com",
+            )
+            right.text_area(_("Greeting"), widget.greeting, key=f"{key}_greeting", max_chars=500)
+            left.number_input(_("Questions a minute"), 1, 1000, widget.requests_per_minute, key=f"{key}_minute")
+            right.number_input(_("Questions a day"), 1, 100_000, widget.questions_per_day, key=f"{key}_day")
+            left.number_input(
+                _("US dollars a month"), 0.0, 1_000_000.0, float(widget.budget), key=f"{key}_budget",
+                help=_("Once they are spent, it quotes documents, and models are not called."),
+            )  # fmt: skip
+            right.checkbox(
+                _("It has a public page"), widget.has_page, key=f"{key}_page",
+                help=_("Anybody who has the address can ask the collection there, without signing in."),
+            )  # fmt: skip
+            st.form_submit_button(_("Save"), icon=":material/save:", on_click=save)
+
+
+@dialog(N_("Add a widget"), icon=":material/chat_add_on:")
+def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[Collection]) -> None:
+    state = st.session_state
+    named = {collection.id: collection for collection in collections if not collection.groups}
+    if not named:
+        st.info(_("There is no collection that everybody may read. Open one to everybody first."))
+        return
+    labels = name_labels({collection_id: collection.name for collection_id, collection in named.items()})
+
+    def add() -> None:
+        chosen: UUID = state.programs_widget_collection
+        try:
+            state.programs_widget_made = widgets.add(
+                identity, named[chosen], state.programs_widget_name, state.programs_widget_sites.split()
+            )
+        except RagError as error:
+            state[ERROR] = error
+
+    with st.form("programs_widget", border=False):
+        st.text_input(_("Name"), key="programs_widget_name", max_chars=80, autocomplete="off")
+        st.selectbox(_("Collection"), list(named), key="programs_widget_collection", format_func=labels.of)
+        st.text_area(
+            _("Sites that may show it, one a line"),
+            key="programs_widget_sites",
+            placeholder="https://intranet.example.com",
+        )
+        st.form_submit_button(_("Add the widget"), type="primary", icon=":material/chat_add_on:", on_click=add)
+    if error := state.get(ERROR):
+        actions.draw_error(error)
+    if "programs_widget_made" in state:
+        st.rerun()
+
+
+@dialog(N_("Remove this widget?"), icon=":material/delete:")
+def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None:
+    st.markdown(f"**{plain(widget.name)}**")
+    st.markdown(_("Pages that show it stop answering at once. What was asked stays in the analytics."))
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button(_("Keep it"), key="programs_widget_keep"):
+            st.rerun()
+        if st.button(
+            _("Remove"),
+            key="programs_widget_remove_confirmed",
+            type="primary",
+            icon=":material/delete:",
+            on_click=widgets.remove,
+            args=(identity, widget.id),
+        ):
+            st.rerun()

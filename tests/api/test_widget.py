@@ -1,0 +1,166 @@
+"""A collection on pages of other sites: which sites, how often, for how much, and nothing besides."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from rag.access.widgets import Widget
+from rag.errors import InvalidInput, NotAllowed
+from rag.types import Identity, Role
+from tests.api.callers import Api
+
+SITE = "https://intranet.example.com"
+
+
+@pytest.fixture
+def widget(api: Api) -> Widget:
+    api.ready_document()
+    made = api.parts.widgets.add(api.admin, api.collection, "Leave", [SITE + "/"])
+    return api.parts.widgets.change(api.admin, made.id, is_active=True)
+
+
+def asked(client: httpx.Client, key: str, question: str, conversation: str | None = None, **headers: str) -> Any:
+    body = {"question": question, "conversation": conversation}
+    answer = client.post("/widget/ask", params={"key": key}, json=body, headers=headers)
+    if not answer.is_success:
+        return answer
+    return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+
+
+def test_a_visitor_asks_goes_on_and_rates(api: Api, widget: Widget) -> None:
+    visitor = api.client()
+    begun, *texts, done = asked(visitor, widget.public_key, "How many days of annual leave do I have?", origin=SITE)
+    assert begun["type"] == "begun"
+    assert any("<p>" in news["finished"] + news["growing"] for news in texts if news["type"] == "text")
+    assert done["outcome"] == "answered"
+    assert set(done["sources"][0]) == {"number", "title", "place", "sentence"}
+    again = asked(visitor, widget.public_key, "And how do I ask for it?", begun["conversation"])
+    assert again[0]["conversation"] == begun["conversation"]
+    for rating in (1, 0):
+        rated = visitor.post(
+            "/widget/rate", params={"key": widget.public_key}, json={"message": begun["message"], "rating": rating}
+        )
+        assert rated.status_code == 204
+    other = api.parts.widgets.add(api.admin, api.collection, "Other")
+    api.parts.widgets.change(api.admin, other.id, is_active=True)
+    stolen = visitor.post(
+        "/widget/rate", params={"key": other.public_key}, json={"message": begun["message"], "rating": 1}
+    )
+    assert stolen.status_code == 404
+    assert asked(visitor, other.public_key, "What was said?", begun["conversation"]).status_code == 404
+    with api.parts.database.transaction("demo") as connection:
+        ratings = connection.execute("SELECT rating FROM feedback").fetchall()
+        logged = connection.execute("SELECT kind, outcome FROM chat_logs ORDER BY created_at").fetchall()
+    assert ratings == [(0,)]
+    assert [kind for kind, _ in logged] == ["question", "question"]
+    assert api.parts.widgets.get(api.admin, widget.id).asked_today == 2
+    assert not [key for key in api.parts.api_keys.list(api.admin) if key.name.startswith("Widget")]
+
+
+def test_only_its_sites_show_it_and_call(api: Api, widget: Widget) -> None:
+    visitor = api.client()
+    page = visitor.get("/widget", params={"key": widget.public_key}, headers={"sec-fetch-dest": "iframe"})
+    policy = page.headers["content-security-policy"]
+    assert policy.endswith(f"frame-ancestors {SITE}")
+    assert "unsafe" not in policy
+    assert "x-frame-options" not in page.headers
+    assert "set-cookie" not in page.headers
+    opened = visitor.get("/widget", params={"key": widget.public_key}, headers={"sec-fetch-dest": "document"})
+    assert opened.status_code == 404
+    assert opened.headers["x-frame-options"] == "DENY"
+    changed = api.parts.widgets.change(api.admin, widget.id, has_page=True, title="<b>Leave</b>", sites=[])
+    opened = visitor.get("/widget", params={"key": widget.public_key}, headers={"sec-fetch-dest": "document"})
+    assert opened.status_code == 200
+    assert "<b>" not in opened.text
+    assert opened.headers["content-security-policy"].endswith("frame-ancestors 'none'")
+    assert opened.headers["x-frame-options"] == "DENY"
+    assert changed.sites == []
+    api.parts.widgets.change(api.admin, widget.id, sites=[SITE])
+    for name in ("/widget.js", "/widget/app.js", "/widget/app.css"):
+        assert visitor.get(name).status_code == 200
+    assert "__WORDS__" not in visitor.get("/widget.js").text
+    preflight = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    where = {"key": widget.public_key}
+    allowed = visitor.options("/widget/ask", params=where, headers={**preflight, "origin": SITE})
+    assert allowed.headers["access-control-allow-origin"] == SITE
+    assert "access-control-allow-credentials" not in allowed.headers
+    for origin in ("https://evil.example.com", "null", f"{SITE}.evil.com", "http://intranet.example.com"):
+        refused = visitor.options("/widget/ask", params=where, headers={**preflight, "origin": origin})
+        assert refused.status_code == 403
+        assert "access-control-allow-origin" not in refused.headers
+        assert asked(visitor, widget.public_key, "Leave?", origin=origin).status_code == 403
+    assert asked(visitor, widget.public_key, "Leave?", origin=api.url)[-1]["type"] == "done"
+
+
+def test_a_public_key_opens_nothing_else_and_nothing_when_off(api: Api, widget: Widget) -> None:
+    visitor = api.client()
+    for path in ("/api/me", "/api/documents", "/v1/models"):
+        answer = visitor.get(path, headers={"authorization": f"Bearer {widget.public_key}"})
+        assert answer.status_code == 401, path
+    bodies: list[Any] = [{"question": ""}, {"question": "x" * 5000}, {"question": "x", "collection": "y"}, [], "x"]
+    for body in bodies:
+        sent = visitor.post("/widget/ask", params={"key": widget.public_key}, json=body)
+        assert sent.status_code == 422
+    large = visitor.post("/widget/ask", params={"key": widget.public_key}, content=b"x" * 40_000)
+    assert large.status_code == 413
+    for key in ("", "pub_" + "A" * 24, widget.public_key[:-1], "rag_" + "A" * 43):
+        assert asked(visitor, key, "Leave?").status_code == 404
+    api.parts.documents.change_collection(api.admin, api.collection.id, groups=["Board"])
+    assert asked(visitor, widget.public_key, "Leave?").status_code == 404
+    closed = next(c for c in api.parts.documents.collections(api.admin) if c.id == api.collection.id)
+    with pytest.raises(InvalidInput, match="some groups only"):
+        api.parts.widgets.add(api.admin, closed, "Board")
+    api.parts.documents.change_collection(api.admin, api.collection.id, groups=[])
+    api.parts.widgets.change(api.admin, widget.id, is_active=False)
+    assert asked(visitor, widget.public_key, "Leave?").status_code == 404
+
+
+def test_its_limits_are_its_own(api: Api, widget: Widget) -> None:
+    visitor = api.client()
+    change = api.parts.widgets.change
+    change(api.admin, widget.id, budget=Decimal("0"))
+    spent = asked(visitor, widget.public_key, "How many days of annual leave do I have?")
+    assert "budget of this assistant" in spent[-1]["notice"]
+    with api.parts.database.transaction("demo") as connection:
+        models = connection.execute("SELECT model FROM chat_logs").fetchall()
+    assert models == [("",)], "a model was called beyond the budget"
+    change(api.admin, widget.id, questions_per_day=1)
+    over = asked(visitor, widget.public_key, "Leave?")
+    assert over.status_code == 429
+    assert "tomorrow" in over.json()["detail"]
+    change(api.admin, widget.id, questions_per_day=100, requests_per_minute=2)
+    assert asked(visitor, widget.public_key, "Leave?").status_code == 429
+    change(api.admin, widget.id, requests_per_minute=1000)
+    answers = [asked(visitor, widget.public_key, "") for _ in range(9)]
+    assert {answer.status_code for answer in answers} == {422}
+    last = [asked(visitor, widget.public_key, "Hello") for _ in range(7)][-1]
+    assert last.status_code == 429, "one address may ask as much as it likes"
+    assert int(last.headers["retry-after"]) > 0
+
+
+def test_administrators_manage_them_by_the_api(api: Api, widget: Widget) -> None:
+    client = api.client(api.key("admin"))
+    made = client.post("/api/widgets", json={"name": "Portal", "collection": api.collection.name, "sites": [SITE]})
+    assert made.status_code == 201
+    shape = made.json()
+    assert (shape["isActive"], shape["hasPage"], shape["sites"]) == (False, False, [SITE])
+    assert f'data-key="{shape["publicKey"]}"' in shape["script"]
+    where = f"/api/widgets/{shape['id']}"
+    changed = client.patch(where, json={"isActive": True, "budget": "2.5", "greeting": "Hello"}).json()
+    assert (changed["isActive"], changed["budget"], changed["greeting"]) == (True, "2.5", "Hello")
+    for body in ({"sites": ["intranet.example.com"]}, {"sites": ["https://a.example/path"]}, {"sites": ["https://*"]},
+                 {"sites": ["http://intranet.example.com"]}, {"name": " "}, {"unknown": 1}):  # fmt: skip
+        assert client.patch(where, json=body).status_code == 422, body
+    assert api.client(api.key("chat")).get("/api/widgets").status_code == 403
+    assert client.get("/api/widgets").json()["total"] == 2
+    assert client.delete(where).status_code == 204
+    assert client.patch(where, json={"isActive": True}).status_code == 404
+    employee = Identity(account_id=UUID(int=1), tenant_id="demo", email="e@x", name="E", role=Role.EMPLOYEE)
+    with pytest.raises(NotAllowed):
+        api.parts.widgets.list(employee)

@@ -1,0 +1,90 @@
+"""The chat by its keys, and its sources by their chips, as a person uses them."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Product, settle
+
+QUESTION = "How many days of annual leave do full-time employees have?"
+#: Which documents the question being written is asked in.
+CHOSEN = ".st-key-chat_documents [data-baseweb=tag]"
+
+
+def test_the_question_has_the_focus_and_keys_find_list_and_choose(offline_product: Product, offline_page: Page) -> None:
+    page = offline_page
+    page.goto(offline_product.address)
+    question = page.get_by_test_id("stChatInputTextArea")
+    expect(question).to_be_focused()
+    settle(page)
+
+    page.keyboard.type("What about @ben")
+    field = page.locator("[data-testid=stPopoverBody] .st-key-chat_documents input")
+    expect(field).to_be_focused()
+    expect(question).to_have_value("What about ")
+    page.keyboard.press("Enter")
+    expect(page.locator(CHOSEN)).to_have_count(1)
+    settle(page)
+    page.keyboard.press("Escape")
+    expect(question).to_be_focused()
+    question.fill("")
+
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    listed = page.get_by_role("dialog")
+    expect(listed.get_by_text("Find conversations and documents")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(listed).to_have_count(0)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    expect(question).to_be_focused()
+
+    page.keyboard.press("Control+k")
+    found = page.locator(".st-key-frame_found button")
+    expect(page.locator(".st-key-frame_finder input")).to_be_focused()
+    page.keyboard.type("benefits")
+    expect(page.get_by_role("dialog").get_by_text("Conversations", exact=True)).to_have_count(0)
+    expect(found.first).to_contain_text("enefits")
+    settle(page)
+    page.keyboard.press("ArrowDown")
+    expect(found.first).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/library?document=*")
+    expect(page.locator(".st-key-page_view")).to_be_visible()
+    expect(page.get_by_role("dialog").filter(has=page.locator(".st-key-frame_finder"))).to_have_count(0)
+
+
+def test_a_chip_shows_its_source_and_opens_the_page_beside_the_answer(
+    offline_product: Product, offline_page: Page
+) -> None:
+    page = offline_page
+    page.goto(offline_product.address)
+    question = page.get_by_test_id("stChatInputTextArea")
+    expect(question).to_be_focused()
+    question.fill(QUESTION)
+    question.press("Enter")
+    expect(page.get_by_test_id("stFeedback")).to_be_visible()
+    settle(page)
+    chip = page.locator('[data-testid=stChatMessage] a[href^="#s"]').first
+    chip.focus()
+    card = page.locator("#hr-source-card")
+    expect(card).to_be_visible()
+    expect(card.locator(".sentence")).not_to_be_empty()
+    title = card.locator(".title").inner_text()
+    page.keyboard.press("Enter")
+    view = page.locator(".st-key-page_view")
+    expect(view.locator("img").first).to_be_visible()
+    expect(view).to_contain_text(title)
+    expect(card).to_be_hidden()
+    answer = chip.bounding_box()
+    beside = view.bounding_box()
+    assert answer is not None
+    assert beside is not None
+    assert answer["x"] + answer["width"] <= beside["x"], "the page covers the answer"
+    page.keyboard.press("Escape")
+    expect(view).to_have_count(0)
+
+    # A new chat by its key: the question has the focus, and what is typed is asked there.
+    page.keyboard.press("Control+Shift+O")
+    expect(page.get_by_text("How can I help")).to_be_visible()
+    expect(question).to_be_focused()
