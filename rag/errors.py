@@ -14,7 +14,6 @@ RagError
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
 │   └── RouteUnknown
 ├── InvalidInput             the caller's input cannot be used
-│   ├── BudgetSpent          money is asked for that may not be spent this month
 │   ├── QuestionEmpty
 │   ├── QuestionTooLong
 │   ├── WeakPassword
@@ -153,10 +152,6 @@ class InvalidInput(RagError):
     """This input cannot be used."""
 
     status = 422
-
-
-class BudgetSpent(InvalidInput):
-    """The budget for this month is spent. An administrator can raise it on the page Prices."""
 
 
 class QuestionEmpty(InvalidInput):

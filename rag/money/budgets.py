@@ -111,7 +111,9 @@ class Budgets:
     def check_company(self, who: Who) -> None:
         """Raise `BudgetSpent` where the company's budget is spent: documents are not processed then."""
         if any(budget.is_spent for budget in self._states(_tenant_of(who)) if budget.scope == "company"):
-            raise BudgetSpent
+            raise BudgetSpent(
+                "The company's budget for this month is spent. An administrator can raise it on the page Prices."
+            )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
         """Return the company's budget if this cost on top would go beyond it."""
