@@ -6,6 +6,7 @@ closing the tab loses nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import streamlit as st
@@ -16,7 +17,7 @@ from rag.errors import NotFound, RagError
 from rag.language import _
 from rag.records.conversations import SharedConversation
 from rag.services import require, services
-from rag.types import Citation, Conversation, Message, Role
+from rag.types import Citation, Collection, Conversation, Message, Role
 from rag.ui.budgets import draw_question_to_go_on
 from rag.ui.chat_scope import ChatScope
 from rag.ui.messages import Reading, as_written, be_interrupted, draw_footer, draw_message, draw_shared, follow
@@ -155,9 +156,13 @@ def reader_languages() -> list[str]:
     return [st.context.locale] if st.context.locale else []
 
 
-def scope() -> ChatScope:
-    """Return what can be asked, and what of it is chosen now."""
-    return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
+def scope(collections: Sequence[Collection] | None = None) -> ChatScope:
+    """Return what can be asked, and what of it is chosen now. A callback runs before the frame has read the
+    collections.
+    """
+    if collections is None:
+        collections = running.documents.collections(identity)
+    return ChatScope(running.documents, identity, collections, opened_conversation())
 
 
 # Drawing.
@@ -189,7 +194,7 @@ def draw_welcome(asked: ChatScope) -> None:
 
 # The page.
 
-now = scope()
+now = scope(state.frame_collections)
 conversation = now.conversation
 shared = shared_conversation() if conversation is None and "c" in st.query_params else None
 if conversation is None and shared is None and "c" in st.query_params:

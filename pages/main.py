@@ -6,6 +6,7 @@ elsewhere ends here too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -14,7 +15,7 @@ from rag.errors import AccessError
 from rag.language import _
 from rag.profiles import REFERENCE_PROFILES, holds_posts
 from rag.services import current_identity, services
-from rag.types import Identity, Role
+from rag.types import Collection, Identity, Role
 from rag.ui import actions, language
 from rag.ui.finder import draw_finder, key_scripts
 from rag.ui.frame import SIGN_IN_AGAIN, account_actions, frame_scripts
@@ -26,7 +27,7 @@ from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
 RUN_AGAIN_SECONDS = 3600
 
 
-def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
+def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str, list[st.Page]]:
     """Return the pages this role may open, by their heading. Each page checks again for itself."""
     asking = [
         st.Page(
@@ -45,7 +46,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("Read the documents you can ask about, and search in them."),
         )
     )
-    if has_board(identity):
+    if any(holds_posts(collection) for collection in collections):
         asking.append(
             st.Page(
                 "board.py",
@@ -54,7 +55,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
                 help=_("The posts that questions about notices are answered from."),
             )
         )
-    if has_references(identity):
+    if any(collection.profile in REFERENCE_PROFILES for collection in collections):
         asking.append(
             st.Page(
                 "opinions.py",
@@ -146,22 +147,12 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
     return {"": asking, _("Manage"): manage, _("Administration"): administer}
 
 
-def has_board(identity: Identity) -> bool:
-    """Return whether there is a notice board to read."""
-    return any(holds_posts(c) for c in services().documents.collections(identity))
-
-
 def draw_setup_link(identity: Identity) -> None:
     """Lead a new company's administrators to the checklist until they end it."""
     if identity.may(Role.ADMIN) and not st.session_state.get("frame_is_set_up"):
         st.session_state.frame_is_set_up = services().tenants.progress(identity).is_finished
         if not st.session_state.frame_is_set_up:
             st.page_link("setup.py", label=_("Set up your assistant"), icon=":material/rocket_launch:")
-
-
-def has_references(identity: Identity) -> bool:
-    """Return whether there are legal references to draft on."""
-    return any(c.profile in REFERENCE_PROFILES for c in services().documents.collections(identity))
 
 
 def draw_account(identity: Identity) -> None:
@@ -211,7 +202,9 @@ except AccessError as exc:
     st.stop()
 
 language.begin(identity)
-pages = pages_for(identity)
+# Read once a run; pages that ask for nothing else of them take these.
+st.session_state.frame_collections = services().documents.collections(identity)
+pages = pages_for(identity, st.session_state.frame_collections)
 page = st.navigation(pages)
 st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
 

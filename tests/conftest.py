@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,22 +112,64 @@ def add_tenants(server: PlainServer) -> None:
         connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
 
 
-@pytest.fixture
-def database_name(server: PlainServer) -> Iterator[str]:
-    """A fresh copy of the migrated database with the tenants `demo` and `other`."""
-    name = f"{server.template}_test_{next(names)}"
-    identifier = sql.Identifier(name)
-    with psycopg.connect(server.superuser, autocommit=True) as connection:
+class Copies:
+    """Copies of the migrated database. While a test runs, the next one is made and the one before is dropped."""
+
+    def __init__(self, server: PlainServer) -> None:
+        self._template = server.template
+        self._connections = [psycopg.connect(server.superuser, autocommit=True) for _ in range(2)]
+        self._maker, self._dropper = (ThreadPoolExecutor(1, name) for name in ("copies-made", "copies-dropped"))
+        self._next = self._maker.submit(self._make)
+        self._dropping: list[Future[None]] = []
+
+    def take(self) -> str:
+        """Return the name of a fresh one."""
+        name = self._next.result()
+        self._next = self._maker.submit(self._make)
+        return name
+
+    def drop(self, name: str) -> None:
+        self._dropping.append(self._dropper.submit(self._drop, name))
+
+    def close(self) -> None:
+        """Drop the last ones. Raises what dropping any of them raised."""
+        self.drop(self._next.result())
+        self._maker.shutdown()
+        self._dropper.shutdown()
+        for connection in self._connections:
+            connection.close()
+        for dropping in self._dropping:
+            dropping.result()
+
+    def _make(self) -> str:
+        name = f"{self._template}_test_{next(names)}"
+        identifier, connection = sql.Identifier(name), self._connections[0]
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER rag_owner STRATEGY FILE_COPY").format(
-                identifier, sql.Identifier(server.template)
+                identifier, sql.Identifier(self._template)
             )
         )
         # Rights on a database are not copied with it.
         connection.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(identifier))
+        return name
+
+    def _drop(self, name: str) -> None:
+        self._connections[1].execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def copies(server: PlainServer) -> Iterator[Copies]:
+    made = Copies(server)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database_name(copies: Copies) -> Iterator[str]:
+    """A fresh copy of the migrated database with the tenants `demo` and `other`."""
+    name = copies.take()
     yield name
-    with psycopg.connect(server.superuser, autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+    copies.drop(name)
 
 
 @pytest.fixture

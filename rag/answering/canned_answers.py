@@ -160,6 +160,22 @@ QUOTED_AS_THEY_STAND = {
     "ar": "لغة هذه المقاطع: {languages}، وهي مقتبسة كما هي.",
     "tr": "Bu bölümlerin dili: {languages}; olduğu gibi alıntılanmıştır.",
 }
+#: The same where only some of them are.
+PARTLY_QUOTED_AS_THEY_STAND = {
+    "en": "Some of these passages are in {languages}; they are quoted as they stand.",
+    "nl": "Sommige van deze passages zijn in het {languages}; ze worden letterlijk geciteerd.",
+    "de": "Einige dieser Stellen sind auf {languages}; sie werden im Wortlaut zitiert.",
+    "fr": "Certains de ces passages sont en {languages} ; ils sont cités tels quels.",
+    "es": "Algunos de estos pasajes están en {languages}; se citan tal cual.",
+    "it": "Alcuni di questi passaggi sono in {languages}; sono citati così come sono.",
+    "pt": "Alguns destes trechos estão em {languages}; são citados tal como estão.",
+    "pl": "Język niektórych z tych fragmentów: {languages}; są cytowane dosłownie.",
+    "ko": "아래 내용 중 일부의 원문 언어는 {languages}이며, 원문 그대로 인용합니다.",
+    "ja": "以下の一部は{languages}の文書からの引用で、原文のまま示します。",
+    "zh": "以下部分段落的语言为{languages}，按原文引用。",
+    "ar": "لغة بعض هذه المقاطع: {languages}، وهي مقتبسة كما هي.",
+    "tr": "Bu bölümlerin bazılarının dili: {languages}; olduğu gibi alıntılanmıştır.",
+}
 #: The names of languages in each language, in the order of `NAMED`.
 NAMED = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "ko", "ja", "zh", "ar", "tr")
 NAMES = {
@@ -191,8 +207,10 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
     """Say in the asker's language which other languages the quotations are in; empty when they are in none."""
     own = language.split("-")[0].lower()
     names = dict(zip(NAMED, NAMES.get(own, NAMES["en"]).split(), strict=True))
-    others = [names[code] for code in dict.fromkeys(languages) if code in names and code != own]
-    return phrase(QUOTED_AS_THEY_STAND, language).format(languages=", ".join(others)) if others and own else ""
+    found = list(dict.fromkeys(languages))
+    others = [names[code] for code in found if code in names and code != own]
+    words = PARTLY_QUOTED_AS_THEY_STAND if own in found else QUOTED_AS_THEY_STAND
+    return phrase(words, language).format(languages=", ".join(others)) if others and own else ""
 
 
 def phrase(phrases: dict[str, str], language: str) -> str:

@@ -32,6 +32,15 @@ class Ledger:
         connection: Connection | None = None,
     ) -> None:
         """Write one row; with `connection`, in the caller's transaction, so that both are stored or neither."""
+        row = self._row_of(tenant_id, charge, document_id, chat_log_id)
+        if connection is None:
+            self._database.execute(tenant_id, "record_charge", **row)
+        else:
+            connection.execute(queries["record_charge"], row)
+
+    @staticmethod
+    def _row_of(tenant_id: str, charge: Charge, document_id: UUID | None, chat_log_id: UUID | None) -> dict[str, Any]:
+        """Count a charge among the figures of this process; return the values of its row."""
         usage = charge.usage
         labels = (charge.operation, usage.provider, usage.model)
         metrics.paid_calls.labels(*labels).inc()
@@ -39,7 +48,7 @@ class Ledger:
             metrics.unpriced_calls.labels(*labels).inc()
         else:
             metrics.cost.labels(*labels).inc(float(charge.cost))
-        row = {
+        return {
             "tenant": tenant_id,
             "operation": charge.operation,
             "provider": usage.provider,
@@ -55,10 +64,6 @@ class Ledger:
             "document_id": document_id,
             "chat_log_id": chat_log_id,
         }
-        if connection is None:
-            self._database.execute(tenant_id, "record_charge", **row)
-        else:
-            connection.execute(queries["record_charge"], row)
 
     def begin(self, tenant_id: str, chat_log_id: UUID, operation: Operation, name: str, expected: Usage) -> UUID:
         """Record a call for a question before it is made, with its expected usage.
@@ -93,10 +98,10 @@ class Ledger:
 
     def finish(self, tenant_id: str, call_id: UUID, charge: Charge | None, *, chat_log_id: UUID) -> None:
         """Write the charge of a recorded call, None for no charge, and remove its record, in one transaction."""
-        with self._database.transaction(tenant_id) as connection:
-            if charge is not None:
-                self.record(tenant_id, charge, chat_log_id=chat_log_id, connection=connection)
-            connection.execute(queries["finish_paid_call"], {"id": call_id})
+        statements: list[tuple[str, dict[str, Any]]] = [("finish_paid_call", {"id": call_id})]
+        if charge is not None:
+            statements.append(("record_charge", self._row_of(tenant_id, charge, None, chat_log_id)))
+        self._database.execute_together(tenant_id, statements)
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
         """Return the cost of processing this document, by step; None for a step with an unpriced call, and then for the

@@ -303,6 +303,13 @@ class Database:
         """Run a named statement; return the number of rows it touched."""
         return self._alone(who, name, parameters, lambda found: found.rowcount)
 
+    def execute_together(self, who: Entering, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Run named statements with their parameters in one transaction and one round trip."""
+        with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
+            pipeline.execute(ENTER, entering(self.key, who))
+            for name, parameters in statements:
+                pipeline.run(queries[name], parameters)
+
     def _alone(
         self, who: Entering, name: str, parameters: Mapping[str, Any], read: Callable[[PendingResult], Result]
     ) -> Result:

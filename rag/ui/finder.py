@@ -103,7 +103,7 @@ if (!window.hrAssistantKeys) {
     if (!isTouch && event.target.closest?.(".st-key-chat_new")) setTimeout(toQuestion, 0);
   }, true);
   const look = () => {
-    skip.textContent = window.hrAssistantToQuestion;
+    if (skip.textContent !== window.hrAssistantToQuestion) skip.textContent = window.hrAssistantToQuestion;
     const field = question();
     skip.hidden = !field;
     if (field && field !== greeted) {

@@ -8,7 +8,12 @@ from uuid import UUID
 import pytest
 
 from rag.answering.answer_types import asked_type
-from rag.answering.canned_answers import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
+from rag.answering.canned_answers import (
+    NAMED,
+    PARTLY_QUOTED_AS_THEY_STAND,
+    QUOTED_AS_THEY_STAND,
+    quoted_as_they_stand,
+)
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
 from rag.answering.quotations import Candidate, Quotes, written
 from rag.answering.sentences import sentences
@@ -320,7 +325,7 @@ def test_a_row_that_its_passage_cut_is_quoted_whole_from_the_next() -> None:
     assert "1 to 2 years or a fine" in quotes.text
 
 
-@pytest.mark.parametrize("language", QUOTED_AS_THEY_STAND)
+@pytest.mark.parametrize("language", NAMED)
 def test_the_language_of_quotations_is_named_in_the_askers_language(language: str) -> None:
     others = [code for code in NAMED if code != language]
     said = quoted_as_they_stand([*others, language, language], language)
@@ -331,6 +336,10 @@ def test_the_language_of_quotations_is_named_in_the_askers_language(language: st
 
 def test_the_language_of_a_korean_passage_is_named_in_english() -> None:
     assert quoted_as_they_stand(["ko"], "en") == "These passages are in Korean; they are quoted as they stand."
+    assert quoted_as_they_stand(["nl", "en"], "en") == (
+        "Some of these passages are in Dutch; they are quoted as they stand."
+    )
+    assert PARTLY_QUOTED_AS_THEY_STAND.keys() == QUOTED_AS_THEY_STAND.keys()
     assert quoted_as_they_stand(["ko"], "de-AT") == "Diese Stellen sind auf Koreanisch; sie werden im Wortlaut zitiert."
 
 

@@ -12,6 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.services import Services
+from rag.storage.pipeline import PendingResult, Pipeline
+from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
@@ -34,11 +36,11 @@ PAGES = [
 
 
 class Reads:
-    """Counts what cursors bring; everything they do is done as ever."""
+    """Counts what cursors and pipelines bring; everything they do is done as ever."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rows: list[tuple[int, str]] = []
-        execute = psycopg.Cursor.execute
+        execute, rows_of = psycopg.Cursor.execute, Pipeline.rows
 
         def counting(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
             done = execute(cursor, query, *arguments, **options)
@@ -46,7 +48,14 @@ class Reads:
                 self.rows.append((cursor.rowcount, " ".join(str(query).split())[:90]))
             return done
 
+        def counting_rows(pipeline: Pipeline, answer: PendingResult) -> list[tuple[Any, ...]]:
+            found = rows_of(pipeline, answer)
+            if found:
+                self.rows.append((len(found), " ".join(answer.key[0].split())[:90]))
+            return found
+
         monkeypatch.setattr(psycopg.Cursor, "execute", counting)
+        monkeypatch.setattr(Pipeline, "rows", counting_rows)
 
     def of(self, run: Callable[[], Any]) -> tuple[int, int]:
         """Statements that brought something, and their rows, of one run."""
@@ -94,6 +103,18 @@ def test_a_page_reads_no_more_where_there_are_many_documents(
     assert rows <= MOST_ROWS, sorted(reads.rows, reverse=True)[:5]
     # A pager, a search in a list, a connection that is asked whether it works: some statements, none for each document.
     assert statements <= few_statements + 10
+
+
+@pytest.mark.usefixtures("handbook")
+def test_the_frame_and_the_page_read_the_collections_once(signed_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    tab.run()
+    tab.chat_input[0].set_value("How many days of leave?").run()
+    reads = Reads(monkeypatch)
+    reads.of(tab.run)
+    assert not tab.exception
+    wanted = " ".join(queries["find_collections"].split())[:90]
+    assert [query for _, query in reads.rows].count(wanted) == 1
 
 
 def test_the_model_of_a_document_is_named_without_reading_its_passages(
