@@ -2,7 +2,7 @@
 
 Starts the product in a folder of its own without any key, and fills it: people of five groups, questions in six
 languages with how they ended, what they cost and how they were rated, questions that the documents do not answer in
-several wordings, people who wait for an answer, golden questions with two runs over them, and budgets. Prints the
+several wordings, people who wait for an answer, golden questions with three runs over them, and budgets. Prints the
 address and how to sign in, and serves until Ctrl-C.
 """
 
@@ -120,7 +120,7 @@ def fill(parts: Services) -> None:
     admin = program_of(TENANT)
     golden = read_golden(HERE / "natural_questions.jsonl")
     parts.evaluations.add_golden(admin, collection, golden)
-    for profile in ("legal", "hr"):
+    for profile in ("legal", "hr", "hr"):
         run = parts.evaluations.begin(collection, profile_by_name(profile), golden)
         parts.evaluations.work(collection, run, admin)
     with parts.database.transaction(TENANT) as connection:

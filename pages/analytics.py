@@ -27,6 +27,7 @@ from rag.ui.formats import count, time_zone
 from rag.ui.gaps import draw_gaps
 from rag.ui.quality import draw_quality
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
+from rag.ui.reports import draw_report
 from rag.ui.run_again import draw_run_again
 from rag.ui.search_figures import draw_search
 from rag.ui.widgets import choose_collection, document_labels, words_of
@@ -118,7 +119,7 @@ def choose_document() -> UUID | None:
         key=key,
         on_change=keep,
         label_visibility="collapsed",
-        width=280,
+        width=220,
     )
     return chosen if chosen in titles else None
 
@@ -141,7 +142,7 @@ def choose_filters(period: Period) -> Filters:
             key="analytics_group",
             bind="query-params",
             label_visibility="collapsed",
-            width=180,
+            width=150,
         )
         languages = analytics.languages(identity, period)
         language = (
@@ -153,17 +154,18 @@ def choose_filters(period: Period) -> Filters:
                 key="analytics_language",
                 bind="query-params",
                 label_visibility="collapsed",
-                width=150,
+                width=130,
             )
             if len(languages) > 1
             else None
         )
         names = {collection.id: collection.name for collection in services().documents.collections(identity)}
         chosen = (
-            choose_collection(names, key="analytics_collection", everything=_("All collections"), width=190)
+            choose_collection(names, key="analytics_collection", everything=_("All collections"), width=170)
             if len(names) > 1
             else None
         )
+        draw_report(identity, period)
     return Filters(document_id=document, user_group=group, language=language, collection_id=chosen)
 
 

@@ -18,6 +18,7 @@ from rag.language import _
 from rag.records.conversations import SharedConversation
 from rag.services import require, services
 from rag.types import Citation, Collection, Conversation, Message, Role
+from rag.ui.budgets import draw_question_to_go_on
 from rag.ui.chat_scope import ChatScope
 from rag.ui.messages import Reading, as_written, be_interrupted, draw_footer, draw_message, draw_shared, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
@@ -208,6 +209,8 @@ welcome, earlier, log = st.empty(), st.empty(), st.container()
 next_questions, problem = st.empty(), st.empty()
 with st.bottom.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
     filter_slot, stop_slot = st.empty(), st.empty()
+with st.bottom.container():
+    draw_question_to_go_on(identity)
 asked_in = now.collection_name
 typed = st.chat_input(
     _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents"),

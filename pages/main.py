@@ -132,6 +132,12 @@ def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str
             help=_("What is configured, what a missing key would add, and whether the providers answer."),
         ),
         st.Page(
+            "privacy.py",
+            title=_("Privacy"),
+            icon=":material/shield_person:",
+            help=_("How long texts are kept, who sees names, and what is kept of one person."),
+        ),
+        st.Page(
             "audit.py",
             title=_("Audit log"),
             icon=":material/history:",
@@ -215,7 +221,8 @@ with st.sidebar:
     st.space("stretch")
     draw_setup_link(identity)
     draw_account(identity)
-    st.html(frame_scripts() + key_scripts(), unsafe_allow_javascript=True)
+    st.html(frame_scripts(), unsafe_allow_javascript=True)
+    st.html(key_scripts(), unsafe_allow_javascript=True)
     st.html(language.page_script(), unsafe_allow_javascript=True)
 
 follow_restarts()

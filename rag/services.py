@@ -23,7 +23,7 @@ from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.access.tenants import Tenants
+from rag.access.tenants import Tenants, all_tenants
 from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
@@ -31,6 +31,7 @@ from rag.answering.model_trials import ModelTrials
 from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
+from rag.evaluation.calendar import Calendar
 from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
@@ -78,6 +79,10 @@ BUDGET_OF = {
 }
 
 
+#: What they read whose budget asks before more is spent.
+ASKS = "Most of this month's budget is spent. Until you say that it goes on, models are not called for you."
+
+
 @dataclass(frozen=True)
 class Services:
     """Every part of the running product."""
@@ -110,6 +115,7 @@ class Services:
     analytics: Analytics
     gaps: Gaps
     evaluations: Evaluations
+    calendar: Calendar
     previews: Previews
     accounts: Accounts
     sessions: Sessions
@@ -192,11 +198,13 @@ def assemble(
             return ""  # an answer that is under way is worth more than its cost
         if is_spent:
             return BUDGET_OF["widget"]
-        return "" if spent is None else BUDGET_OF[spent.scope]
+        if spent is None:
+            return ""
+        return ASKS if spent.asks else BUDGET_OF[spent.scope]
 
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
     answers = LiveAnswers(answerer, conversations, database)
-    searches = Searches(retriever, ledger, chat_logs)
+    searches = Searches(retriever, ledger, chat_logs, stop_spending=stop_spending)
     evaluations = Evaluations(database, answerer)
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
@@ -205,8 +213,21 @@ def assemble(
     queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
+    documents.check_spending = budgets.check_company
     webhooks = Webhooks(database, settings)
     queue.on_deliver = webhooks.deliver
+    analytics = Analytics(database)
+    gaps = Gaps(database, partial(_question_embedder, providers), HelpRequests(database))
+    privacy = Privacy(database, owner_conninfo)
+    tenants = Tenants(database, files, owner_conninfo)
+    calendar = Calendar(
+        database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
+        collections=documents.collections, tell=webhooks.emit,
+    )  # fmt: skip
+    if owner_conninfo:
+        queue.on_calendar = lambda: calendar.run(
+            [tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None]
+        )
     closers[:0] = [
         evaluations.stop,
         answers.stop_all,
@@ -241,17 +262,18 @@ def assemble(
         help_requests=HelpRequests(database),
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
-        analytics=Analytics(database),
+        analytics=analytics,
         evaluations=evaluations,
         previews=Previews(database, searches, providers),
-        gaps=Gaps(database, partial(_question_embedder, providers), HelpRequests(database)),
+        calendar=calendar,
+        gaps=gaps,
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
-        tenants=Tenants(database, files, owner_conninfo),
+        tenants=tenants,
         audit=AuditLog(database),
         prices=TenantPrices(database),
         budgets=budgets,
-        privacy=Privacy(database, owner_conninfo),
+        privacy=privacy,
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),

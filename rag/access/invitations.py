@@ -5,21 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-import smtplib
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.headerregistry import Address
-from email.message import EmailMessage
-from urllib.parse import unquote, urlsplit
 
+from rag.access.letters import can_send, make_letter, send_letters
 from rag.errors import InvalidInput
 from rag.settings import Settings
 from rag.types import Role
 
+__all__ = ["Invitee", "can_send", "people_from", "send_invitations"]
+
 #: People in one go.
 MOST_INVITED = 500
-SMTP_SECONDS = 20
 #: What the columns of a list may be called.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "email": ("email", "e-mail", "mail", "address", "email address", "e-mail address"),
@@ -96,56 +93,18 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
 # By e-mail
 
 
-def can_send(settings: Settings) -> bool:
-    """Return whether a mail server and a sender are set."""
-    return bool(settings.smtp_url and settings.mail_from)
-
-
 def send_invitations(settings: Settings, letters: Mapping[str, str], *, sender_name: str) -> dict[str, str]:
-    """Send each address its link over one connection. Returns why, by address, for those that were not taken."""
-    failed: dict[str, str] = {}
-    try:
-        with _connected(settings) as server:
-            for address, link in letters.items():
-                try:
-                    server.send_message(_letter(settings, address, link, sender_name))
-                except (smtplib.SMTPException, ValueError) as exc:
-                    failed[address] = f"The mail server did not take it: {exc}"[:200]
-    except (smtplib.SMTPException, OSError, InvalidInput) as exc:
-        reason = f"The mail server did not answer: {exc}"[:200]
-        failed |= {address: reason for address in letters if address not in failed}
-    return failed
-
-
-def _connected(settings: Settings) -> smtplib.SMTP:
-    parts = urlsplit(settings.smtp_url)
-    if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
-        raise InvalidInput("RAG_SMTP_URL has to look like smtp://name:password@mail.example.com:587.")
-    context = ssl.create_default_context()
-    if parts.scheme == "smtps":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(
-            parts.hostname, parts.port or 465, timeout=SMTP_SECONDS, context=context
+    """Send each address its link. Return why, by address, for those that were not taken."""
+    made, failed = [], {}
+    for address, link in letters.items():
+        text = (
+            f"{sender_name} has given you access to the HR Assistant, which answers questions from your company's "
+            f"documents.\n\nChoose your password here within three days:\n{link}\n\nThe link works once."
         )
-    else:
-        server = smtplib.SMTP(parts.hostname, parts.port or 587, timeout=SMTP_SECONDS)
-        server.ehlo()
-        if server.has_extn("starttls"):
-            server.starttls(context=context)
-        elif parts.password:
-            server.close()
-            raise InvalidInput("The mail server offers no encryption, so the password is not sent to it.")
-    if parts.username:
-        server.login(unquote(parts.username), unquote(parts.password or ""))
-    return server
-
-
-def _letter(settings: Settings, address: str, link: str, sender_name: str) -> EmailMessage:
-    letter = EmailMessage()
-    letter["Subject"] = "Your access to the HR Assistant"
-    letter["From"] = Address(display_name=sender_name, addr_spec=settings.mail_from)
-    letter["To"] = Address(addr_spec=address)
-    letter.set_content(
-        f"{sender_name} has given you access to the HR Assistant, which answers questions from your company's "
-        f"documents.\n\nChoose your password here within three days:\n{link}\n\nThe link works once."
-    )
-    return letter
+        try:
+            letter = make_letter(settings, address, "Your access to the HR Assistant", text, sender_name=sender_name)
+        except ValueError as exc:
+            failed[address] = f"The mail server did not take it: {exc}"[:200]
+        else:
+            made.append(letter)
+    return failed | send_letters(settings, made)

@@ -7,18 +7,19 @@ first paid call, so that a kill in the middle of one is accounted for too; a sea
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from rag.answering.call_records import CallRecords
-from rag.errors import RagError
+from rag.errors import BudgetSpent, RagError
 from rag.money.ledger import Ledger
 from rag.profile import Options, Profile
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.retriever import RetrievalResult, Retriever
-from rag.types import Charge, Embeddings, Operation, Outcome, Question, RAGDetails, Usage
+from rag.types import Charge, Embeddings, Identity, Operation, Outcome, Question, RAGDetails, Usage
 
 #: Of the text that a log row of embeddings is named by.
 LOGGED_CHARACTERS = 200
@@ -27,7 +28,16 @@ LOGGED_CHARACTERS = 200
 class Searches:
     """Search, and record what it cost. Thread-safe."""
 
-    def __init__(self, retriever: Retriever, ledger: Ledger, chat_logs: ChatLogs) -> None:
+    def __init__(
+        self,
+        retriever: Retriever,
+        ledger: Ledger,
+        chat_logs: ChatLogs,
+        *,
+        stop_spending: Callable[[Identity], str] = lambda _identity: "",
+    ) -> None:
+        """`stop_spending` says why no more may be spent for somebody, and "" where it may."""
+        self._stop_spending = stop_spending
         self._retriever = retriever
         self._ledger = ledger
         self._chat_logs = chat_logs
@@ -48,6 +58,9 @@ class Searches:
         options = options or Options()
         if "only_evidence" not in options.settings and not profile.ranking.searches_only_evidence:
             options = options.changed(only_evidence=False)
+        why = self._stop_spending(question.identity) if profile.spends else ""
+        if why:
+            profile = profile.model_copy(update={"spends": False})
         recorder = _SearchRecorder(question, self._ledger, self._chat_logs)
         started = time.perf_counter()
         try:
@@ -59,6 +72,8 @@ class Searches:
             details.query.original = question.text
             recorder.close(Outcome.FAILED, details, started, error=exc.message)
             raise
+        if why:
+            found = replace(found, response=replace(found.response, notices=(*found.response.notices, why)))
         response = found.response
         outcome = Outcome.NO_CONTEXT
         if response.citations:
@@ -68,9 +83,14 @@ class Searches:
         return found
 
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
-        """Embed texts for a program; a paid call is logged under the first text. Raises `ProviderError`s."""
+        """Embed texts for a program; a paid call is logged under the first text.
+
+        Raises `ProviderError`s, and `BudgetSpent` where a paid call may not be made.
+        """
         if not embedder.is_paid:
             return generate_embeddings_batch(texts, embedder=embedder)
+        if why := self._stop_spending(question.identity):
+            raise BudgetSpent(why)
         started = time.perf_counter()
         log_id = self._chat_logs.open(
             question.identity, question.text[:LOGGED_CHARACTERS], collection_id=question.collection.id, kind="search"

@@ -16,6 +16,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     command.add_argument("--days", type=int, default=7, help="how many, 7 by default")
     command.add_argument("--html", type=Path, default=None, metavar="FILE", help="write HTML there, to be mailed")
+    command.add_argument("--pdf", type=Path, default=None, metavar="FILE", help="write a PDF there")
     command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     command.set_defaults(run=report)
 
@@ -36,9 +37,14 @@ def report(arguments: argparse.Namespace, settings: Settings) -> int:
         digest = make_digest(parts.analytics, parts.gaps, tenant, tenant, name, period)
     finally:
         parts.close()
-    if arguments.html is None:
-        print(digest.as_text(), end="")
-    else:
+    if arguments.pdf is not None:
+        from rag.records.report_pdf import digest_pdf
+
+        arguments.pdf.write_bytes(digest_pdf(digest))
+        print(f"Written to {arguments.pdf}")
+    if arguments.html is not None:
         arguments.html.write_text(digest.as_html(), "utf-8")
         print(f"Written to {arguments.html}")
+    if arguments.html is None and arguments.pdf is None:
+        print(digest.as_text(), end="")
     return 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -32,6 +32,8 @@ from rag.types import Collection, Identity, Question, Who
 log = logging.getLogger("rag.evaluation")
 
 MAXIMUM_LISTED = 50
+#: Where proposals come from.
+Source = Literal["feedback", "gaps", "documents"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,16 @@ class Result:
     chat_log_id: UUID | None
     outcome: str
     answer: str
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    question: str
+    document: str
+    answer: str
+    language: str
+    pages: list[int]
+    is_answerable: bool
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,22 @@ class Evaluations:
         require_admin(who)
         if not self._database.execute(who, "delete_golden_question", id=golden_id):
             raise NotFound
+
+    def proposals(
+        self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None
+    ) -> builtins.list[GoldenQuestion]:
+        """Return questions that may become golden ones: rated as helpful, of gaps, or read from documents."""
+        found = self._database.fetch_all(
+            who, f"golden_from_{source}", _Proposal, collection_id=collection_id, document_id=document_id,
+            limit=MAXIMUM_LISTED,
+        )  # fmt: skip
+        return [
+            GoldenQuestion(
+                question=row.question, document=row.document, answer=row.answer, language=row.language,
+                pages=tuple(row.pages), is_answerable=row.is_answerable, tags=(source,),
+            )
+            for row in found
+        ]  # fmt: skip
 
     # Runs
 
@@ -155,10 +183,16 @@ class Evaluations:
         self._database.execute(collection.tenant_id, "finish_evaluation_run", run_id=run_id, figures=figures)
         return self.run(collection.tenant_id, run_id)
 
-    def start(self, identity: Identity, collection: Collection, golden: Sequence[GoldenQuestion]) -> UUID:
-        """Begin a run of the collection's own settings in the background. For administrators."""
+    def start(
+        self,
+        identity: Identity,
+        collection: Collection,
+        golden: Sequence[GoldenQuestion],
+        profile: Profile | None = None,
+    ) -> UUID:
+        """Begin a run in the background, of the collection's own settings without `profile`. For administrators."""
         require_admin(identity)
-        run_id = self.begin(collection, profile_of(collection), golden)
+        run_id = self.begin(collection, profile or profile_of(collection), golden)
         self.go_on(identity, collection, run_id)
         return run_id
 

@@ -5,7 +5,7 @@ Nothing here does long work: what takes time is queued in the same transaction t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -129,6 +129,8 @@ class DocumentLibrary(CollectionLibrary):
         self._files = files
         self._settings = settings
         self._queue = queue
+        #: Raises where nothing may be spent on documents this month.
+        self.check_spending: Callable[[Who], None] = lambda who: None
         self._sandbox = sandbox or sandbox_for(settings)
         self._images = PageImages(database, files, self._sandbox)
         self._removals = FileRemovals(database, files)
@@ -198,8 +200,14 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
-        """Confirm the estimate: the document is processed. Does nothing when it was confirmed already."""
+        """Confirm the estimate: the document is processed. Does nothing when it was confirmed already.
+
+        Raises `BudgetSpent` where it costs something and the company's budget for this month is spent.
+        """
         require_admin(identity)
+        # What has no known price may cost something.
+        if (self.get(identity, document_id).estimate or {}).get("total", 0) != 0:
+            self.check_spending(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
             if connection.execute(queries["confirm_document"], parameters).rowcount:

@@ -63,6 +63,8 @@ OUTAGE_SECONDS = 3.0
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
+#: How often to look for what is due by day, week or month.
+CALENDAR_SECONDS = 60.0
 #: When to look again at work that another process holds.
 ELSEWHERE_SECONDS = 5.0
 #: How often jobs of a suspended tenant are looked at again; resuming it wakes them at once.
@@ -132,6 +134,8 @@ class Queue:
         self._wake: asyncio.Event | None = None
         #: Syncs a collection with its source; set by the module of sources.
         self.on_sync: Callable[[str, UUID], object] | None = None
+        #: Does what is due by day, week or month; set with the calendar.
+        self.on_calendar: Callable[[], object] | None = None
         #: Asks for the syncs of a collection that are due by their schedule; set by the module of sources.
         self.on_schedule: Callable[[str, UUID], object] | None = None
         #: Deletes what has been in a tenant's bin long enough; set with the library.
@@ -261,11 +265,12 @@ class Queue:
                 for queue, concurrency, jobs in served
             ]
             rescue = asyncio.create_task(self._rescue())
+            calendar = asyncio.create_task(self._follow_calendar())
             stopped = asyncio.create_task(self._wake.wait())
             await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (*workers, rescue, stopped):
+            for task in (*workers, rescue, calendar, stopped):
                 task.cancel()
-            await asyncio.gather(*workers, rescue, stopped, return_exceptions=True)
+            await asyncio.gather(*workers, rescue, calendar, stopped, return_exceptions=True)
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
         """Make procrastinate's application with every task, whose worker takes its jobs from `jobs`."""
@@ -441,6 +446,16 @@ class Queue:
             except Exception:  # another process may have taken it up at the same moment
                 log.exception("Abandoned work could not be taken up; looking again later")
             await asyncio.sleep(self._rescue_seconds)
+
+    async def _follow_calendar(self) -> None:
+        while self.on_calendar is not None:
+            await asyncio.sleep(CALENDAR_SECONDS)
+            try:
+                await in_daemon_thread(self.on_calendar)
+            except DatabaseUnavailable:
+                log.warning("The database does not answer; what is due is done later")
+            except Exception:
+                log.exception("What is due could not be done; looking again later")
 
     def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
         """Return the seconds until a job with these arguments is tried again; None when it is not."""

@@ -16,7 +16,7 @@ from typing import Literal
 from uuid import UUID
 
 from rag.access.sessions import require_admin, require_recent
-from rag.errors import InvalidInput, NotFound
+from rag.errors import BudgetSpent, InvalidInput, NotFound
 from rag.storage.database import Database
 from rag.types import Identity, Who
 
@@ -40,7 +40,11 @@ class Budget:
     person: str
     amount: Decimal
     warn_share: Decimal
+    #: From this share on, people are asked before a paid model is called for them; None: never.
+    ask_share: Decimal | None
     spent: Decimal
+    #: Whether the person asked about agreed this month to go on.
+    has_agreed: bool = False
     #: The month in which other programs were told that it is spent.
     told_month: date | None = None
 
@@ -52,6 +56,13 @@ class Budget:
     def is_near(self) -> bool:
         """Return whether the share is reached from which to warn."""
         return self.spent >= self.amount * self.warn_share
+
+    @property
+    def asks(self) -> bool:
+        """Return whether it is to be asked before more is spent for the person asked about."""
+        if self.ask_share is None or self.has_agreed or self.is_spent:
+            return False
+        return self.spent >= self.amount * self.ask_share
 
     @property
     def left(self) -> Decimal:
@@ -83,7 +94,26 @@ class Budgets:
             if len(self._without) >= MOST_REMEMBERED:
                 self._without.clear()
             self._without[who] = clock.monotonic()
-        return next((budget for budget in found if budget.is_spent), None)
+        return next((budget for budget in found if budget.is_spent or budget.asks), None)
+
+    def asking(self, identity: Identity) -> Budget | None:
+        """Return a budget that asks this person before more is spent for them; None where none does."""
+        found = self.spent_for(identity)
+        return found if found is not None and found.asks else None
+
+    def agree(self, identity: Identity, budget_id: UUID) -> None:
+        """Note that a person wants models to go on being called for them this month."""
+        first = datetime.now(UTC).date().replace(day=1)
+        self._database.execute(
+            identity, "agree_to_budget", budget_id=budget_id, account_id=identity.account_id, month=first
+        )
+
+    def check_company(self, who: Who) -> None:
+        """Raise `BudgetSpent` where the company's budget is spent: documents are not processed then."""
+        if any(budget.is_spent for budget in self._states(_tenant_of(who)) if budget.scope == "company"):
+            raise BudgetSpent(
+                "The company's budget for this month is spent. An administrator can raise it on the page Prices."
+            )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
         """Return the company's budget if this cost on top would go beyond it."""
@@ -99,6 +129,7 @@ class Budgets:
         user_group: str = "",
         account_id: UUID | None = None,
         warn_percent: int = 80,
+        ask_percent: int | None = None,
     ) -> None:
         """Set a monthly budget; one of the same scope is replaced.
 
@@ -108,8 +139,8 @@ class Budgets:
         require_recent(self._database, identity)
         if (scope == "group") != bool(user_group.strip()) or (scope == "person") != (account_id is not None):
             raise InvalidInput("Choose the group or the person whose budget it is.")
-        if not 0 <= warn_percent <= 100:
-            raise InvalidInput("The share from which to warn is between 0 and 100 %.")
+        if not 0 <= warn_percent <= 100 or not 0 <= (ask_percent or 0) <= 100:
+            raise InvalidInput("The shares from which to warn and to ask are between 0 and 100 %.")
         self._without.clear()
         self._database.execute(
             identity,
@@ -119,6 +150,7 @@ class Budgets:
             account_id=account_id,
             amount=_amount(amount),
             warn_share=Decimal(warn_percent) / 100,
+            ask_share=None if ask_percent is None else Decimal(ask_percent) / 100,
         )
 
     def remove(self, identity: Identity, budget_id: UUID) -> None:
@@ -141,6 +173,7 @@ class Budgets:
             first=first,
             last=today,
             start=_midnight(first),
+            month=first,
             for_all=for_all,
             for_account=for_account,
             for_group=for_group or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from html import escape
 
 from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period, StageTimes, Summary
@@ -19,6 +20,8 @@ class Digest:
 
     title: str
     sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    #: Questions by day, to be drawn.
+    days: Sequence[tuple[date, int]] = ()
 
     def as_text(self) -> str:
         """Return plain text in two columns."""
@@ -59,6 +62,7 @@ def make_digest(analytics: Analytics, gaps: Gaps, who: Who, tenant_id: str, name
             ("Not answered yet, most asked first", [(_times(gap), gap.question) for gap in missing]),
             ("Most used documents", [(f"{use.questions} questions", use.title) for use in used]),
         ),
+        days=[(day.day, day.questions) for day in summary.by_day],
     )
 
 

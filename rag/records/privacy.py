@@ -16,9 +16,11 @@ from uuid import UUID
 import psycopg
 from psycopg.types.json import Jsonb
 
+from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound
 from rag.storage.database import Database
 from rag.storage.sql import queries
+from rag.types import Identity
 
 #: What is erased of a person, in the order in which references allow it.
 ERASED = (
@@ -79,6 +81,30 @@ class Privacy:
         person = self._person(tenant_id, email)
         found: dict[str, Any] = self._database.fetch_value(tenant_id, "export_person", account_id=person.id)
         return json.dumps(found, ensure_ascii=False, indent=2).encode()
+
+    def export_for(self, identity: Identity, email: str) -> bytes:
+        """Export as `export`, for an administrator who signed in recently; that it was made is in the audit log."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        found = self.export(identity.tenant_id, email)
+        self._database.execute(
+            identity, "add_audit_entry", action="export made", target="data of one person", changes=Jsonb({})
+        )
+        return found
+
+    def erase_for(self, identity: Identity, email: str) -> Receipt:
+        """Erase as `erase`, for an administrator who signed in recently; nobody erases themselves."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        if self._person(identity.tenant_id, email).id == identity.account_id:
+            raise InvalidInput("Another administrator has to erase your data: your account goes with it.")
+        return self.erase(identity.tenant_id, email)
+
+    def set_retention_for(self, identity: Identity, days: int | None) -> None:
+        """Set as `set_retention_days`, for an administrator who signed in recently."""
+        require_admin(identity)
+        require_recent(self._database, identity)
+        self.set_retention_days(identity.tenant_id, days)
 
     def erase(self, tenant_id: str, email: str) -> Receipt:
         """Erase a person with all their texts, and keep a receipt. Raises `NotFound`.

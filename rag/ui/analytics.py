@@ -81,16 +81,16 @@ def draw_metrics(summary: Summary, period: Period, *, shows_names: bool = False)
     now, before, days = summary.current, summary.previous, summary.by_day
     # Three beside each other on a narrow screen would leave two alone; four, two or one leave none.
     with st.grid(4, min_column_width=150):
-        _draw_metric(
+        draw_metric(
             _("Questions"), number(now.questions), grown(now.questions, before.questions), "off",
             trend=[day.questions for day in days], kind="bar",
             help_text=_("All that was asked, small talk included."),
         )  # fmt: skip
-        _draw_metric(
+        draw_metric(
             _("People"), number(now.people), grown(now.people, before.people), "off",
             help_text=_("How many different people asked. Programs that ask are not counted here."),
         )  # fmt: skip
-        _draw_metric(
+        draw_metric(
             _("Answered"), percent(now.answered_rate), moved(now.answered_rate, before.answered_rate), "normal",
             trend=[day.answered / day.closed for day in days if day.closed],
             help_text=_(
@@ -98,7 +98,7 @@ def draw_metrics(summary: Summary, period: Period, *, shows_names: bool = False)
                 "out; the rest was answered partly, not in the documents, stopped, refused or failed."
             ),
         )  # fmt: skip
-        _draw_metric(
+        draw_metric(
             _("Helpful"), percent(now.helpful_rate), moved(now.helpful_rate, before.helpful_rate), "normal",
             trend=[day.helpful / day.rated for day in days if day.rated],
             help_text=ngettext("Of {count} answer rated.", "Of {count} answers rated.", now.rated),
@@ -107,13 +107,13 @@ def draw_metrics(summary: Summary, period: Period, *, shows_names: bool = False)
                                                       "the time of p95."))  # fmt: skip
         _draw_time(_("Whole answer"), WHOLE, summary, _("Half of the answers were complete within this time, 95 of 100 "
                                                        "within the time of p95."))  # fmt: skip
-        _draw_metric(
+        draw_metric(
             _("Cost"), _("unpriced") if now.known_cost is None else plain(money(now.known_cost)),
             grown(now.cost, before.cost), "inverse", trend=[float(day.cost) for day in days], kind="area",
             help_text=_("The sum of the ledger: questions, searches of programs, evaluations, and processing documents "
                         "with text recognition."),
         )  # fmt: skip
-        _draw_metric(
+        draw_metric(
             _("Cost per answer"), "–" if now.cost_per_answer is None else plain(money(now.cost_per_answer)),
             grown(now.cost_per_answer, before.cost_per_answer), "inverse",
             help_text=_("What questions cost, those without an answer included, by the number of answers."),
@@ -152,7 +152,7 @@ def _draw_context(summary: Summary, period: Period, *, shows_names: bool) -> Non
 
 def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None:
     now, before = summary.times.get(stage), summary.previous_times.get(stage)
-    _draw_metric(
+    draw_metric(
         label,
         duration(now.p50_ms if now else None),
         grown(now.p50_ms if now else None, before.p50_ms if before else None),
@@ -163,7 +163,7 @@ def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None
     )
 
 
-def _draw_metric(
+def draw_metric(
     label: str,
     value: str,
     change: Change,
@@ -174,6 +174,7 @@ def _draw_metric(
     help_text: str | None = None,
     beside: str | None = None,
 ) -> None:
+    """Draw one figure with its change and, where there is something to draw, its line."""
     # A line of one or two points, or along zero, says nothing.
     shows = len(trend) >= LEAST_POINTS and sum(1 for point in trend if point) >= LEAST_POINTS
     st.metric(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 from uuid import UUID
 
@@ -34,17 +35,26 @@ def draw_budgets(identity: Identity) -> None:
             _set_budget(identity)
     st.caption(
         _("What may be spent in a calendar month (UTC). Once it is spent, questions are answered with the documents' "
-          "own words and no paid model is called; searching works on. Documents wait for your yes as always.")
+          "own words and no paid model is called; searching works on. Once the company's is spent, documents that cost "
+          "something wait until it is raised. Administrators are told by e-mail where a mail server is set.")
     )  # fmt: skip
     if st.session_state.get(PROBLEM):
         st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
     for budget in services().budgets.list(identity):
         with st.container(horizontal=True, vertical_alignment="center"):
+            words = _("{name}: {spent} of {amount}", name=plain(_name(budget)), spent=plain(money(budget.spent)),
+                      amount=plain(money(budget.amount)))  # fmt: skip
+            state = _(":red-badge[Spent]") if budget.is_spent else _(":orange-badge[Nearly spent]")
             st.progress(
                 min(1.0, float(budget.spent / budget.amount) if budget.amount else 1.0),
-                _("{name}: {spent} of {amount}", name=plain(_name(budget)), spent=plain(money(budget.spent)),
-                  amount=plain(money(budget.amount))),
+                f"{words} {state}" if budget.is_near else words,
+            )
+            asks = (
+                _("Warns from {warn}, asks from {ask}", warn=percent(float(budget.warn_share)),
+                  ask=percent(float(budget.ask_share)))
+                if budget.ask_share is not None else _("Warns from {warn}", warn=percent(float(budget.warn_share)))
             )  # fmt: skip
+            st.caption(plain(asks), width="content")
             if st.button(red(_("Remove")), key=f"prices_budget_{budget.id}", icon=":material/delete:"):
                 if actions.is_needed(identity):
                     return
@@ -80,6 +90,40 @@ def draw_warnings(who: Who) -> None:
             )
 
 
+def draw_question_to_go_on(identity: Identity) -> None:
+    """Ask a person, where a budget does, whether models go on being called for them this month."""
+    budget = services().budgets.asking(identity)
+    if budget is None:
+        return
+    share = percent(float(budget.spent / budget.amount) if budget.amount else 1.0)
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="budget_asks"):
+        st.markdown(
+            _(
+                ":material/savings: {share} of this month's budget is spent. Until you go on, questions are answered "
+                "with the documents' own words.",
+                share=plain(share),
+            ),
+            width="stretch",
+        )
+        if st.button(_("Go on with models"), key="budget_go_on", type="primary"):
+            services().budgets.agree(identity, budget.id)
+            st.rerun()
+
+
+def draw_broken_by(who: Who, cost: Decimal | None) -> None:
+    """Say, before anything is confirmed, that its cost would go beyond the company's budget."""
+    if not cost:
+        return
+    budget = services().budgets.broken_by(who, cost)
+    if budget is None:
+        return
+    left = plain(money(budget.left))
+    st.warning(
+        _("This would go beyond the company's budget: {left} of this month's are left.", left=left),
+        icon=":material/savings:",
+    )
+
+
 def _name(budget: Budget) -> str:
     return {"company": _("the company"), "group": budget.user_group, "person": budget.person}[budget.scope]
 
@@ -98,9 +142,16 @@ def _set_budget(identity: Identity) -> None:
         account = st.selectbox(_("Person"), list(people), format_func=people.of, key="prices_budget_person")
     amount = st.text_input(_("US dollars a month"), key="prices_budget_amount", max_chars=20, autocomplete="off")
     warn = st.slider(_("Warn from (%)"), 0, 100, 80, step=5, key="prices_budget_warn")
+    asks = st.toggle(
+        _("Ask people before more is spent"), key="prices_budget_asks",
+        help=_("From a share on, each person is asked once a month whether models go on being called for them."),
+    )  # fmt: skip
+    ask = st.slider(_("Ask from (%)"), 0, 100, 90, step=5, key="prices_budget_ask") if asks else None
     if st.button(_("Save"), type="primary", icon=":material/check:", key="prices_budget_save"):
         try:
-            running.budgets.set(identity, scope, amount, user_group=group, account_id=account, warn_percent=warn)
+            running.budgets.set(
+                identity, scope, amount, user_group=group, account_id=account, warn_percent=warn, ask_percent=ask
+            )
         except RagError as error:
             actions.draw_error(error)
         else:

@@ -22,6 +22,7 @@ from rag.language import N_, _, ngettext
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
+from rag.ui.budgets import draw_broken_by
 from rag.ui.document_details import cost_line, page_ranges
 from rag.ui.document_library import draw_cost_table
 from rag.ui.document_pages import draw_comparison
@@ -326,6 +327,7 @@ def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -
         )
         st.markdown(" · ".join(facts))
         st.markdown(f":gray[{cost_line(estimate)}]")
+        draw_broken_by(document.tenant_id, known_cost(estimate, "total"))
         draw_remarks(document)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
@@ -491,6 +493,7 @@ def draw_estimates(
                     on_click=actions.on_discard_all,
                     args=(until,),
                 )
+        draw_broken_by(estimated[0].tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
         with st.expander(_("File by file"), type="compact"):
             for document in estimated:
                 if document.id not in replaced:
@@ -527,6 +530,7 @@ def _draw_replacement(
                 value=cost_line(document.estimate or {}),
             )
         )
+        draw_broken_by(document.tenant_id, known_cost(document.estimate, "total"))
         if differing:
             with st.expander(
                 _("Compare page {differing}", differing=page_ranges(differing)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pandas as pd
@@ -10,18 +11,42 @@ import streamlit as st
 from rag.errors import RagError
 from rag.evaluation.golden import GoldenQuestion, parse_golden
 from rag.evaluation.metrics import FIGURES, TITLES
-from rag.evaluation.runs import Run
+from rag.evaluation.runs import Run, Source
 from rag.language import N_, _, ngettext, number
+from rag.profiles import PROFILES, profile_by_name
 from rag.services import services
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
+from rag.ui.analytics import Change, draw_metric, grown, moved
+from rag.ui.charts import outcome_names
 from rag.ui.formats import duration, money, percent
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, dialog, red
+from rag.ui.widgets import choose_collection, dialog, document_labels, name_labels, red, words_of
 
 PROBLEM = "analytics_quality_problem"
 #: Figures in the list of runs; the others are in a run's own table.
 LISTED = ("document_recall", "page_recall", "answered_right", "refused_right", "grounded", "total_ms", "cost")
+#: Figures above the list, of the newest run.
+SHOWN = (
+    "document_recall",
+    "answered_right",
+    "refused_right",
+    "grounded",
+    "evidence",
+    "citation_precision",
+    "total_ms",
+    "cost",
+)
+#: Figures that are no shares.
+COUNTED = ("total_ms", "cost")
+OWN = "own"
+MOST_DOCUMENTS = 200
+SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"), "documents": N_("A document")}
+NOTHING_PROPOSED: dict[Source, str] = {
+    "feedback": N_("No question with a source was rated as helpful yet, or all are golden questions already."),
+    "gaps": N_("No gap is solved or dismissed yet, or all are golden questions already."),
+    "documents": N_("No questions were read from these documents: that happens when they are tagged by a model."),
+}
 VERDICTS = {
     "better": N_("better"),
     "worse": N_("worse"),
@@ -59,19 +84,26 @@ def draw_quality(identity: Identity) -> None:
 
 
 def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, GoldenQuestion]) -> None:
-    evaluations = services().evaluations
+    evaluations, calendar = services().evaluations, services().calendar
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(_("Golden questions"), anchor=False, width="stretch")
         if identity.may(Role.ADMIN):
             if st.button(_("Add a question"), icon=":material/add:", key="analytics_golden_add"):
                 _add_golden(identity, collection)
+            if st.button(_("Propose"), icon=":material/auto_awesome:", key="analytics_golden_propose"):
+                _propose_golden(identity, collection)
             if st.button(_("From a file"), icon=":material/upload_file:", key="analytics_golden_file"):
                 _upload_golden(identity, collection)
             if golden and st.button(
                 _("Run them"), icon=":material/play_arrow:", type="primary", key="analytics_golden_run"
             ):
-                actions.attempt(PROBLEM, evaluations.start, identity, collection, list(golden.values()))
-                st.rerun()
+                _start_run(identity, collection, list(golden.values()))
+    if golden and identity.may(Role.ADMIN):
+        st.toggle(
+            _("Ask them every night"), calendar.is_nightly(identity, collection.id),
+            key=f"analytics_nightly_{collection.id}", on_change=_keep_nightly, args=(identity, collection),
+            help=_("When a figure falls, administrators are told by e-mail, and other programs by webhook."),
+        )  # fmt: skip
     if not golden:
         st.caption(
             _("None yet. Begin with ten questions that people ask often, and the document and page that answer each.")
@@ -127,6 +159,7 @@ def _draw_runs(identity: Identity, collection: Collection) -> None:
             if st.button(_("Go on with {left} questions", left=left), key=f"analytics_run_{run.id}"):
                 actions.attempt(PROBLEM, evaluations.go_on, identity, collection, run.id)
                 st.rerun()
+    _draw_newest(runs)
     table = st.dataframe(
         pd.DataFrame(
             {
@@ -154,6 +187,26 @@ def _draw_runs(identity: Identity, collection: Collection) -> None:
         _draw_comparison(identity, runs[rows[1]], runs[rows[0]])
 
 
+def _draw_newest(runs: Sequence[Run]) -> None:
+    """Draw the figures of the newest whole run against the one before it, each with its history."""
+    ended = [run for run in runs if run.finished_at is not None]
+    if not ended:
+        return
+    newest, before = ended[0], ended[1] if len(ended) > 1 else None
+    with st.grid(4, min_column_width=150):
+        for name in SHOWN:
+            value = newest.figures.get(name)
+            if value is None:
+                continue
+            old = before.figures.get(name) if before is not None else None
+            history = [run.figures[name] for run in reversed(ended) if name in run.figures]
+            change = Change(None) if old is None else grown(value, old) if name in COUNTED else moved(value, old)
+            draw_metric(
+                _(TITLES[name]), _written(name, value), change, "normal" if FIGURES[name] else "inverse",
+                trend=history, help_text=_(TITLES[name]),
+            )  # fmt: skip
+
+
 def _draw_results(identity: Identity, run: Run) -> None:
     evaluations = services().evaluations
     golden, results = evaluations.questions(identity, run.id), evaluations.results(identity, run.id)
@@ -161,7 +214,7 @@ def _draw_results(identity: Identity, run: Run) -> None:
         pd.DataFrame(
             {
                 _("Question"): [golden[result.place].question for result in results],
-                _("Outcome"): [result.outcome for result in results],
+                _("Outcome"): [outcome_names().get(result.outcome, result.outcome) for result in results],
             }
             | {
                 _(TITLES[name]): [_written(name, result.figures.get(name)) for result in results]
@@ -198,15 +251,109 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
         key=f"analytics_compared_{earlier.id}_{later.id}",
         alt=_("Two runs side by side"),
     )
+    _draw_pairs(identity, earlier, later)
     st.caption(
         _("Compared question by question: the difference is told from chance by resampling the questions (paired "
           "bootstrap).")
     )  # fmt: skip
 
 
+def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
+    """Draw what both runs said to each question, those that ended differently first."""
+    evaluations = services().evaluations
+    words = outcome_names()
+    told = []
+    for run in (earlier, later):
+        questions = evaluations.questions(identity, run.id)
+        told.append({questions[result.place].question: result for result in evaluations.results(identity, run.id)})
+    both = [question for question in told[0] if question in told[1]]
+    both.sort(key=lambda question: told[0][question].outcome == told[1][question].outcome)
+    st.dataframe(
+        pd.DataFrame(
+            {
+                _("Question"): both,
+                _("Earlier"): [words.get(told[0][q].outcome, told[0][q].outcome) for q in both],
+                _("Later"): [words.get(told[1][q].outcome, told[1][q].outcome) for q in both],
+                _("Answer, earlier"): [" ".join(told[0][q].answer.split()) for q in both],
+                _("Answer, later"): [" ".join(told[1][q].answer.split()) for q in both],
+            }
+        ),
+        hide_index=True,
+        height="content" if len(both) <= 8 else 300,
+        key=f"analytics_pairs_{earlier.id}_{later.id}",
+        column_config={_("Question"): st.column_config.TextColumn(width=280)},
+        alt=_("Answers of two runs side by side"),
+    )
+
+
+@dialog(N_("Run them"), icon=":material/play_arrow:")
+def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQuestion]) -> None:
+    labels = name_labels({OWN: _("The collection's settings")} | {p.name: p.title for p in PROFILES.values()})
+    chosen = st.multiselect(
+        _("With"), list(labels), [OWN], format_func=labels.of, key="analytics_run_with",
+        help=_("Several can be compared afterwards."),
+    )  # fmt: skip
+    words = ngettext("Ask {count} question", "Ask {count} questions", len(golden) * len(chosen))
+    if st.button(words, type="primary", icon=":material/play_arrow:", disabled=not chosen, key="analytics_run_start"):
+        for name in chosen:
+            profile = None if name == OWN else profile_by_name(name)
+            actions.attempt(PROBLEM, services().evaluations.start, identity, collection, golden, profile)
+        st.rerun()
+
+
+@dialog(N_("Propose golden questions"), width="large", icon=":material/auto_awesome:")
+def _propose_golden(identity: Identity, collection: Collection) -> None:
+    evaluations = services().evaluations
+    source = st.segmented_control(
+        _("From"), list(SOURCES), default="feedback", required=True, format_func=words_of(SOURCES),
+        key="analytics_propose_from",
+    )  # fmt: skip
+    ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id)
+    titles = document_labels(services().documents.names(identity, ready, limit=MOST_DOCUMENTS))
+    document = st.selectbox(
+        _("Document"), list(titles), index=None, format_func=titles.of, placeholder=_("All documents"),
+        key="analytics_propose_document",
+    )  # fmt: skip
+    found = evaluations.proposals(identity, collection.id, source or "feedback", document)
+    if not found:
+        st.caption(_(NOTHING_PROPOSED[source or "feedback"]))
+        return
+    chosen = st.dataframe(
+        pd.DataFrame(
+            {
+                _("Question"): [one.question for one in found],
+                _("Document"): [one.document or ("–" if one.is_answerable else _("in none")) for one in found],
+                _("Pages"): [", ".join(map(str, one.pages)) for one in found],
+            }
+        ),
+        hide_index=True,
+        height="content" if len(found) <= 8 else 300,
+        key=f"analytics_proposed_{hash(tuple(one.question for one in found))}",
+        on_select="rerun",
+        selection_mode="multi-row",
+        column_config={_("Question"): st.column_config.TextColumn(width=380)},
+        alt=_("Proposed golden questions"),
+    )
+    rows = [row for row in chosen.selection.rows if row < len(found)]
+    words = ngettext("Add {count} question", "Add {count} questions", len(rows))
+    if st.button(words, type="primary", disabled=not rows, key="analytics_propose_add"):
+        try:
+            evaluations.add_golden(identity, collection, [found[row] for row in rows])
+        except RagError as error:
+            actions.draw_error(error)
+        else:
+            st.rerun()
+
+
+def _keep_nightly(identity: Identity, collection: Collection) -> None:
+    wanted = bool(st.session_state[f"analytics_nightly_{collection.id}"])
+    actions.attempt(PROBLEM, services().calendar.set_nightly, identity, collection.id, wanted)
+
+
 def _with(run: Run) -> str:
     changed = ", ".join(f"{name} = {value}" for name, value in run.overrides.items())
-    return f"{run.profile} ({changed})" if changed else run.profile
+    title = PROFILES[run.profile].title if run.profile in PROFILES else run.profile
+    return f"{title} ({changed})" if changed else title
 
 
 def _written(name: str, value: float | None) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from uuid import UUID, uuid4
@@ -17,6 +18,7 @@ from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period
 from rag.services import Services, program_of
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Citation, Collection, Identity, Outcome, Role
 
 LEAVE, TRAVEL = uuid4(), uuid4()
@@ -206,3 +208,36 @@ def test_the_command_compares_profiles_and_fails_below_a_bound(
     assert {row["figure"] for row in made["comparisons"][0]} >= {"document_recall", "refused_right"}
     with pytest.raises(InvalidInput, match="no figure 'recall'"):
         evaluate(argparse.Namespace(**vars(asked) | {"at_least": ["recall=1"]}), Settings(tenant="demo"))
+
+
+def test_golden_questions_are_proposed_from_feedback_gaps_and_documents(
+    documents: Services, collection: Collection, database: Database
+) -> None:
+    evaluations, admin = documents.evaluations, program_of("demo")
+    log = evaluations.ask_again(admin, collection, GOLDEN[0].question, profile_of(collection))
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE chat_logs SET kind = 'question' WHERE id = %s", (log,))
+        connection.execute("INSERT INTO feedback (tenant_id, chat_log_id, rating) VALUES ('demo', %s, 1)", (log,))
+        connection.execute(
+            'UPDATE documents SET metadata = metadata || \'{"questions": ["Who pays hotels?"]}\' '
+            "WHERE file_name = 'travel.md'"
+        )
+        moon = connection.execute(
+            "INSERT INTO chat_logs (tenant_id, collection_id, question, outcome) "
+            "VALUES ('demo', %s, 'Who owns the moon?', 'no_context') RETURNING id",
+            (collection.id,),
+        ).fetchone()
+    assert moon is not None
+    documents.gaps.group("demo")
+    (gap,) = documents.gaps.list(admin, Period.of_days(2, until=datetime.now(UTC).date()), Filters())
+    documents.gaps.dismiss(admin, gap.id, "Not about our company")
+
+    (helpful,) = evaluations.proposals(admin, collection.id, "feedback")
+    assert (helpful.question, helpful.document, helpful.pages) == (GOLDEN[0].question, "leave.md", (1,))
+    (aside,) = evaluations.proposals(admin, collection.id, "gaps")
+    assert (aside.question, aside.is_answerable) == ("Who owns the moon?", False)
+    found = evaluations.proposals(admin, collection.id, "documents")
+    assert ("Who pays hotels?", "travel.md") in [(one.question, one.document) for one in found]
+    evaluations.add_golden(admin, collection, [helpful, aside, *found])
+    for source in ("feedback", "gaps", "documents"):
+        assert evaluations.proposals(admin, collection.id, source) == []

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from rag.answering.pipeline import DoneEvent, TextEvent
-from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.errors import BudgetSpent, InvalidInput, NotAllowed, NotFound
 from rag.profiles import HR
 from rag.services import Services, assemble
 from rag.settings import Settings
@@ -151,3 +151,51 @@ def test_what_is_no_budget_is_refused(parts: Services, admin: Identity) -> None:
         parts.budgets.set(replace(admin, role=Role.MANAGER), "company", "1")
     with pytest.raises(NotFound):
         parts.budgets.remove(admin, uuid4())
+
+
+def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
+    parts: Services, collection: Collection, admin: Identity, provider_standin: ProviderStandin, database: Database
+) -> None:
+    parts.budgets.set(admin, "company", "10", ask_percent=50)
+    pay(database, "chat", "6", created_at=datetime.now(UTC))
+    calls = len(provider_standin.requests)
+
+    _, end = answered(parts, collection, admin)
+
+    assert len(provider_standin.requests) == calls
+    assert any("Until you say that it goes on" in notice for notice in end.notices)
+    asking = parts.budgets.asking(admin)
+    assert asking is not None
+    found = parts.searches.search(Question(text=QUESTION, identity=admin, collection=collection), profile=HR)
+    assert found.response.citations
+    assert any("Until you say" in notice for notice in found.response.notices)
+    assert len(provider_standin.requests) == calls
+    parts.budgets.agree(admin, asking.id)
+    assert parts.budgets.asking(admin) is None
+    answered(parts, collection, admin)
+    assert len(provider_standin.requests) > calls
+    with pytest.raises(InvalidInput):
+        parts.budgets.set(admin, "company", "10", ask_percent=101)
+
+
+def test_documents_that_cost_something_wait_once_the_companys_budget_is_spent(
+    parts: Services, collection: Collection, admin: Identity, database: Database
+) -> None:
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, estimate) VALUES "
+            "('demo', %s, 'Rules', 'rules.pdf', 'x', 'estimated', '{\"total\": 0.5}') RETURNING id",
+            (collection.id,),
+        ).fetchone()
+    assert row is not None
+    parts.budgets.set(admin, "company", "10")
+    broken = parts.budgets.broken_by("demo", Decimal("10.5"))
+    assert broken is not None
+    assert parts.budgets.broken_by("demo", Decimal("0.5")) is None
+    pay(database, "chat", "11", created_at=datetime.now(UTC))
+
+    with pytest.raises(BudgetSpent, match="raise it on the page Prices"):
+        parts.documents.confirm(admin, row[0])
+
+    parts.budgets.set(admin, "company", "20")
+    assert parts.documents.confirm(admin, row[0]).status != "estimated"

@@ -34,7 +34,7 @@ def test_the_digest_says_what_the_page_says_and_what_was_not_answered(
     assert row is not None
     period = Period.of_days(7, until=yesterday)
     html = make_digest(app_services.analytics, app_services.gaps, "demo", "demo", "Demo", period).as_html()
-    asked = argparse.Namespace(days=7, html=None, tenant="demo")
+    asked = argparse.Namespace(days=7, html=None, pdf=None, tenant="demo")
 
     assert report(asked, Settings(tenant="demo")) == 0
 

@@ -94,6 +94,7 @@ HTML_BUILDERS = {
     "sources_html",
     "page_script",
     "frame_scripts",
+    "key_scripts",
 }
 
 

@@ -4,7 +4,10 @@
 -- Budgets with what was spent this month: all of them, or those that hold for one person and their group. In the ledger,
 -- drafts of opinions are the company's; whose they are, the drafts know.
 SELECT b.id, b.scope, b.user_group, b.account_id, coalesce(nullif(a.name, ''), a.email, '') AS person, b.amount,
-       b.warn_share, coalesce(CASE b.scope
+       b.warn_share, b.ask_share,
+       EXISTS (SELECT FROM budget_consents a WHERE a.budget_id = b.id AND a.account_id = %(for_account)s
+                                                   AND a.month = %(month)s) AS has_agreed,
+       coalesce(CASE b.scope
            WHEN 'company' THEN (SELECT sum(cost) FROM rag_cost_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL))
            WHEN 'group' THEN (SELECT sum(cost) FROM (
                SELECT cost FROM rag_cost_days(%(first)s, %(last)s, NULL, b.user_group, NULL, NULL)
@@ -22,12 +25,17 @@ WHERE %(for_all)s OR b.scope = 'company' OR b.account_id = %(for_account)s
 ORDER BY array_position(ARRAY['company', 'group', 'person'], b.scope), b.user_group, person
 
 -- set_budget --
-INSERT INTO budgets (tenant_id, scope, user_group, account_id, amount, warn_share)
-VALUES (rag_tenant(), %(scope)s, %(user_group)s, %(account_id)s, %(amount)s, %(warn_share)s)
+INSERT INTO budgets (tenant_id, scope, user_group, account_id, amount, warn_share, ask_share)
+VALUES (rag_tenant(), %(scope)s, %(user_group)s, %(account_id)s, %(amount)s, %(warn_share)s, %(ask_share)s)
 ON CONFLICT (tenant_id, scope, user_group, account_id) DO UPDATE
-    SET amount = excluded.amount, warn_share = excluded.warn_share,
+    SET amount = excluded.amount, warn_share = excluded.warn_share, ask_share = excluded.ask_share,
         -- Once another amount is reached, that is news.
         told_month = CASE WHEN budgets.amount = excluded.amount THEN budgets.told_month END
+
+-- agree_to_budget --
+INSERT INTO budget_consents (tenant_id, budget_id, account_id, month)
+VALUES (rag_tenant(), %(budget_id)s, %(account_id)s, %(month)s)
+ON CONFLICT DO NOTHING
 
 -- remove_budget --
 DELETE FROM budgets WHERE id = %(id)s

@@ -12,6 +12,56 @@ SELECT id, golden FROM golden_questions WHERE collection_id = %(collection_id)s 
 -- delete_golden_question --
 DELETE FROM golden_questions WHERE id = %(id)s
 
+-- golden_from_feedback --
+-- Questions of the last half year whose answer was rated as helpful, with the passages that hold what it says; one of
+-- equal wordings, and none that is a golden question already.
+SELECT DISTINCT ON (lower(l.question)) l.question, coalesce(d.file_name, '') AS document, l.answer, l.language,
+       coalesce((SELECT array_agg(DISTINCT page ORDER BY page)
+                 FROM jsonb_array_elements(p.passages) AS passage,
+                      generate_series((passage ->> 'firstPage')::integer, (passage ->> 'lastPage')::integer) AS page
+                 WHERE passage ->> 'state' = 'held' AND passage ->> 'documentId' = d.id::text), '{}') AS pages,
+       true AS is_answerable
+FROM chat_logs l
+JOIN prompts p ON p.chat_log_id = l.id
+JOIN documents d ON d.id = l.document_ids[1]
+WHERE l.collection_id = %(collection_id)s AND l.created_at > now() - interval '180 days' AND l.kind = 'question'
+  AND l.outcome = 'answered' AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+  AND EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = 1)
+  AND NOT EXISTS (SELECT FROM golden_questions g WHERE g.collection_id = l.collection_id
+                  AND lower(g.golden ->> 'question') = lower(l.question))
+ORDER BY lower(l.question), l.created_at DESC
+LIMIT %(limit)s
+
+-- golden_from_gaps --
+-- Gaps that are solved, with the document that answers them, and dismissed ones, which are not to be answered.
+SELECT latest.question, coalesce(d.file_name, '') AS document, '' AS answer, latest.language,
+       '{}'::integer[] AS pages, g.status = 'solved' AS is_answerable
+FROM gaps g
+JOIN LATERAL (SELECT l.question, l.language FROM gap_questions q JOIN chat_logs l ON l.id = q.chat_log_id
+              WHERE q.gap_id = g.id AND l.question <> '' ORDER BY l.created_at DESC LIMIT 1) latest ON true
+LEFT JOIN documents d ON d.id = g.solved_by_id
+WHERE g.collection_id = %(collection_id)s
+  AND (g.status = 'solved' AND d.id IS NOT NULL OR g.status = 'dismissed' AND %(document_id)s::uuid IS NULL)
+  AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+  AND NOT EXISTS (SELECT FROM golden_questions o WHERE o.collection_id = g.collection_id
+                  AND lower(o.golden ->> 'question') = lower(latest.question))
+ORDER BY g.changed_at DESC
+LIMIT %(limit)s
+
+-- golden_from_documents --
+-- Questions that documents answer, as they were read from them.
+SELECT asked.question, d.file_name AS document, '' AS answer, d.language, '{}'::integer[] AS pages,
+       true AS is_answerable
+FROM documents d
+CROSS JOIN LATERAL jsonb_array_elements_text(
+    coalesce(nullif(d.metadata -> 'questions', '[]'), d.metadata -> 'suggested_questions', '[]')) AS asked(question)
+WHERE d.collection_id = %(collection_id)s AND d.status = 'completed'
+  AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+  AND NOT EXISTS (SELECT FROM golden_questions g WHERE g.collection_id = d.collection_id
+                  AND lower(g.golden ->> 'question') = lower(asked.question))
+ORDER BY d.created_at DESC, d.id
+LIMIT %(limit)s
+
 -- open_evaluation_run --
 INSERT INTO evaluation_runs (tenant_id, collection_id, profile, model, overrides, golden)
 VALUES (rag_tenant(), %(collection_id)s, %(profile)s, %(model)s, %(overrides)s, %(golden)s)

@@ -102,3 +102,21 @@ ORDER BY c.table_name;
 -- List the columns of a table in their order.
 SELECT column_name::text FROM information_schema.columns
 WHERE table_schema = 'public' AND table_name = %(table)s ORDER BY ordinal_position;
+
+-- tenant_name --
+SELECT name FROM tenants WHERE id = rag_tenant();
+
+-- letters --
+-- Who is written to: the roles from which on.
+SELECT settings -> 'letters' FROM tenants WHERE id = rag_tenant();
+
+-- nightly_collections --
+SELECT settings -> 'nightly_collections' FROM tenants WHERE id = rag_tenant();
+
+-- people_to_write_to --
+SELECT email FROM accounts WHERE is_active AND email <> '' AND role = ANY (%(roles)s) ORDER BY email;
+
+-- claim_calendar_work --
+-- Note that this is done for a day, unless somebody did since.
+INSERT INTO calendar_work AS c (tenant_id, work, done_for) VALUES (rag_tenant(), %(work)s, %(day)s)
+ON CONFLICT (tenant_id, work) DO UPDATE SET done_for = excluded.done_for WHERE c.done_for < excluded.done_for;

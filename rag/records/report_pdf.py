@@ -1,0 +1,97 @@
+"""Write a digest as PDF: figures, tables and bars on A4, in any script for which the machine has a font."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from fpdf import FPDF
+from fpdf.fonts import FontFace
+
+from rag.records.digest import Digest
+
+#: Latin, Greek and Cyrillic come with the product. Korean, Chinese and Japanese are in a font of the machine: the first
+#: one there is; without any, such letters are left blank.
+SANS = Path(str(files("fontpkg_noto_sans"))) / "files" / "NotoSans[wdth,wght].ttf"
+CJK = (
+    Path("/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc"),
+    Path("/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc"),
+    Path("/usr/share/fonts/truetype/nanum/NanumGothic.ttf"),
+    Path("/System/Library/Fonts/Supplemental/AppleGothic.ttf"),
+    Path("C:/Windows/Fonts/malgun.ttf"),
+)
+INK, QUIET, ACCENT, PAPER = (24, 30, 50), (110, 116, 135), (53, 84, 214), (243, 245, 251)
+WIDTH = 180.0
+
+
+class Page(FPDF):
+    """A document with a foot on each page; `foot` is said there."""
+
+    def __init__(self, foot: str) -> None:
+        super().__init__(format="A4")
+        self._foot = foot
+        self.set_margins(15, 18, 15)
+        self.set_auto_page_break(True, margin=18)
+        self.add_font("Sans", "", SANS)
+        self.add_font("Sans", "B", SANS, variations={"wght": 650.0})
+        if font := next((path for path in CJK if path.exists()), None):
+            self.add_font("CJK", "", font)
+            self.add_font("CJK", "B", font)
+            self.set_fallback_fonts(["CJK"])
+        self.add_page()
+
+    def footer(self) -> None:
+        self.set_y(-13)
+        self.set_font("Sans", size=8)
+        self.set_text_color(*QUIET)
+        self.cell(0, 5, f"{self._foot} · {self.page_no()}", align="C")
+
+
+def digest_pdf(digest: Digest) -> bytes:
+    """Return the digest as PDF."""
+    page = Page(digest.title)
+    page.set_title(digest.title)
+    page.set_font("Sans", "B", 20)
+    page.set_text_color(*INK)
+    page.multi_cell(0, 10, digest.title, new_x="LMARGIN", new_y="NEXT")
+    _draw_days(page, digest)
+    for heading, rows in digest.sections:
+        page.ln(5)
+        page.set_font("Sans", "B", 13)
+        page.set_text_color(*INK)
+        page.cell(0, 8, heading, new_x="LMARGIN", new_y="NEXT")
+        page.set_font("Sans", size=10)
+        if not rows:
+            page.set_text_color(*QUIET)
+            page.cell(0, 6, "none", new_x="LMARGIN", new_y="NEXT")
+            continue
+        with page.table(
+            col_widths=(55, 125), first_row_as_headings=False, borders_layout="NONE", line_height=6.5, padding=(0.6, 2),
+            cell_fill_color=PAPER, cell_fill_mode="ROWS", width=int(WIDTH),
+        ) as table:  # fmt: skip
+            for label, said in rows:
+                row = table.row()
+                row.cell(label, style=FontFace(color=QUIET))
+                row.cell(said, style=FontFace(color=INK))
+    return bytes(page.output())
+
+
+def _draw_days(page: Page, digest: Digest) -> None:
+    """Draw the questions of each day as bars."""
+    most = max((questions for _, questions in digest.days), default=0)
+    if not most:
+        return
+    page.ln(4)
+    height, left, top = 26.0, page.l_margin, page.get_y()
+    step = WIDTH / len(digest.days)
+    page.set_fill_color(*ACCENT)
+    page.set_font("Sans", size=7)
+    page.set_text_color(*QUIET)
+    every = max(1, len(digest.days) // 10)
+    for place, (day, questions) in enumerate(digest.days):
+        tall = height * questions / most
+        page.rect(left + place * step + step * 0.15, top + height - tall, step * 0.7, max(tall, 0.2), style="F")
+        if place % every == 0:
+            page.set_xy(left + place * step, top + height + 1)
+            page.cell(step * every, 4, f"{day:%-d %b}")
+    page.set_xy(left, top + height + 6)
