@@ -10,6 +10,9 @@ RUN python -m venv .venv && .venv/bin/pip install --require-hashes -r requiremen
 FROM python:3.12-slim-bookworm
 # An account without rights of its own; its number is the owner of the volume.
 RUN useradd --uid 10001 --create-home --home-dir /data --shell /usr/sbin/nologin hr
+# Letters of Korean, Chinese and Japanese in reports and exports as PDF. Security updates come with the base image's list.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --yes --no-install-recommends fonts-noto-cjk && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY --from=packages /app/.venv .venv
 COPY app.py pyproject.toml LICENSE ./
