@@ -317,6 +317,7 @@ BESIDE_STATEMENTS = {
     "meaning_vectors": {"DELETE"},
     "rolled_days": {"DELETE"},
     "tenant_changes": {"INSERT", "UPDATE"},
+    "webhook_deliveries": {"INSERT"},
     "procrastinate_workers": {"INSERT", "UPDATE", "DELETE"},
     "procrastinate_events": {"INSERT"},
     "procrastinate_periodic_defers": {"UPDATE"},
