@@ -145,7 +145,9 @@ def stored(database: Database, collection: Collection) -> tuple[list[Any], list[
     """Documents, chunks with their vectors and tags, and the bill by document as the provider counted it."""
     with database.transaction(TENANT) as connection:
         documents = connection.execute(
-            "SELECT file_name, status, chunk_count, metadata FROM documents WHERE collection_id = %s ORDER BY 1",
+            # Which questions are suggested depends on what else is found at that moment.
+            "SELECT file_name, status, chunk_count, metadata - 'suggested_questions' FROM documents "
+            "WHERE collection_id = %s ORDER BY 1",
             (collection.id,),
         ).fetchall()
         chunks = connection.execute(

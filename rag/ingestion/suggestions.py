@@ -27,7 +27,7 @@ from rag.ingestion.question_templates import (
     WITH_ARTICLE,
     Need,
 )
-from rag.profiles import HR
+from rag.profiles import DEFAULT
 from rag.providers.registry import Providers
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
@@ -96,7 +96,7 @@ class SuggestStep:
         asker = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
         question = Question(text=candidate.text, identity=asker, collection=job.collection)
         try:
-            found = self._retriever.retrieve(question, profile=HR, language=language)
+            found = self._retriever.retrieve(question, profile=DEFAULT, language=language)
         except RagError:
             return False
         if found.response.evidence != "answered" or not found.cited:
