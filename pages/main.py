@@ -212,7 +212,7 @@ st.logo(company_mark(identity) or WORDMARK, size="large")
 # Read once a run; pages that ask for nothing else of them take these.
 st.session_state.frame_collections = services().documents.collections(identity)
 pages = pages_for(identity, st.session_state.frame_collections)
-page = st.navigation(pages)
+page = st.navigation(pages, expanded=True)
 st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
 
 with st.sidebar:
