@@ -40,7 +40,7 @@ def test_progress_is_told_and_ends_with_the_last_page(sandbox: Sandbox) -> None:
 
 
 def test_a_file_that_takes_too_long_is_ended_and_the_next_is_read(hurried: Sandbox) -> None:
-    slow = hostile.long_document(300)
+    slow = hostile.long_document(1500)
     with pytest.raises(ReadingTookTooLong):
         hurried.extract_pages(slow)
     hurried._limits = ExtractionLimits()  # on a busy machine half a second is not enough to begin
