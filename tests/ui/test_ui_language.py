@@ -100,7 +100,7 @@ def test_no_string_of_the_pages_bypasses_the_catalogues() -> None:
 
 
 #: Catalogues with new sentences still to translate, and how many; these are shown in English meanwhile.
-BEING_TRANSLATED = {"de": 432}
+BEING_TRANSLATED = {"de": 216}
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
