@@ -53,8 +53,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.requests.append((self.path, self.headers.get("authorization") or ""))
         path, _, query = self.path.partition("?")
+        named = {item["full_name"]: item for item in self.server.repositories}
         if self.server.faults:
             self._send(*self.server.faults.pop(0))
+        elif (name := path.removeprefix("/repos/")) in named:
+            self._send(200, {}, json.dumps(named[name]))
         elif path == "/users/acme/repos":
             page = int(dict(part.split("=") for part in query.split("&"))["page"])
             self._send(200, {}, json.dumps(self.server.repositories[(page - 1) * 100 : page * 100]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,25 +52,31 @@ def command(database: Database, owner_conninfo: str, tmp_path: Path, provider_st
     return run
 
 
-@pytest.fixture
-def rules(database: Database, provider_standin: ProviderStandin, tmp_path: Path) -> Collection:
-    """A collection "Rules" with one document, embedded by the stand-in."""
+def new_collection(
+    database: Database, provider_standin: ProviderStandin, tmp_path: Path, name: str, file: bytes, file_name: str
+) -> Collection:
+    """Make a collection with one document, embedded by the stand-in."""
     settings = Settings(data_dir=tmp_path / "data", openai_api_key="key", openai_base_url=provider_standin.openai_url)
     providers = Providers(settings)
     with database.transaction("demo") as connection:
         connection.execute(
             "INSERT INTO collections (tenant_id, name, embedding_model) "
-            "VALUES ('demo', 'Rules', 'openai/text-embedding-3-small@1536')"
+            "VALUES ('demo', %s, 'openai/text-embedding-3-small@1536')",
+            [name],
         )
-    (collection,) = find_collections(database, "demo", name="Rules")
+    (collection,) = find_collections(database, "demo", name=name)
     pipeline = Pipeline(database, FileStore(settings.data_dir / "files"), providers, Ledger(database), settings)
     pipeline.process_document(
-        file=hostile.long_document(12), file_name="rules.pdf", tenant_id="demo", collection=collection,
-        generate_metadata=False,
-    )  # fmt: skip
+        file=file, file_name=file_name, tenant_id="demo", collection=collection, generate_metadata=False
+    )
     pipeline.close()
     providers.close()
     return collection
+
+
+@pytest.fixture
+def rules(database: Database, provider_standin: ProviderStandin, tmp_path: Path) -> Collection:
+    return new_collection(database, provider_standin, tmp_path, "Rules", hostile.long_document(12), "rules.pdf")
 
 
 def test_an_unknown_collection_or_profile_is_one_sentence(command: Command, collection: Collection) -> None:
@@ -154,19 +162,39 @@ def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
     assert "Exit status: 0 for a whole answer" in " ".join(command("ask", "--help").stdout.split())
 
 
+def test_all_collections_are_searched_and_asked_and_each_source_names_its_own(
+    command: Command, rules: Collection, database: Database, provider_standin: ProviderStandin, tmp_path: Path
+) -> None:
+    text = b"Bays 40 to 62 behind Gate 2 are parking spaces for the staff."
+    new_collection(database, provider_standin, tmp_path, "Gates", text, "bays.txt")
+    question = ("Which bays behind Gate 2 are parking spaces?", "--collection", rules.name, "--all-collections")
+    found = command("search", *question)
+    assert found.stdout.startswith("[1] Bays, page 1, Gates "), found.stderr
+    asked = command("ask", *question)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    said, *sources = asked.stdout.splitlines()
+    assert said == f"The documents say: {text.decode()} [1]"
+    assert sources == ["[1] Bays, page 1, Gates"]
+
+
 def test_no_passage_is_said_to_be_above_where_none_is(command: Command, collection: Collection) -> None:
     found = command("search", "vacation", "--collection", collection.name)
     assert (found.returncode, found.stdout) == (1, "")
     assert "HR documents has no documents that can be searched yet" in found.stderr
 
 
-def test_help_loads_nothing_that_takes_long() -> None:
-    loaded = "import sys, rag.__main__ as m; m.command_line(); print(*sorted(sys.modules))"
+def test_help_loads_nothing_that_takes_long_and_commands_nothing_that_only_pages_need() -> None:
+    loaded = (
+        "import sys, rag.__main__ as m; m.command_line(); print(*sorted(sys.modules))\n"
+        "import rag.services; print(*sorted(sys.modules))"
+    )
     found = subprocess.run(
         [sys.executable, "-c", loaded], cwd=PROJECT, capture_output=True, text=True, timeout=120, check=True
     )
+    for_help, for_commands = (set(line.split()) for line in found.stdout.splitlines())
     slow = {"openai", "cohere", "psycopg", "streamlit", "fastapi", "pandas", "lxml", "genai_prices"}
-    assert slow & set(found.stdout.split()) == set()
+    assert slow & for_help == set()
+    assert {"streamlit", "plotly", "pandas", "docx", "supabase", "storage3"} & for_commands == set()
 
 
 def test_a_collection_is_made_configured_listed_and_deleted(command: Command) -> None:
@@ -187,6 +215,38 @@ def test_a_collection_is_made_configured_listed_and_deleted(command: Command) ->
     assert "Rules" not in command("collection", "list", "--tenant", "demo").stdout
 
 
+def test_an_index_is_made_measured_and_dropped(command: Command, rules: Collection, database: Database) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO chat_logs (tenant_id, collection_id, question, outcome) "
+            "VALUES ('demo', %s, 'What does page seven say?', 'answered')",
+            (rules.id,),
+        )
+    nothing = command("collection", "index", "Rules", "--status")
+    assert nothing.stdout == "Rules has no index; its vectors are scanned.\n", nothing.stderr
+    made = command("collection", "index", "Rules")
+    assert made.returncode == 0, made.stderr
+    lines = made.stdout.splitlines()
+    assert lines[1].startswith("Rules: hnsw on ")
+    assert "of 1536 dimensions, made in" in lines[1]
+    assert lines[2].startswith("Measured by 1 questions that were asked and ")
+    assert lines[3].split() == ["recall@10", "recall@50", "p50", "ms", "p95", "ms"]
+    assert [line.rsplit(maxsplit=4)[0] for line in lines[6:-1]] == [
+        f"index, ef_search {breadth}" for breadth in (40, 100, 200, 400, 800)
+    ]
+    assert lines[-1].startswith("The search ")
+    with database.transaction("demo") as connection:
+        paid = connection.execute(
+            "SELECT count(*) FROM cost_ledger WHERE collection_id = %s AND operation = 'embedding'", (rules.id,)
+        ).fetchone()
+    assert paid == (1,), "the question's vector; those of passages are there"
+    again = command("collection", "index", "Rules", "--status")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[0] == lines[1]
+    assert command("collection", "index", "Rules", "--drop").stdout == "The index of Rules is dropped.\n"
+    assert command("collection", "index", "Rules", "--drop").stdout == "Rules has no index.\n"
+
+
 def test_options_of_a_search_take_the_place_of_the_collections(command: Command, rules: Collection) -> None:
     options = ["--top-k", "1", "--search-type", "vector", "--threshold", "0", "--no-rerank", "--language", "en"]
     shown = command("search", "What does page seven say?", "--collection", "Rules", *options, "--explain")
@@ -195,3 +255,19 @@ def test_options_of_a_search_take_the_place_of_the_collections(command: Command,
     wrong = command("search", "What does page seven say?", "--collection", "Rules", "--threshold", "2")
     assert (wrong.returncode, wrong.stdout, "Traceback" in wrong.stderr) == (1, "", False)
     assert wrong.stderr.strip().endswith(".")
+
+
+def test_documents_are_listed_binned_taken_back_and_deleted(command: Command, rules: Collection) -> None:
+    def listed(*options: str) -> list[dict[str, Any]]:
+        shown = command("documents", "list", *options, "--json", "--tenant", "demo")
+        return [json.loads(line) for line in shown.stdout.splitlines()]
+
+    (document,) = listed("--collection", rules.name)
+    chosen = document["id"]
+    assert f"{document['title']} ({document['file_name']})" in command("documents", "list", "--tenant", "demo").stdout
+    assert "1 of 1 moved to the bin, for 30 days" in command("documents", "delete", chosen, "--tenant", "demo").stdout
+    assert [row["id"] for row in listed("--bin")] == [chosen]
+    assert command("documents", "restore", chosen, "--tenant", "demo").returncode == 0
+    assert command("documents", "delete", chosen, "--for-good", "--tenant", "demo").returncode == 0
+    gone = command("documents", "restore", chosen, "--tenant", "demo")
+    assert (gone.returncode, gone.stdout) == (1, "This document is no longer in the bin.\n")

@@ -17,6 +17,7 @@ from rag.settings import Settings
 if TYPE_CHECKING:
     from rag.ingestion.reembedding import Reembedding
     from rag.ingestion.sources.sync import SyncReport
+    from rag.retrieval.vector_index import VectorIndex
     from rag.services import Services
     from rag.types import Collection, Identity
 
@@ -32,6 +33,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         ("create", "make a collection"),
         ("set", "change a collection, or single settings of it"),
         ("delete", "delete a collection with its documents and conversations"),
+        ("index", "make an approximate index for a very large collection, and measure what it brings and loses"),
     ):
         command = acts.add_parser(act, help=text)
         if act != "list":
@@ -51,6 +53,11 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
             command.add_argument("--name", default=None, help="its new name")
             command.add_argument("--group", action="append", dest="groups", help="may read it; may be given again")
             command.add_argument("--reset", action="append", default=[], metavar="SETTING", help="the profile's again")
+        if act == "index":
+            command.add_argument("--kind", choices=("hnsw", "ivfflat"), default="hnsw", help="hnsw when not given")
+            instead = command.add_mutually_exclusive_group()
+            instead.add_argument("--status", action="store_true", help="measure the index that is there once more")
+            instead.add_argument("--drop", action="store_true", help="drop it; vectors are scanned again")
         if act == "delete":
             command.add_argument("--confirm", default="", metavar="NAME", help="the collection's name once more")
         command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
@@ -59,8 +66,27 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     add_place(parser)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--folder", type=Path, default=None, help="the files of this folder")
-    where.add_argument("--github", default="", metavar="ACCOUNT", help="the repositories of this account")
+    where.add_argument(
+        "--github", default="", metavar="ACCOUNT[/NAME]", help="the repositories of this account, or one"
+    )
     where.add_argument("--table", default="", help="the posts of this table")
+    where.add_argument(
+        "--source", default="", metavar="KIND", help="a source that the page offers, such as website or s3, with --set"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="with --source: a setting of it, such as address=https://www.example.com/handbook/",
+    )
+    parser.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="with --source: a key of it, read from a file so that no list of processes shows it",
+    )
     parser.add_argument(
         "--column",
         action="append",
@@ -118,6 +144,8 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
                 library.delete_collection(identity, chosen.id, confirmed_name=arguments.confirm)
                 print(f"{chosen.name} is deleted.")
                 return 0
+            if arguments.act == "index":
+                return _index(parts, identity, chosen, arguments)
             changes = dict(_setting(value) for value in arguments.values)
             if changes or arguments.reset:
                 chosen = library.override_collection(identity, chosen.id, changes, resets=arguments.reset)
@@ -129,6 +157,56 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
     finally:
         parts.close()
     return 0
+
+
+def _index(parts: Services, identity: Identity, chosen: Collection, arguments: argparse.Namespace) -> int:
+    """Make, measure or drop a collection's index of vectors, and print what it was measured at."""
+    indexes = parts.vector_indexes
+    if arguments.drop:
+        had = indexes.drop(identity, chosen)
+        print(f"The index of {chosen.name} is dropped." if had else f"{chosen.name} has no index.")
+        return 0
+    if arguments.status:
+        if indexes.find(chosen) is None:
+            print(f"{chosen.name} has no index; its vectors are scanned.")
+            return 0
+        found = indexes.measure(identity, chosen)
+    else:
+        print(f"Making the index of {chosen.name}. Searching and adding documents go on meanwhile.", flush=True)
+        found = indexes.make(identity, chosen, arguments.kind)
+    _print_index(chosen, found)
+    return 0
+
+
+def _print_index(chosen: Collection, found: VectorIndex) -> None:
+    from rag.retrieval.hybrid_search import FUSED_CANDIDATES
+    from rag.retrieval.vector_index import LEAST_RECALL
+
+    measured = found.measurement
+    if measured is None:
+        return
+    print(
+        f"{chosen.name}: {found.kind} on {found.passages:,} passages of {found.dimensions} dimensions, made in "
+        f"{found.seconds:g} seconds, {found.bytes / 2**20:.1f} MB on disk"
+    )
+    print(f"Measured by {measured.questions} questions that were asked and {measured.passages} of its passages")
+    print(f"{'':24}{'recall@10':>10}{f'recall@{FUSED_CANDIDATES}':>11}{'p50 ms':>9}{'p95 ms':>9}")
+    for name, times in (("exact scan", measured.exact_ms), ("search without index", measured.scan_ms)):
+        recall = f"{1:10.3f}{1:11.3f}" if name == "exact scan" else f"{'':21}"
+        print(f"{name:24}{recall}{times.p50:9.2f}{times.p95:9.2f}")
+    breadth = "ef_search" if found.kind == "hnsw" else "probes"
+    for each in measured.tried:
+        figures = f"{each.recall:10.3f}{each.recall_of_all:11.3f}{each.ms.p50:9.2f}{each.ms.p95:9.2f}"
+        print(f"{f'index, {breadth} {each.breadth}':24}{figures}")
+    if found.is_used:
+        print(f"The search uses it, with {breadth} {found.breadth}.")
+    elif not measured.finds_enough:
+        print(
+            f"The search does not use it: it finds {measured.chosen.recall:.3f} of the ten nearest, and "
+            f"{LEAST_RECALL} are needed. Remove it with --drop, or try the other --kind."
+        )
+    else:
+        print("The search does not use it: scanning is faster here. Remove it with --drop.")
 
 
 def _described(found: Collection) -> str:
@@ -159,7 +237,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
         parts.pipeline.control.stop_if_suspended(tenant)
         identity = program_of(tenant)
         # Posts belong on a notice board; files go where questions go.
-        is_any = arguments.collection or arguments.folder is not None or arguments.github
+        is_any = arguments.collection or arguments.folder is not None or arguments.github or arguments.source
         board = None if is_any else parts.syncs.default_collection(tenant)
         collection = board or parts.choose_collection(tenant, arguments.collection)
         try:
@@ -227,9 +305,13 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
     if arguments.folder is not None:
         path = arguments.folder.expanduser().resolve()
         source = FolderSource(path, ExtractionLimits.of(parts.settings))
+        is_kept = False
         with contextlib.suppress(InvalidInput):  # the application may follow it by itself only where it is allowed to
             parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
+            is_kept = True
         _set_schedule(parts, identity, collection, arguments.every, FolderSource.kind)
+        if is_kept:  # with a run that its page shows
+            return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
         return sync_collection(
             parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
         )
@@ -237,9 +319,27 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
         parts.syncs.set_source(identity, collection, PostsTable.kind, _mapping(arguments.table, arguments.column))
     if arguments.github:
         parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
-    kind = PostsTable.kind if arguments.table else GitHubSource.kind if arguments.github else None
+    if arguments.source:
+        settings, secrets = _pairs("--set", arguments.set), _pairs("--secret", arguments.secret)
+        secrets = {name: _secret_in(Path(file)) for name, file in secrets.items()}
+        parts.syncs.set_source(identity, collection, arguments.source, settings, secrets=secrets or None)
+    kind = PostsTable.kind if arguments.table else GitHubSource.kind if arguments.github else arguments.source or None
     _set_schedule(parts, identity, collection, arguments.every, kind)
     return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    if wrong := next((text for text, (_, equals, _) in zip(given, pairs, strict=True) if not equals), None):
+        raise InvalidInput(f"{option} takes NAME=VALUE, not {wrong!r}.")
+    return {name: value for name, _, value in pairs}
+
+
+def _secret_in(path: Path) -> str:
+    try:
+        return path.expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InvalidInput(f"The key in {path} cannot be read.") from exc
 
 
 def _set_schedule(

@@ -1,24 +1,26 @@
-"""Add documents: `ingest` from files, `import-vectors` from the exported passages of another vector store."""
+"""Add documents by `ingest` and `import-vectors`, list and delete them by `documents`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
+from uuid import UUID
 
 from rag.commands import Commands, add_command, add_place, agreed
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings
-from rag.types import ChunkingMethod, PdfType, ProcessingResult
+from rag.types import ChunkingMethod, Document, Identity, PdfType, ProcessingResult
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
+    from rag.ingestion.bin import BinnedDocument
     from rag.ingestion.sources.folder import FoundFile
     from rag.ingestion.sources.import_vectors import ImportPlan
     from rag.services import Services
@@ -60,6 +62,23 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done and what it costs")
     parser.set_defaults(run=run_import)
+    parser = add_command(commands, "documents", "list documents, move them to the bin or take them back")
+    acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+    command = acts.add_parser("list", help="all documents of a tenant, or of one collection, newest first")
+    command.add_argument("--collection", default=None, help="the collection's name or id; all when not given")
+    command.add_argument("--bin", action="store_true", help="those in the bin instead")
+    command.add_argument("--json", action="store_true", help="as JSON lines")
+    command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    for act, text in (
+        ("delete", "move documents to the bin: no question finds them any more"),
+        ("restore", "take documents back out of the bin"),
+    ):
+        command = acts.add_parser(act, help=text)
+        command.add_argument("ids", nargs="+", type=UUID, metavar="ID", help="as `documents list` shows it")
+        if act == "delete":
+            command.add_argument("--for-good", action="store_true", help="with their files, not to be taken back")
+        command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    parser.set_defaults(run=documents)
 
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -114,6 +133,50 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
         clear_progress()
         parts.close()
     return 1 if failed else 0
+
+
+def documents(arguments: argparse.Namespace, settings: Settings) -> int:
+    """List documents, move them to the bin, take them back or delete them for good."""
+    from rag.ingestion.bin import BIN_DAYS
+    from rag.services import connect_services, program_of
+
+    parts = connect_services(settings)
+    library, identity = parts.documents, program_of(arguments.tenant or settings.tenant)
+    try:
+        parts.tenants.get(identity.tenant_id)
+        if arguments.act == "list":
+            _list(parts, identity, arguments)
+            return 0
+        ids = [*dict.fromkeys(arguments.ids)]
+        if arguments.act == "restore":
+            problems = library.bin.take_back_all(identity, ids)
+            for problem in problems:
+                print(problem)
+            return 1 if problems else 0
+        binned = library.bin.put(identity, ids)
+        if arguments.for_good:
+            print(f"{library.bin.delete_for_good(identity, ids)} deleted for good, with earlier versions.")
+            return 0
+        print(f"{binned} of {len(ids)} moved to the bin, for {BIN_DAYS} days. `documents restore ID` takes them back.")
+        return 0 if binned == len(ids) else 1
+    finally:
+        parts.close()
+
+
+def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) -> None:
+    chosen = parts.choose_collection(identity.tenant_id, arguments.collection) if arguments.collection else None
+    found: Iterable[Document | BinnedDocument]
+    if arguments.bin:
+        found = [row for row in parts.documents.bin.list(identity) if chosen is None or row.collection_id == chosen.id]
+    else:
+        found = parts.documents.list(identity, collection_id=chosen.id if chosen else None)
+    for row in found:
+        if arguments.json:
+            print(json.dumps(asdict(row), default=str, ensure_ascii=False))
+        elif isinstance(row, Document):
+            print(f"{row.id}  {row.status:<10}  {row.chunk_count:>5} passages  {row.title} ({row.file_name})")
+        else:
+            print(f"{row.id}  deleted for good on {row.kept_until:%Y-%m-%d}  {row.title} ({row.file_name})")
 
 
 def in_order(

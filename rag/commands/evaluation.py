@@ -32,6 +32,9 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         "--profile", action="append", default=[], help="a profile to answer with, as it is; several are compared"
     )
     command.add_argument("--model", action="append", default=[], help="a model that answers; several are compared")
+    command.add_argument(
+        "--judge", action="store_true", help="have a model check as well whether answers follow from their sources"
+    )
     command.add_argument("--resume", default="", metavar="RUN", help="go on with an interrupted run")
     command.add_argument(
         "--at-least", action="append", default=[], metavar="FIGURE=VALUE", help="such as page_recall=0.8, of each run"
@@ -65,8 +68,13 @@ def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
         else:
             questions = golden if golden is not None else list(evaluations.golden(tenant, collection.id).values())
             profiles = [profile_by_name(name) for name in arguments.profile] or [profile_of(collection)]
+            if arguments.judge:
+                costs = [evaluations.judge.estimate(tenant, profile, len(questions)) for profile in profiles]
+                known = [cost * max(1, len(arguments.model)) for cost in costs if cost is not None]
+                about = f"about ${sum(known):.4f}" if len(known) == len(costs) else "an amount that is not known"
+                print(f"Checking the answers costs {about}, beside the answers themselves.", file=sys.stderr)
             begun = [
-                evaluations.begin(collection, profile, questions, model=model)
+                evaluations.begin(collection, profile, questions, model=model, is_judged=arguments.judge)
                 for profile in profiles
                 for model in arguments.model or [""]
             ]

@@ -33,6 +33,11 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         command = add_command(commands, name, text, more=MORE[name])
         command.add_argument("question")
         add_place(command)
+        command.add_argument(
+            "--all-collections",
+            action="store_true",
+            help="ask in all others with documents too; this one's profile answers",
+        )
         command.add_argument("--top-k", type=int, default=None, help="passages wanted")
         command.add_argument("--threshold", type=float, default=None, help="least similarity, 0 to 1")
         command.add_argument(
@@ -69,7 +74,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         # Another profile is looked through as it is: the overrides were made for the collection's own.
         profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
         _require_documents(parts, collection)
-        question = _question(arguments, collection)
+        question = _question(arguments, collection, parts)
         options = _options(arguments)
         retrieval = parts.searches.search(question, profile=profile, language=arguments.language, options=options)
         profile = options.applied_to(profile)
@@ -103,7 +108,7 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
         collection = parts.choose_collection(tenant, arguments.collection)
         profile = _options(arguments).applied_to(profile_of(collection))
         _require_documents(parts, collection)
-        question = _question(arguments, collection)
+        question = _question(arguments, collection, parts)
         status = 1
         for event in parts.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
             if isinstance(event, TextEvent):
@@ -111,7 +116,8 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
             elif isinstance(event, DoneEvent):
                 print()
                 for citation in event.citations:
-                    print(f"[{citation.number}] {citation.title}, page {citation.first_page}")
+                    place = f", {citation.collection}" if citation.collection else ""
+                    print(f"[{citation.number}] {citation.title}, page {citation.first_page}{place}")
                 say(event.notices)
                 status = exit_status(event.outcome, event.state)
     finally:
@@ -154,7 +160,7 @@ def _options(arguments: argparse.Namespace) -> Options:
     )
 
 
-def _question(arguments: argparse.Namespace, collection: Collection) -> Question:
+def _question(arguments: argparse.Namespace, collection: Collection, parts: Services) -> Question:
     from rag.services import program_of
     from rag.types import Question
 
@@ -162,6 +168,7 @@ def _question(arguments: argparse.Namespace, collection: Collection) -> Question
         text=arguments.question,
         identity=program_of(collection.tenant_id),
         collection=collection,
+        others=parts.documents.others_to_ask(collection.tenant_id, collection) if arguments.all_collections else (),
         reader_languages=terminal_languages(),
     )
 

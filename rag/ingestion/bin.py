@@ -16,8 +16,8 @@ from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import request_file_removal
-from rag.ingestion.publish import restore
-from rag.retrieval.bm25.index import remove_document
+from rag.ingestion.publish import restore, restore_all
+from rag.retrieval.bm25.index import remove_documents
 from rag.storage.database import Database, one_act, queries
 from rag.types import Identity, Who
 
@@ -25,6 +25,7 @@ from rag.types import Identity, Who
 BIN_DAYS = 30
 #: Documents in one transaction: publishing in their collections waits that long.
 DOCUMENTS_AT_ONCE = 100
+NO_LONGER_HERE = "This document is no longer in the bin."
 #: Rows of the bin that a page shows.
 SHOWN = 200
 
@@ -90,10 +91,8 @@ class Bin:
             with self._database.transaction(identity) as connection:
                 wanted = {"document_ids": part, "is_unconfirmed": is_unconfirmed}
                 rows = connection.execute(queries["bin_documents"], wanted).fetchall()
-                for document_id, collection_id, status in rows:
-                    if status == "completed":
-                        where = {"tenant_id": identity.tenant_id, "collection_id": collection_id}
-                        remove_document(connection, **where, document_id=document_id)
+                answered = [document_id for document_id, _, status in rows if status == "completed"]
+                remove_documents(connection, tenant_id=identity.tenant_id, document_ids=answered)
                 connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
             binned |= {row[0] for row in rows}
         return binned
@@ -108,13 +107,23 @@ class Bin:
 
     def take_back_all(self, identity: Identity, document_ids: Iterable[UUID]) -> builtins.list[str]:
         """Take back documents as one act; return why some stay in the bin, each sentence once."""
-        problems: dict[str, None] = {}
+        require_admin(identity)
+        wanted, problems = [*dict.fromkeys(document_ids)], dict[str, None]()
         with one_act():
-            for document_id in document_ids:
+            for first in range(0, len(wanted), DOCUMENTS_AT_ONCE):
+                part = wanted[first : first + DOCUMENTS_AT_ONCE]
                 try:
-                    self.take_back(identity, document_id)
-                except (InvalidInput, NotFound) as error:
-                    problems.setdefault(error.message)
+                    missing = self._take_back(identity, part)
+                except errors.UniqueViolation:
+                    # One content that was added again meanwhile: the others are taken back without it.
+                    for document_id in part:
+                        try:
+                            self.take_back(identity, document_id)
+                        except (InvalidInput, NotFound) as error:
+                            problems.setdefault(error.message)
+                else:
+                    if missing:
+                        problems.setdefault(NO_LONGER_HERE)
         return [*problems]
 
     def take_back(self, identity: Identity, document_id: UUID) -> None:
@@ -124,29 +133,37 @@ class Bin:
         `NotFound`, and `InvalidInput` when the same content was added again meanwhile.
         """
         require_admin(identity)
-        with one_act():
-            self._take_back(identity, document_id)
-
-    def _take_back(self, identity: Identity, document_id: UUID) -> None:
         try:
-            with self._database.transaction(identity) as connection:
-                rows = connection.execute(queries["take_from_bin"], {"document_id": document_id}).fetchall()
-                if not rows:
-                    raise NotFound("This document is no longer in the bin.")
-                for restored, status in rows:
-                    if status in ("reading", "processing"):
-                        self._queue.enqueue(identity.tenant_id, restored, connection=connection)
+            with one_act():
+                missing = self._take_back(identity, [document_id])
         except errors.UniqueViolation as exc:
             raise InvalidInput(
                 "A document with the same content has been added again. Delete that one first, or leave this one here."
             ) from exc
-        for answered in (restored for restored, status in rows if status == "completed"):
-            job = self._control.job(identity.tenant_id, answered)
-            with self._database.transaction(identity) as connection:
-                connection.execute(queries["lock_versions"], {"original_id": job.document.original_id})
-                if not restore(connection, job.document, job.collection.embedding_model):
-                    parameters = {"document_id": answered, "estimate": Jsonb(self._estimate(connection, job))}
-                    connection.execute(queries["await_confirmation"], parameters)
+        if missing:
+            raise NotFound(NO_LONGER_HERE)
+
+    def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
+        """Return those that are not in the bin; all of the others are taken back, in as many statements as for one."""
+        with self._database.transaction(identity) as connection:
+            rows = connection.execute(queries["take_from_bin"], {"document_ids": [*document_ids]}).fetchall()
+            for document_id, status in rows:
+                if status in ("reading", "processing"):
+                    self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
+            answered = [document_id for document_id, status in rows if status == "completed"]
+            restored = restore_all(connection, identity.tenant_id, answered)
+        for document_id in answered:
+            if document_id not in restored:
+                self._restore(identity, document_id)
+        return {*document_ids}.difference(document_id for document_id, _ in rows)
+
+    def _restore(self, identity: Identity, document_id: UUID) -> None:
+        job = self._control.job(identity.tenant_id, document_id)
+        with self._database.transaction(identity) as connection:
+            connection.execute(queries["lock_versions"], {"original_id": job.document.original_id})
+            if not restore(connection, job.document, job.collection.embedding_model):
+                parameters = {"document_id": document_id, "estimate": Jsonb(self._estimate(connection, job))}
+                connection.execute(queries["await_confirmation"], parameters)
 
     def delete_for_good(self, identity: Identity, document_ids: Sequence[UUID]) -> int:
         """Delete documents in the bin with their files; returns the number of versions. Raises `SignInAgain`."""

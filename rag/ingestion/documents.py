@@ -5,20 +5,23 @@ Nothing here does long work: what takes time is queued in the same transaction t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin, require_recent
-from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound, RagError
 from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
-from rag.ingestion.document_jobs import JobQueue
+from rag.ingestion.document_jobs import DocumentGone, JobQueue
 from rag.ingestion.document_rows import (
     FileRemovals,
     find_documents,
@@ -30,7 +33,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document
 from rag.ingestion.particulars import DocumentParticulars
 from rag.ingestion.reembedding import Reembeddings
-from rag.ingestion.suggestions import form_of, varied
+from rag.ingestion.suggestions import SuggestStep, form_of, varied
 from rag.ingestion.text_search import documents_with_words
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
@@ -58,13 +61,17 @@ from rag.types import (
     PostFilters,
     Step,
     Who,
+    tenant_of,
 )
+
+log = logging.getLogger("rag.ingestion")
 
 # The library has a method called list; within the class that name means the method.
 Documents = list[Document]
 Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
 Questions = list[str]
+QuestionLists = list[Questions]
 Names = list[DocumentName]
 Rows = list[DocumentRow]
 Answered = list[AnsweredQuestion]
@@ -107,6 +114,17 @@ class MeaningTotals:
 
 
 Refusals = list[RefusedFile]
+
+
+#: Documents that are asked about in a reader's language while the page is drawn; the next reader has them at once.
+MADE_FOR_A_READER = 4
+
+
+def _turn_by_turn(lists: Sequence[Sequence[Any] | None]) -> Questions:
+    """Return the first question of each list, then the second of each; what is none is left out."""
+    asked = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
+    turns = max((len(questions) for questions in asked), default=0)
+    return [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
 
 
 class DocumentLibrary(CollectionLibrary):
@@ -292,6 +310,7 @@ class DocumentLibrary(CollectionLibrary):
             connection.execute(queries["delete_collection"], parameters)
             if removed:
                 request_file_removal(connection, tenant_id, [*removed.values()])
+        self._database.fetch_value(tenant_id, "drop_unused_indexes")
         self._forget(tenant_id, removed)
 
     def _locked(self, connection: Connection, collection_id: UUID) -> str:
@@ -470,10 +489,21 @@ class DocumentLibrary(CollectionLibrary):
         with self._database.transaction(who) as connection:
             return {row[0] for row in connection.execute(queries["searchable_collections"])}
 
+    def others_to_ask(self, who: Who, first: Collection) -> tuple[Collection, ...]:
+        """Return all other collections that `who` may read and that have a searchable document, oldest first."""
+        ready = self.searchable_collections(who)
+        return tuple(c for c in self.collections(who) if c.id in ready and c.id != first.id)
+
     def categories(self, who: Who, collection_id: UUID) -> dict[str, str]:
         """Return the names of a notice board's categories by their slugs."""
         with self._database.transaction(who) as connection:
             return dict(connection.execute(queries["board_categories"], {"collection_id": collection_id}).fetchall())
+
+    def years(self, who: Who, collection_id: UUID) -> tuple[int, ...]:
+        """Return the years that the documents of a collection are about, the latest first."""
+        with self._database.transaction(who) as connection:
+            rows = connection.execute(queries["document_years"], {"collection_id": collection_id}).fetchall()
+        return tuple(row[0] for row in rows)
 
     def board_figures(self, who: Who, collection_id: UUID, *, only_ready: bool) -> Board:
         """Count a notice board's posts by category."""
@@ -524,34 +554,58 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound("This document was registered without a file; its text is on its pages.")
         return self._files.get(document.tenant_id, document.file_path)
 
-    def page_image(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
+    def page_image(
+        self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
+    ) -> bytes:
         """Draw a page as PNG for somebody who may read the document; see `PageImages.draw`."""
-        return self._images.draw(who, document_id, page, highlight=highlight, scale=scale)
+        return self._images.draw(who, document_id, page, highlight=highlight, sentence=sentence, scale=scale)
 
     def suggested_questions(
         self, who: Who, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
     ) -> Questions:
         """Suggest questions the collection's documents answer, from as many different documents as possible.
 
-        `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: documents in them
-        come first, then those in the collection's own, then all others.
+        `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: questions in them come
+        first, of documents in that language and then of others, then those in the collection's own, then all others.
         """
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()
         wanted = [language.split("-")[0].lower() for language in languages]
+        readers = frozenset(wanted[:1])
         wanted += [collection.language for collection in self.collections(who) if collection.id == collection_id]
         found: Questions = []
         for group in (*dict.fromkeys(wanted), None):
-            asked = [
-                [q for q in (questions or []) if isinstance(q, str) and q.strip()]
-                for questions, language in rows
+            own = [
+                questions
+                for questions, language, *_ in rows
                 if (language == group if group is not None else language not in wanted)
             ]
-            turns = max((len(questions) for questions in asked), default=0)
-            turn_by_turn = [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
-            # Only the first few of each group: the second form of a question comes before the sixth document's first.
-            found += varied(turn_by_turn[: 3 * limit], form_of, limit)
+            # Only the first few: the second form of a question comes before the sixth document's first.
+            found += varied(_turn_by_turn(own)[: 3 * limit], form_of, limit)
+            if group in readers and len(found) < limit:
+                others = [row for row in rows if row[1] != group]
+                found += varied(_turn_by_turn(self._elsewhere(who, others, group, limit)), form_of, limit - len(found))
         return list(dict.fromkeys(found))[:limit]
+
+    @cached_property
+    def _suggest_step(self) -> SuggestStep:
+        return SuggestStep(self._database, self._settings)
+
+    def _elsewhere(self, who: Who, rows: Sequence[Sequence[Any]], language: str, limit: int) -> Sequence[Questions]:
+        """Return questions in a reader's language about documents in others, made where they have none yet."""
+        found: QuestionLists = []
+        made = count = 0
+        for _, _, elsewhere, document_id in rows:
+            known = elsewhere.get(language)
+            if known is None and made < MADE_FOR_A_READER and count < limit:
+                made += 1
+                try:
+                    known = self._suggest_step.elsewhere(tenant_of(who), document_id, language)
+                except (DocumentGone, RagError):  # the page is no worse without them
+                    log.warning("No questions in %s could be suggested about document %s", language, document_id)
+            found.append(known or [])
+            count += len(found[-1])
+        return found
 
     def queue_state(self, tenant_id: str) -> QueueState:
         """Count the tenant's jobs that wait and that run, in all processes."""

@@ -31,10 +31,12 @@ class PageImages:
         self._files = files
         self._sandbox = sandbox
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[UUID, int, str, float], bytes] = OrderedDict()
+        self._kept: OrderedDict[tuple[UUID, int, str, str, float], bytes] = OrderedDict()
 
-    def draw(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
-        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked.
+    def draw(
+        self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
+    ) -> bytes:
+        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked, and a sentence of it more strongly.
 
         Raises `NotFound` for a document that this person may not read and for a page that is not there, and a
         `DocumentError` when the page cannot be drawn.
@@ -45,13 +47,15 @@ class PageImages:
         if not 1 <= page <= max(document.page_count, 1):
             raise NotFound(f"This document has no page {page}.")
         scale = min(max(scale, SMALLEST_SCALE), LARGEST_SCALE)
-        key = (document_id, page, highlight, scale)
+        key = (document_id, page, highlight, sentence, scale)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         content = self._files.get(document.tenant_id, document.file_path)
-        picture = self._sandbox.draw_page(content, page, highlight=highlight, scale=scale, tenant_id=document.tenant_id)
+        picture = self._sandbox.draw_page(
+            content, page, highlight=highlight, sentence=sentence, scale=scale, tenant_id=document.tenant_id
+        )
         with self._lock:
             self._kept[key] = picture
             while len(self._kept) > KEPT:

@@ -8,7 +8,8 @@ failure is stored with it, and a file that ends its process every time is set as
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -103,6 +104,8 @@ class Pipeline:
         self._isolated_runs = isolated_runs or IsolatedRuns(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingJob(providers, ledger, calls)
+        #: Why a document's cost is to be confirmed by somebody; "" where it need not be.
+        self.why_to_ask: Callable[[str, Decimal | None], str] = lambda tenant_id, cost: ""
         #: None when passages are compared by their words only.
         self.meaning: MeaningJob | None = None
         if providers.meaning is not None:
@@ -113,16 +116,24 @@ class Pipeline:
     def _read(self, tenant_id: str, document_id: UUID) -> None:
         """Read the file and estimate the cost; the document then waits for an administrator's confirmation.
 
-        Documents of a source need none, nor those whose estimate is within the limit they were added with. Raises the
-        `DocumentError` that says what is wrong with the file.
+        Documents of a source need none, nor those whose estimate is within the limit they were added with, unless
+        they would break the company's budget. Raises the `DocumentError` that says what is wrong with the file.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
             self._read_step.read(job)
-        if job.document.is_synced:
+        needs_none = job.document.is_synced or job.document.confirmed_up_to is not None
+        if needs_none and (reason := self._why_to_ask(tenant_id, document_id)):
+            self._database.execute(tenant_id, "hold_estimate", document_id=document_id, message=reason)
+        elif job.document.is_synced:
             self._database.execute(tenant_id, "confirm_document", document_id=document_id)
         elif job.document.confirmed_up_to is not None:
             self._database.execute(tenant_id, "confirm_within_limit", document_id=document_id)
+
+    def _why_to_ask(self, tenant_id: str, document_id: UUID) -> str:
+        estimate = self.control.job(tenant_id, document_id).document.estimate or {}
+        total = estimate.get("total", 0)
+        return self.why_to_ask(tenant_id, None if total is None else Decimal(str(total)))
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
         """Take a confirmed document to the search index; do nothing in any other state.
@@ -176,6 +187,11 @@ class Pipeline:
         )
         self._suggest(tenant_id, document_id, pages, sections)
 
+    def suggest(self, tenant_id: str, document_id: UUID) -> None:
+        """Choose questions to suggest about a document that was made searchable step by step."""
+        pages, sections, _ = self._stored_pages(self.control.job(tenant_id, document_id))
+        self._suggest(tenant_id, document_id, pages, sections)
+
     def _suggest_where_none_were_made(self, tenant_id: str, document_id: UUID) -> None:
         """Choose questions about a published document that was interrupted before, or comes from an earlier version."""
         job = self.control.job(tenant_id, document_id)
@@ -195,7 +211,8 @@ class Pipeline:
         except Exception:  # a document is no worse without them
             log.exception("No questions could be suggested about document %s", document_id)
             questions = []
-        metadata = Jsonb({"suggested_questions": questions})
+        # Those in other languages are made when a reader of one comes.
+        metadata = Jsonb({"suggested_questions": questions, "suggested_elsewhere": {}})
         self._database.execute(tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
 
     # Their parts

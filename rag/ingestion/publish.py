@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -12,7 +13,7 @@ from psycopg.types.json import Jsonb
 from rag.ingestion.document_jobs import DocumentJob, JobControl, ModelChanged, hold, ms_since
 from rag.ingestion.document_rows import amounts_to_json
 from rag.money.ledger import Ledger
-from rag.retrieval.bm25.index import index_document, remove_document
+from rag.retrieval.bm25.index import index_document, index_documents, remove_document
 from rag.storage.database import queries
 from rag.types import Document, Step
 
@@ -93,6 +94,26 @@ def restore(connection: Connection, document: Document, embedding_model: str) ->
     connection.execute(queries["restore_version"], key)
     _index(connection, document)
     return True
+
+
+def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[UUID]) -> set[UUID]:
+    """Publish earlier versions again, all in as many statements as one, within the caller's transaction.
+
+    Returns those published: the others have vectors of another model, or a version in their place.
+    """
+    if not document_ids:
+        return set()
+    wanted = {"document_ids": [*document_ids]}
+    for name in ("lock_versions_of_all", "hold_embedding_models"):
+        connection.execute(queries[name], wanted)
+    restored: dict[UUID, list[UUID]] = {}
+    for document_id, collection_id in connection.execute(queries["restore_versions"], wanted).fetchall():
+        restored.setdefault(collection_id, []).append(document_id)
+    for collection_id, ids in sorted(restored.items()):
+        index_documents(connection, tenant_id=tenant_id, collection_id=collection_id, document_ids=ids)
+        parameters = {"tenant_id": tenant_id, "collection_id": collection_id, "wait_seconds": 0.0}
+        connection.execute(queries["enqueue_meaning"], parameters)
+    return {document_id for ids in restored.values() for document_id in ids}
 
 
 def _index(connection: Connection, document: Document) -> None:

@@ -136,6 +136,8 @@ class Queue:
         self.on_sync: Callable[[str, UUID], object] | None = None
         #: Does what is due by day, week or month; set with the calendar.
         self.on_calendar: Callable[[], object] | None = None
+        #: Makes the backup that is due, and tries one; set where backups are made by themselves.
+        self.on_backups: Callable[[], object] | None = None
         #: Asks for the syncs of a collection that are due by their schedule; set by the module of sources.
         self.on_schedule: Callable[[str, UUID], object] | None = None
         #: Deletes what has been in a tenant's bin long enough; set with the library.
@@ -265,12 +267,14 @@ class Queue:
                 for queue, concurrency, jobs in served
             ]
             rescue = asyncio.create_task(self._rescue())
-            calendar = asyncio.create_task(self._follow_calendar())
+            calendar = asyncio.create_task(self._every_minute(self.on_calendar))
+            backups = asyncio.create_task(self._every_minute(self.on_backups))
             stopped = asyncio.create_task(self._wake.wait())
             await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (*workers, rescue, calendar, stopped):
+            beside = (*workers, rescue, calendar, backups, stopped)
+            for task in beside:
                 task.cancel()
-            await asyncio.gather(*workers, rescue, calendar, stopped, return_exceptions=True)
+            await asyncio.gather(*beside, return_exceptions=True)
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
         """Make procrastinate's application with every task, whose worker takes its jobs from `jobs`."""
@@ -447,11 +451,11 @@ class Queue:
                 log.exception("Abandoned work could not be taken up; looking again later")
             await asyncio.sleep(self._rescue_seconds)
 
-    async def _follow_calendar(self) -> None:
-        while self.on_calendar is not None:
+    async def _every_minute(self, work: Callable[[], object] | None) -> None:
+        while work is not None:
             await asyncio.sleep(CALENDAR_SECONDS)
             try:
-                await in_daemon_thread(self.on_calendar)
+                await in_daemon_thread(work)
             except DatabaseUnavailable:
                 log.warning("The database does not answer; what is due is done later")
             except Exception:

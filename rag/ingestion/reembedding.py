@@ -245,6 +245,7 @@ class ReembeddingJob:
                 with database.transaction(move.tenant_id) as connection:
                     if switch(connection, move):
                         break
+            database.fetch_value(move.tenant_id, "drop_unused_indexes")
         finally:
             self._note_costs(move)
 

@@ -281,6 +281,7 @@ class ReferenceDocuments:
                 self._embed_step.run_on_stored(job, rows, embedder)
                 count = self.get(identity, document_id).chunks
                 publish(self._control, self._ledger, job, count, job.document.message, embedder.id)
+                self._pipeline.suggest(identity.tenant_id, document_id)
         return self.get(identity, document_id)
 
     def _find(

@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from rag.errors import RagError
-from rag.ingestion.document_jobs import DocumentJob
+from rag.ingestion.chunking import join_pages
+from rag.ingestion.document_jobs import DocumentJob, JobControl
+from rag.ingestion.document_rows import find_pages, page_from_row
 from rag.ingestion.question_templates import (
     AROUND_TITLE,
     DEFINITIONS,
@@ -29,13 +33,16 @@ from rag.ingestion.question_templates import (
 )
 from rag.profiles import DEFAULT
 from rag.providers.registry import Providers
+from rag.retrieval.bm25.synonyms import said_in
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
-from rag.storage.database import Database
-from rag.types import Identity, Question, Role, Section
+from rag.storage.database import Database, queries
+from rag.types import Identity, Question, Role, Section, sections_from_json
 
 #: Questions kept of a document, and candidates looked at: each costs a search of some ten milliseconds.
 KEPT, MOST_CHECKED = 6, 12
+#: The same in a language of readers that the document is not in: they wait for these searches, once.
+KEPT_ELSEWHERE, CHECKED_ELSEWHERE = 2, 3
 #: Questions of one form kept of a document: four times "What are the rules" is dull.
 KEPT_OF_FORM = 2
 #: So many questions for facts are enough to leave out general ones, by the rank of these.
@@ -45,6 +52,14 @@ Item = TypeVar("Item")
 #: Languages written without spaces, in which a short heading says as much as a long one elsewhere.
 DENSE = ("ko", "ja", "zh")
 LETTERS = r"[^\W\d_]+"
+#: French words before which "de" loses its vowel: those with a silent h too, but not "harcèlement".
+ELIDED = re.compile(r"[aeiouyéèêàâîôû]|h(?:eure|oraire|ô|ospit|onor|ygi|abi|umain)", re.IGNORECASE)
+#: The head of an article, by which a text without sections is asked about: "제3조(육아휴직)", "§ 3 Dauer des Urlaubs".
+ARTICLE = re.compile(
+    r"^[ \t]*(?:제\d+조(?:의\d+)?[ \t]?\([^()\n]{2,60}\)|第[\d一二三四五六七八九十百]+条[ \t　（(][^\n。]{2,40}"
+    r"|(?:§[ \t]?|Art(?:icle|ikel|ículo|icolo|igo|\.)?[ \t])\d+[a-z]?\.?[ \t]+[^\n.;]{3,60}$)",
+    re.MULTILINE,
+)
 NUMBERING = re.compile(
     r"^(\d+([.)]\d*)*\.?(?!\d*[^\W\d])|[IVXivx]+\.|[A-Za-z]\)|제\s?\d+\s?[조장절관편](?:의\s?\d+)?|第[\d一二三四五六七八九十百]+[条章节節]|§\s?\d+[a-z]?)\s*"
 )
@@ -69,6 +84,7 @@ class SuggestStep:
     def __init__(self, database: Database, settings: Settings) -> None:
         # Without keys: the check may cost nothing, and must not depend on what is configured today.
         by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
+        self._database = database
         self._retriever = Retriever(database, by_words)
 
     def run(self, job: DocumentJob, sections: Sequence[Section], text: str) -> list[str]:
@@ -88,6 +104,28 @@ class SuggestStep:
             if self._is_answered(job, candidate, language):
                 kept.append(candidate.text)
                 forms[candidate.form] += 1
+        return kept
+
+    def elsewhere(self, tenant_id: str, document_id: UUID, language: str) -> list[str]:
+        """Choose questions in another language than the document's, and keep them with it for the next reader.
+
+        Of its headings those are asked about that name something by itself, such as "Annual leave": the words for that
+        are known in each language, and a search in it finds the passage. Made when a reader of that language comes:
+        beforehand it would be a dozen languages for each document.
+        """
+        job = JobControl(self._database).job(tenant_id, document_id)
+        with self._database.transaction(tenant_id) as connection:
+            row = connection.execute(queries["document_work"], job.key).fetchone()
+        sections = sections_from_json(row[0]) if row is not None else ()
+        text = join_pages([page_from_row(page) for page in find_pages(self._database, tenant_id, document_id)])
+        own = (job.document.language or job.collection.language).split("-")[0]
+        kept: list[str] = []
+        for candidate in candidates_elsewhere(sections, text, own, language)[:CHECKED_ELSEWHERE]:
+            if len(kept) < KEPT_ELSEWHERE and self._is_answered(job, candidate, language):
+                kept.append(candidate.text)
+        known = job.document.metadata.get("suggested_elsewhere") or {}
+        metadata = Jsonb({"suggested_elsewhere": {**known, language: kept}})
+        self._database.execute(tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
         return kept
 
     def _is_answered(self, job: DocumentJob, candidate: Candidate, language: str) -> bool:
@@ -122,7 +160,7 @@ def candidates_from(
     names = _names_in(text)
     found: dict[str, Candidate] = {}
     above: list[tuple[int, str]] = []
-    ordered = sorted(sections, key=lambda section: section.start)
+    ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
         end = ordered[place + 1].start if place + 1 < len(ordered) else len(text)
         body = text[section.start : end].replace(section.title, "", 1)
@@ -142,6 +180,34 @@ def candidates_from(
     chosen = _evenly([*found.values()], limit)
     # Questions about a subject in general only after all others.
     return sorted(varied(chosen, lambda candidate: candidate.form, limit), key=lambda candidate: candidate.rank[0] > 1)
+
+
+def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, language: str) -> list[Candidate]:
+    """Make questions in another language about the sections of a document whose headings it has words for."""
+    found: dict[str, Candidate] = {}
+    ordered = _in_order(sections, text)
+    for place, section in enumerate(ordered):
+        heading = bare(section.title)
+        subject = said_in(heading, own, language)
+        # A German adjective would need its ending: "für unbezahlten Urlaub".
+        if not subject or (language == "de" and subject[0].islower()):
+            continue
+        end = ordered[place + 1].start if place + 1 < len(ordered) else len(text)
+        body = text[section.start : end].replace(section.title, "", 1)
+        candidate = _candidate(subject, "", body, "", language, frozenset())
+        if candidate is not None:
+            found.setdefault(candidate.text, replace(candidate, heading=heading))
+    return varied(sorted(found.values(), key=lambda candidate: candidate.rank), lambda c: c.form, MOST_CHECKED)
+
+
+def _in_order(sections: Sequence[Section], text: str) -> list[Section]:
+    """Return the sections in their order; of a text without any, such as that of a statute, its articles."""
+    if sections:
+        return sorted(sections, key=lambda section: section.start)
+    return [
+        Section(title=" ".join(match[0].split()), level=1, page=1, start=match.start())
+        for match in ARTICLE.finditer(text)
+    ]
 
 
 def _candidate(
@@ -211,7 +277,7 @@ def _filled(question: str, heading: str, match: re.Match[str], language: str) ->
         rest=rest,
         base=GERUNDS.get(parts.get("gerund", "").casefold(), ""),
         a="an" if heading[:1].casefold() in "aeiou" else "a",
-        de="d’" if heading[:1].casefold() in "aeiouyéèêàâîôû" else "de ",
+        de="d’" if ELIDED.match(heading) else "de ",
         Cap=heading[:1].upper() + heading[1:],
     )
     if "은/는" in text:

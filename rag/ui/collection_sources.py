@@ -9,22 +9,19 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from rag.ingestion.sources.folder import FolderSource
-from rag.ingestion.sources.github import GitHubSource
 from rag.ingestion.sources.runs import SourceSettings, Syncs
-from rag.language import N_, _, ngettext
+from rag.language import _, ngettext
 from rag.types import Collection, Identity
 from rag.ui.actions import attempt
 from rag.ui.board import draw_run
+from rag.ui.source_forms import FORMS
 from rag.ui.text import plain
-from rag.ui.widgets import name_labels
+from rag.ui.widgets import ask_to_confirm, name_labels, red
 
-#: Where what went wrong is kept until it is said.
+#: The key of the session state that holds an error until it is drawn.
 PROBLEM = "collections_source_problem"
-#: The setting that says which one, what it is called, and what stands in its empty field.
-KINDS = {
-    GitHubSource.kind: ("owner", N_("GitHub account"), N_("Name of a person or an organisation"), ":material/code:"),
-    FolderSource.kind: ("path", N_("Folder on the server"), "/srv/documents", ":material/folder:"),
-}
+#: The kind of source whose form is open.
+CHOSEN = "collections_source_kind"
 
 #: How often a source can be synced by itself, in minutes; 0 is only on request.
 SCHEDULES = (0, 5, 15, 30, 60, 120, 360, 720, 1440, 2880, 10080)
@@ -32,8 +29,8 @@ SCHEDULES = (0, 5, 15, 30, 60, 120, 360, 720, 1440, 2880, 10080)
 
 def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, with_folders: bool) -> None:
     """Draw the sources with their last sync, and fields to add others. `with_folders`: folders may be followed."""
-    kept = [source for source in syncs.sources(collection) if source.kind in KINDS]
-    missing = [kind for kind in KINDS if kind not in {s.kind for s in kept}]
+    kept = [source for source in syncs.sources(collection) if source.kind in FORMS]
+    missing = [kind for kind in FORMS if kind not in {s.kind for s in kept}]
     if not with_folders:
         missing = [kind for kind in missing if kind != FolderSource.kind]
     with st.container(border=True, gap="small", key="collections_sources"):
@@ -55,28 +52,37 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
         for source in kept:
             _draw_kept(syncs, identity, collection, source)
         if kept:
-            is_open = any(run.is_open for run in syncs.runs(identity, collection.id, limit=len(KINDS)))
+            is_open = any(run.is_open for run in syncs.runs(identity, collection.id, limit=len(FORMS)))
             st.fragment(_draw_runs, run_every="1s" if is_open else None)(syncs, identity, collection)
-        for kind in missing:
-            _draw_missing(syncs, identity, collection, kind)
+        if missing:
+            _draw_choice(syncs, identity, collection, missing, has_any=bool(kept))
         if problem := st.session_state.pop(PROBLEM, ""):
             st.error(plain(problem), icon=":material/error:")
 
 
 def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings) -> None:
-    setting, kind_name, _example, icon = KINDS[source.kind]
-    name = _(kind_name)
+    form = FORMS[source.kind]
+    label = f"{form.icon} {_(form.name)} **{plain(form.place(source.settings))}**"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"{icon} {name} **{plain(str(source.settings.get(setting, '')))}**", width="content")
+        st.markdown(label, width="content")
         draw_schedule(syncs, identity, collection, source, problem=PROBLEM)
-        st.button(
-            _("Stop following"),
+        if st.button(
+            red(_("Stop following")),
             key=f"collections_unfollow_{source.kind}",
             type="tertiary",
-            on_click=_run,
-            args=(syncs.drop_source, identity, collection, source.kind),
             help=_("The documents that came from it stay."),
-        )
+        ):
+            ask_to_confirm(
+                _("Stop following this source?"),
+                [
+                    label,
+                    _("The documents that came from it stay. Its settings are removed; you can enter them again."),
+                ],
+                does=_("Stop following"),
+                on_confirm=lambda: _run(syncs.drop_source, identity, collection, source.kind),
+                key=f"collections_unfollow_{source.kind}",
+                icon=":material/sync_disabled:",
+            )
 
 
 def draw_schedule(
@@ -136,10 +142,10 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None
     runs = syncs.runs(identity, collection.id)
     if not runs:
         st.caption(_("Not synced yet."))
-    latest = {run.kind: run for run in reversed(runs) if run.kind in KINDS}
+    latest = {run.kind: run for run in reversed(runs) if run.kind in FORMS}
     for kind, run in latest.items():
         if len(latest) > 1:
-            st.caption(_(KINDS[kind][1]))
+            st.caption(_(FORMS[kind].name))
         draw_run(run)
     is_open = any(run.is_open for run in runs)
     if st.session_state.get("collections_was_syncing") and not is_open:
@@ -148,27 +154,71 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None
     st.session_state.collections_was_syncing = is_open
 
 
-def _draw_missing(syncs: Syncs, identity: Identity, collection: Collection, kind: str) -> None:
-    _setting, kind_name, example, icon = KINDS[kind]
-    name, example = _(kind_name), _(example)
-    key = f"collections_follow_{kind}"
+def _draw_choice(
+    syncs: Syncs, identity: Identity, collection: Collection, missing: list[str], *, has_any: bool
+) -> None:
+    """Draw the kinds of sources that can be added, and the form of the one that was chosen."""
+    if st.session_state.get(CHOSEN) not in missing:
+        st.session_state.pop(CHOSEN, None)
+    labels = name_labels({kind: f"{FORMS[kind].icon} {_(FORMS[kind].name)}" for kind in missing})
+    kind = st.pills(
+        _("Add another source") if has_any else _("Where are the documents?"),
+        list(labels),
+        key=CHOSEN,
+        format_func=labels.of,
+    )
+    if kind is None:
+        if not has_any:
+            st.caption(
+                _("Documents that are kept elsewhere come here by themselves, and follow what is changed there.")
+            )
+        return
+    form, key = FORMS[kind], f"collections_follow_{kind}"
     with st.form(f"{key}_form", border=False):
-        st.text_input(name, key=key, placeholder=example, max_chars=300, icon=icon)
-        st.form_submit_button(
-            _("Follow"), key=f"{key}_save", on_click=_follow, args=(syncs, identity, collection, kind)
-        )
+        st.caption(_(form.hint))
+        form.draw(key)
+        with st.container(horizontal=True):
+            st.form_submit_button(
+                _("Follow"),
+                key=f"{key}_save",
+                type="primary",
+                on_click=_follow,
+                args=(syncs, identity, collection, kind),
+                help=_("Reads all documents in it now, and what changes from then on."),
+            )
+            is_tried = st.form_submit_button(
+                _("Check the connection"), key=f"{key}_try", icon=":material/network_check:"
+            )
+    if is_tried:
+        with st.spinner(_("Checking…")):
+            titles = _try(syncs, identity, collection, kind)
+        if titles:
+            st.success(
+                _("It can be read. The first documents: {titles}", titles=plain(" · ".join(titles))),
+                icon=":material/check_circle:",
+            )
+
+
+def _try(syncs: Syncs, identity: Identity, collection: Collection, kind: str) -> list[str]:
+    settings, secrets = FORMS[kind].typed(f"collections_follow_{kind}")
+    found: list[str] = []
+
+    def reach() -> None:
+        found.extend(syncs.try_source(identity, collection, kind, settings, secrets=secrets))
+
+    _run(reach)
+    return found
 
 
 def _follow(syncs: Syncs, identity: Identity, collection: Collection, kind: str) -> None:
-    setting, kind_name, _example, _icon = KINDS[kind]
-    name = _(kind_name)
-    value = str(st.session_state[f"collections_follow_{kind}"]).strip()
-    if not value:
-        st.session_state[PROBLEM] = _("{name}: fill in which one.", name=name)
+    form = FORMS[kind]
+    settings, secrets = form.typed(f"collections_follow_{kind}")
+    if len(form.fields) == 1 and not form.place(settings):
+        st.session_state[PROBLEM] = _("{name}: fill in which one.", name=_(form.name))
         return
 
     def follow() -> None:
-        syncs.set_source(identity, collection, kind, {setting: value})
+        syncs.set_source(identity, collection, kind, settings, secrets=secrets if any(secrets.values()) else None)
         syncs.request(identity, collection)
 
     _run(follow)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -113,6 +115,39 @@ def test_one_act_is_one_entry_of_the_audit_log(
     library.bin.put(admin, [other.id])
     assert acts() == [("document changed", 1), *[("document changed", 3)] * 2]
     assert len(audit.after(admin.tenant_id, before)) > 6, "no row is left out"
+
+
+def test_many_are_deleted_and_taken_back_in_as_many_statements_as_one(
+    library: DocumentLibrary,
+    add: Add,
+    admin: Identity,
+    database: Database,
+    collection: Collection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    documents = [add(days, f"policy {days}.pdf") for days in (3, 5, 7, 9)]
+    execute, sent = psycopg.Connection.execute, []
+
+    asking = threading.get_ident()
+
+    def counted(connection: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        if threading.get_ident() == asking:  # what the queue does meanwhile is not counted
+            sent.append(query)
+        return execute(connection, query, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", counted)
+    counts = []
+    for some in (documents[:1], documents):
+        del sent[:]
+        library.bin.put(admin, [document.id for document in some])
+        deleting = len(sent)
+        assert not found(database, collection).intersection(document.id for document in some)
+        del sent[:]
+        assert library.bin.take_back_all(admin, [document.id for document in some]) == []
+        counts.append((deleting, len(sent)))
+        assert found(database, collection) == {document.id for document in documents}
+    assert counts[0] == counts[1]
+    assert {library.get(admin, document.id).status for document in documents} == {DocumentStatus.COMPLETED}
 
 
 def test_the_same_file_can_be_added_while_it_is_in_the_bin(

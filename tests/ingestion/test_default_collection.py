@@ -17,6 +17,7 @@ from rag.errors import InvalidInput, NotFound
 from rag.samples.load import BOARD, load_board, prepare_tenant
 from rag.services import Services
 from rag.types import Collection, Identity, Role, Who
+from tests.conftest import fast_folder
 
 PROJECT = Path(__file__).resolve().parents[2]
 RULE = b"The harbour rule\n\nEvery boat in the harbour pays twelve crowns of mooring fee each night.\n"
@@ -161,7 +162,7 @@ def test_a_board_is_synced_by_default_and_the_sample_after_all_others(
 @pytest.fixture
 def command() -> Iterator[Command]:
     """Runs `python -m rag …` on an empty data folder with the built-in database."""
-    with tempfile.TemporaryDirectory(prefix="hr-first-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="hr-first-", dir=fast_folder(), ignore_cleanup_errors=True) as folder:
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         environment |= {"RAG_DATA_DIR": f"{folder}/data", "LANG": "C.UTF-8"}
 

@@ -55,6 +55,15 @@ def test_a_repository_is_its_particulars_and_its_readme(github: GitHub) -> None:
     assert "Description: Plans shifts" in load_markdown(github.source_of(found[1])).pages[0].text
 
 
+def test_one_repository_is_read_by_its_name_alone(github: GitHub, api: Standin) -> None:
+    for written in ("acme/forked", "https://github.com/acme/forked", "github.com/acme/forked.git", "acme/forked/"):
+        assert [found.full_name for found in github.repositories(written)] == ["acme/forked"], written
+    assert {path.partition("?")[0] for path, _ in api.requests} == {"/repos/acme/forked"}
+    for wrong in ("acme/nothing", "acme/..", "acme/a/b", "acme/", "https://example.com/acme/planner", "acme/pl anner"):
+        with pytest.raises(NotFound):
+            list(github.repositories(wrong))
+
+
 def test_all_pages_of_a_large_account_are_read(github: GitHub, api: Standin) -> None:
     api.repositories = [repository(f"r{number}") for number in range(230)]
     assert len(list(github.repositories("acme"))) == 230

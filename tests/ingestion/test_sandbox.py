@@ -14,6 +14,7 @@ from PIL import Image, ImageChops
 from rag.errors import DocumentError, PasswordNeeded, ReadingTookTooLong
 from rag.ingestion.fairness import Slots
 from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.pictures import MARK, STRONG_MARK
 from rag.ingestion.loaders.sandbox import Sandbox
 from tests import hostile
 
@@ -185,6 +186,34 @@ def test_a_passage_is_marked_where_it_stands(sandbox: Sandbox) -> None:
     assert 55 <= left <= 62
     assert 842 - 754 - 12 <= top < bottom <= 842 - 754 + 6
     assert right > 200
+
+
+def test_the_sentence_of_a_passage_is_marked_more_strongly_than_the_rest_of_it(sandbox: Sandbox) -> None:
+    content = hostile.leave_policy()
+    passage = "Everyone has 25 days of\npaid leave a year.\nUp to five days may be carried over."
+
+    def drawn(sentence: str) -> Image.Image:
+        png = sandbox.draw_page(content, 1, highlight=passage, sentence=sentence, scale=1.0)
+        return Image.open(io.BytesIO(png)).convert("RGB")
+
+    def pixels(picture: Image.Image, color: tuple[int, int, int]) -> int:
+        return {found: count for count, found in picture.getcolors(1_000_000) or ()}.get(color, 0)
+
+    light = pixels(drawn(""), MARK)
+    both = drawn("Up to five  days may be carried over.")
+    assert light > 0
+    assert pixels(drawn(""), STRONG_MARK) == 0
+    assert pixels(both, STRONG_MARK) > 0
+    assert 0 < pixels(both, MARK) < light
+    box = ImageChops.difference(drawn(""), both).getbbox()
+    whole = ImageChops.difference(
+        Image.open(io.BytesIO(sandbox.draw_page(content, 1, highlight="", scale=1.0))).convert("RGB"), both
+    ).getbbox()
+    assert box is not None
+    assert whole is not None
+    assert box[1] > whole[1], "below the sentence before it"
+    elsewhere = drawn("No sentence of the passage.")
+    assert (pixels(elsewhere, STRONG_MARK), pixels(elsewhere, MARK)) == (0, light)
 
 
 def test_a_passage_that_goes_on_to_another_page_is_marked_by_its_sentences(sandbox: Sandbox) -> None:

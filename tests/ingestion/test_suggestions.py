@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from rag.answering.suggested_questions import is_question
 from rag.ingestion.documents import DocumentLibrary
@@ -13,6 +14,7 @@ from rag.ingestion.suggestions import candidates_from, form_of, varied
 from rag.language import LANGUAGES
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
+from rag.retrieval.bm25.synonyms import said_in
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
@@ -143,6 +145,52 @@ def upload(
     work("demo", document.id)
     found: list[str] = library.get("demo", document.id).metadata["suggested_questions"]
     return found
+
+
+def test_readers_of_another_language_are_offered_questions_in_theirs(
+    library: DocumentLibrary, collection: Collection, admin: Identity, work: Worker, database: Database
+) -> None:
+    upload(library, admin, collection, work, "Staff handbook.pdf", HANDBOOK)
+    # Not made for a language before a reader of it comes, and then once.
+    (document,) = library.list("demo")
+    assert document.metadata["suggested_elsewhere"] == {}
+    asked = library.suggested_questions("demo", collection.id, languages=["de-DE", "en"])
+    assert asked[0] == "Wie viel Urlaub bekomme ich?"
+    assert "How much is the travel allowance?" in asked[1:]
+    assert library.suggested_questions("demo", collection.id, languages=["nl"])[0] == "Hoeveel vakantie krijg ik?"
+    assert library.suggested_questions("demo", collection.id, languages=["ko"])[0] == "연차는 며칠인가요?"
+    kept = library.get("demo", document.id).metadata["suggested_elsewhere"]
+    assert set(kept) == {"de", "nl", "ko"}
+    with database.transaction("demo") as connection:
+        marked = {**kept, "de": ["Wie bitte?"]}
+        connection.execute("UPDATE documents SET metadata = metadata || %s", (Jsonb({"suggested_elsewhere": marked}),))
+    assert library.suggested_questions("demo", collection.id, languages=["de"])[0] == "Wie bitte?"
+
+
+@pytest.mark.parametrize(
+    ("heading", "own", "language", "subject"),
+    [
+        ("Annual leave", "en", "de", "Urlaub"),
+        ("Payday", "en", "nl", "uitbetalingsdatum"),
+        ("연차휴가", "ko", "en", "annual leave"),
+        ("Annual leave in Ottermere", "en", "de", ""),
+        ("Drying cylinders", "en", "de", ""),
+        ("Annual leave", "en", "tr", ""),
+    ],
+)
+def test_a_heading_that_names_one_thing_is_said_in_another_language(
+    heading: str, own: str, language: str, subject: str
+) -> None:
+    assert said_in(heading, own, language) == subject
+
+
+def test_a_statute_without_sections_is_asked_about_by_its_articles() -> None:
+    text = (
+        "제60조(연차 유급휴가) 사용자는 15일의 유급휴가를 주어야 한다.\n"
+        "제62조(유급휴가의 대체) 서면 합의에 따라 대체할 수 있다.\n"
+    )
+    found = candidates_from("근로기준법", (), text, "ko")
+    assert {candidate.heading for candidate in found} == {"연차 유급휴가", "유급휴가의 대체"}
 
 
 def test_documents_of_an_earlier_version_get_their_questions_when_they_are_looked_at_again(

@@ -13,8 +13,8 @@ from PIL import Image, ImageChops, ImageDraw, ImageFilter, UnidentifiedImageErro
 
 from rag.errors import FileDamaged, PdfDamaged
 
-#: Multiplied with the page, so that print stays as dark as it is.
-MARK = (255, 236, 128)
+#: Multiplied with the page, so that print stays as dark as it is: a passage, and the sentence of it that was used.
+MARK, STRONG_MARK = (255, 246, 196), (255, 212, 64)
 #: Longest side of a picture, in pixels; larger pages are drawn smaller.
 LONGEST_DRAWN = 5000
 #: Characters two texts may write differently: blank space, hyphens, ligatures, what parts cells of a table.
@@ -27,8 +27,11 @@ SHORTEST_PIECE = 12
 Box = tuple[float, float, float, float]
 
 
-def draw_page(content: bytes, number: int, *, highlight: str, scale: float) -> bytes:
-    """Draw the page, counted from 1, as PNG; `highlight` is marked where it is found. Raises `PdfDamaged`."""
+def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sentence: str = "") -> bytes:
+    """Draw the page, counted from 1, as PNG. Raises `PdfDamaged`.
+
+    `highlight` is marked where it is found, and `sentence`, a part of it, more strongly.
+    """
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as exc:
@@ -38,9 +41,8 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float) -> b
         width, height = page.get_size()
         scale = min(scale, LONGEST_DRAWN / max(width, height, 1))
         picture = page.render(scale=scale).to_pil().convert("RGB")
-        boxes = passage_boxes(page, highlight) if highlight.strip() else []
-        if boxes:
-            picture = marked(picture, page, boxes)
+        if highlight.strip() and (boxes := passage_boxes(page, highlight)):
+            picture = marked(picture, page, boxes, passage_boxes(page, highlight, sentence) if fold(sentence) else [])
     except (pypdfium2.PdfiumError, ValueError, IndexError) as exc:
         raise PdfDamaged("This page cannot be drawn.") from exc
     finally:
@@ -50,8 +52,11 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float) -> b
     return buffer.getvalue()
 
 
-def passage_boxes(page: Any, passage: str) -> list[Box]:
-    """Find the passage on this page: rectangles (left, bottom, right, top) of its lines, in points."""
+def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
+    """Find the passage on this page: rectangles (left, bottom, right, top) of its lines, in points.
+
+    With a sentence of it, only that one's: it is looked for where the passage stands and nowhere else.
+    """
     text_page = page.get_textpage()
     count = text_page.count_chars()
     text = text_page.get_text_range(0, count, errors="ignore") if count else ""
@@ -61,7 +66,14 @@ def passage_boxes(page: Any, passage: str) -> list[Box]:
         characters = [text_page.get_text_range(index, 1, errors="ignore") for index in range(count)]
     folded, positions = folded_with_positions(characters)
     boxes: list[Box] = []
-    for first, last in spans_of(folded, passage):
+    spans = spans_of(folded, passage)
+    if sentence and (wanted := fold(sentence)):
+        places = (folded.find(wanted, first, last) for first, last in spans)
+        found = next((at for at in places if at >= 0), None)
+        # Of one that goes on to another page, the parts are found.
+        parts = [(first, last) for first, last in spans if folded[first:last] in wanted]
+        spans = parts if found is None else [(found, found + len(wanted))]
+    for first, last in spans:
         start, end = positions[first], positions[last - 1] + 1
         boxes.extend(text_page.get_rect(index) for index in range(text_page.count_rects(start, end - start)))
     return boxes
@@ -108,19 +120,20 @@ def fold(text: str) -> str:
     return INSIGNIFICANT.sub("", "".join(LIGATURES.get(c, c) for c in text)).casefold()
 
 
-def marked(picture: Image.Image, page: Any, boxes: list[Box]) -> Image.Image:
-    """Mark rectangles on the picture, also of turned and cropped pages."""
+def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[Box] = ()) -> Image.Image:
+    """Mark rectangles on the picture, also of turned and cropped pages; those of `strong` over the others."""
     layer = Image.new("RGB", picture.size, (255, 255, 255))
     draw = ImageDraw.Draw(layer)
     left, bottom, right, top = page.get_bbox()
     rotation = page.get_rotation()
-    for x1, y1, x2, y2 in line_boxes(boxes):
+    lines = [*((box, MARK) for box in line_boxes(boxes)), *((box, STRONG_MARK) for box in line_boxes(list(strong)))]
+    for (x1, y1, x2, y2), color in lines:
         corners = [turned(x - left, y - bottom, right - left, top - bottom, rotation) for x, y in ((x1, y1), (x2, y2))]
         width, height = (right - left, top - bottom) if rotation % 180 == 0 else (top - bottom, right - left)
         across, down = picture.width / max(width, 1), picture.height / max(height, 1)
         xs = sorted(corner[0] * across for corner in corners)
         ys = sorted(corner[1] * down for corner in corners)
-        draw.rectangle((xs[0] - 2, ys[0] - 2, xs[1] + 2, ys[1] + 2), fill=MARK)
+        draw.rectangle((xs[0] - 2, ys[0] - 2, xs[1] + 2, ys[1] + 2), fill=color)
     return ImageChops.multiply(picture, layer)
 
 

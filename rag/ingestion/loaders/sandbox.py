@@ -152,10 +152,21 @@ class Sandbox:
         return self._run("pages", {"numbers": list(numbers)}, content, tenant_id=tenant_id).blob
 
     def draw_page(
-        self, content: bytes, page: int, *, highlight: str, scale: float, ink: bool = False, tenant_id: str = ""
+        self,
+        content: bytes,
+        page: int,
+        *,
+        highlight: str,
+        scale: float,
+        sentence: str = "",
+        ink: bool = False,
+        tenant_id: str = "",
     ) -> bytes:
-        """Draw a page as PNG with the passage marked; with `ink` in black on white. Raises `DocumentError`s."""
-        values = {"page": page, "highlight": highlight, "scale": scale, "ink": ink}
+        """Draw a page as PNG with the passage marked, and a sentence of it more strongly; with `ink` in black on white.
+
+        Raises `DocumentError`s.
+        """
+        values = {"page": page, "highlight": highlight, "sentence": sentence, "scale": scale, "ink": ink}
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     @contextmanager

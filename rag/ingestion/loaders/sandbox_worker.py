@@ -87,7 +87,8 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     if task.kind == "picture":
         return {}, as_png(task.blob)
     if task.kind == "draw":
-        picture = draw_page(task.blob, values["page"], highlight=values["highlight"], scale=values["scale"])
+        wanted = {name: values[name] for name in ("highlight", "sentence", "scale")}
+        picture = draw_page(task.blob, values["page"], **wanted)
         return {}, as_ink(picture) if values["ink"] else picture
     raise ValueError(f"no task is called {task.kind}")
 

@@ -1,4 +1,4 @@
-"""Where documents come from besides uploads: folders, GitHub, notice boards, and exports of other vector stores.
+"""Where documents come from besides uploads: websites, drives, folders, GitHub, boards, exports of vector stores.
 
 `sync` makes a collection equal to a source, `runs` does so on request, `registry` makes each kind of source.
 """

@@ -37,6 +37,10 @@ LONGEST_WAIT_SECONDS = 60.0
 ATTEMPTS = 3
 MOST_REDIRECTS = 5
 OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
+#: One repository of an account, as it is written or copied from the address bar.
+REPOSITORY = re.compile(
+    rf"(?:(?:https?://)?(?:www\.)?github\.com/)?({OWNER.pattern})/(?!\.{{1,2}}(?:/|$))([A-Za-z0-9._-]{{1,100}}?)(?:\.git)?/?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +106,14 @@ class GitHub:
         self._client.close()
 
     def repositories(self, owner: str, *, with_forks: bool = False) -> Iterator[Repository]:
-        """Yield the account's repositories, last updated first. Raises `NotFound` and `ProviderError`s."""
+        """Yield the account's repositories, last updated first, or the one that is named as account/repository.
+
+        One that is named is read also where it is a fork. Raises `NotFound` and `ProviderError`s.
+        """
+        if one := REPOSITORY.fullmatch(owner):
+            found = self._get(f"/repos/{one[1]}/{one[2]}", {})
+            yield _repository(found if isinstance(found, dict) else {})
+            return
         if not OWNER.fullmatch(owner):
             raise NotFound(f"GitHub has no account {owner!r}.")
         for page in range(1, MOST_PAGES + 1):
@@ -218,7 +229,7 @@ def _repository(item: Mapping[str, Any]) -> Repository:
 
 
 class GitHubSource:
-    """A source of the repositories of an account, each its details and README."""
+    """A source of the repositories of an account, or of one of them, each its details and README."""
 
     kind = "github"
 

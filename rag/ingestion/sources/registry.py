@@ -15,7 +15,7 @@ from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import DatabaseRows, PostRows, PostsTable
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.github import GitHub, GitHubSource
-from rag.ingestion.sources.runs import SourceMaker, Syncs
+from rag.ingestion.sources.runs import BUCKET, GOOGLE_DRIVE, SHAREPOINT, WEBDAV, WEBSITE, SourceMaker, Syncs
 from rag.ingestion.sources.sync import Source
 from rag.profiles import BOARD_PROFILES, profile_of
 from rag.settings import Settings
@@ -69,11 +69,59 @@ def make_syncs(database: Database, files: Originals, control: JobControl, queue:
     def github(collection: Collection, kept: Mapping[str, Any]) -> Source:
         return github_source(settings, str(kept.get("owner", "")), with_forks=kept.get("with_forks") is True)
 
+    def bucket(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        # Only collections that follow a bucket wait for the import of its library.
+        from rag.ingestion.sources.bucket import Bucket, BucketSource
+
+        own_hosts = settings.own_sync_hosts
+        return BucketSource(Bucket.of(kept), ExtractionLimits.of(settings), own_hosts=own_hosts)
+
+    def website(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        from rag.ingestion.sources.website import Website, WebsiteSource
+
+        own_hosts = settings.own_sync_hosts
+        limits = ExtractionLimits.of(settings)
+        return WebsiteSource(Website.of(kept), limits, own_hosts=own_hosts, state=kept.get("state"))
+
+    def webdav(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        from rag.ingestion.sources.webdav import WebdavFolder, WebdavSource
+
+        limits = ExtractionLimits.of(settings)
+        return WebdavSource(WebdavFolder.of(kept), limits, own_hosts=settings.own_sync_hosts)
+
+    def sharepoint(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        from rag.ingestion.sources.sharepoint import Library, SharePointSource
+
+        return SharePointSource(
+            Library.of(kept),
+            ExtractionLimits.of(settings),
+            graph_url=settings.graph_url,
+            login_url=settings.microsoft_login_url,
+            own_hosts=settings.own_sync_hosts,
+            state=kept.get("state"),
+        )
+
+    def google_drive(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        from rag.ingestion.sources.google_drive import DriveFolder, GoogleDriveSource
+
+        return GoogleDriveSource(
+            DriveFolder.of(kept),
+            ExtractionLimits.of(settings),
+            api_url=settings.google_api_url,
+            own_hosts=settings.own_sync_hosts,
+            state=kept.get("state"),
+        )
+
     makers: dict[str, SourceMaker] = {
         PostsTable.kind: posts,
         SampleBoard.kind: samples,
         FolderSource.kind: folder,
         GitHubSource.kind: github,
+        BUCKET: bucket,
+        WEBSITE: website,
+        SHAREPOINT: sharepoint,
+        GOOGLE_DRIVE: google_drive,
+        WEBDAV: webdav,
     }
     return Syncs(
         database,

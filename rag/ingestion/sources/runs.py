@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
+from cryptography.fernet import Fernet, InvalidToken
 from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
@@ -20,7 +26,8 @@ from rag.errors import InvalidInput, NotFound, ProviderUnavailable, RagError
 from rag.ingestion.collections import find_collections
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
 from rag.ingestion.sources.board.events import PostEvents
-from rag.ingestion.sources.sync import Source, SyncReport, sync_collection
+from rag.ingestion.sources.readers import readers_meanwhile
+from rag.ingestion.sources.sync import Source, SourceWithReaders, SyncReport, sync_collection
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import Collection, Identity, Who
@@ -30,12 +37,24 @@ log = logging.getLogger("rag.ingestion")
 PROGRESS_SECONDS = 0.3
 #: The kind of source of the board that comes with the product.
 SAMPLES = "samples"
+#: The kind of source of a bucket in S3-compatible storage.
+BUCKET = "s3"
+#: The kind of source of the pages of a website.
+WEBSITE = "website"
+#: The kind of source of a folder on Nextcloud or another WebDAV server.
+WEBDAV = "webdav"
+#: The kind of source of a document library of SharePoint, or of somebody's OneDrive.
+SHAREPOINT = "sharepoint"
+#: The kind of source of a folder or a shared drive of Google Drive.
+GOOGLE_DRIVE = "google_drive"
 #: Who asked for a run that a schedule asked for.
 SCHEDULE = "schedule"
 #: The least and the most minutes between two syncs of a schedule: the most is a month.
 SCHEDULE_MINUTES = (5, 44_640)
 #: Sentences on things that could not be read, kept with a run.
 MOST_PROBLEMS = 5
+#: So many documents of a source are named when it is tried.
+TRIED_ITEMS = 5
 
 SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
 """Makes a collection's source from the settings kept for it."""
@@ -48,6 +67,8 @@ class SourceSettings:
     collection_id: UUID
     kind: str
     settings: dict[str, Any]
+    #: Its keys, encrypted; empty where it needs none.
+    secrets: str = field(default="", repr=False)
     #: How often it is compared by itself, and when next; None: only on request.
     every_minutes: int | None = None
     next_sync_at: datetime | None = None
@@ -141,12 +162,60 @@ class Syncs:
             raise InvalidInput(f"“{collection.name}” has no source to sync with: its documents are uploaded.")
         return kept
 
-    def set_source(self, identity: Identity, collection: Collection, kind: str, settings: Mapping[str, Any]) -> None:
-        """Set a source of a collection's documents. Raises `InvalidInput` for settings that do not fit."""
+    def set_source(
+        self,
+        identity: Identity,
+        collection: Collection,
+        kind: str,
+        settings: Mapping[str, Any],
+        *,
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
+        """Set a source of a collection's documents; `secrets` are settings that are encrypted and never shown.
+
+        Raises `InvalidInput` for settings that do not fit.
+        """
         _require_administrator_of(identity, collection)
-        self.source(collection, kind, settings)
+        self.source(collection, kind, {**settings, **(secrets or {})})
         row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
-        self._database.execute(identity, "set_source", **row)
+        encrypted = self._locker.encrypt(json.dumps(dict(secrets)).encode()).decode() if secrets else ""
+        self._database.execute(identity, "set_source", **row, secrets=encrypted)
+
+    def _opened(self, kept: SourceSettings) -> Mapping[str, Any]:
+        """Return a source's settings together with its secrets. Raises `InvalidInput`."""
+        if not kept.secrets:
+            return kept.settings
+        try:
+            return {**kept.settings, **json.loads(self._locker.decrypt(kept.secrets.encode()))}
+        except InvalidToken as exc:
+            raise InvalidInput(
+                "The keys of this source cannot be read any more. Stop following it, and follow it again with its keys."
+            ) from exc
+
+    @property
+    def _locker(self) -> Fernet:
+        key = hashlib.sha256(b"sources\x00" + self._database.key).digest()
+        return Fernet(base64.urlsafe_b64encode(key))
+
+    def try_source(
+        self,
+        identity: Identity,
+        collection: Collection,
+        kind: str,
+        settings: Mapping[str, Any],
+        *,
+        secrets: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Reach a source without following it, and return the titles of its first documents. Nothing is kept.
+
+        Raises `InvalidInput` where it holds nothing that can be read, and what reading it raises.
+        """
+        _require_administrator_of(identity, collection)
+        with self._reading(collection, kind, {**settings, **(secrets or {})}) as source:
+            found = [item.title or item.key for item in islice(source.items(), TRIED_ITEMS)]
+        if not found:
+            raise InvalidInput("It can be reached, but there is no document in it that can be read.")
+        return found
 
     def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
         """Stop following a source; its documents stay."""
@@ -181,6 +250,16 @@ class Syncs:
         if kind not in self._makers:
             raise InvalidInput(f"There is no source of kind {kind!r}; there are {', '.join(self._makers)}.")
         return self._makers[kind](collection, settings)
+
+    @contextmanager
+    def _reading(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Iterator[Source]:
+        """Make a source, and close its connections where it has any."""
+        source = self.source(collection, kind, settings)
+        try:
+            yield source
+        finally:
+            if (close := getattr(source, "close", None)) is not None:
+                close()
 
     # Asking
 
@@ -283,17 +362,46 @@ class Syncs:
                 self._control.stop_if_suspended(tenant_id)
                 self._database.execute(tenant_id, "note_run", run_id=run_id, items_done=done, items_total=total)
 
-        report = sync_collection(
-            self._database,
-            self._files,
-            collection,
-            self.source(collection, kept.kind, kept.settings),
-            queue=self._queue,
-            allow_empty=allow_empty,
-            on_progress=report_progress,
-        )
+        where = {"collection_id": collection.id, "kind": kept.kind}
+        before = self._database.fetch_value(tenant_id, "source_state", **where) or {}
+        settings = {**self._opened(kept), **({"state": before} if before else {})}
+        with self._reading(collection, kept.kind, settings) as source:
+            groups = self._required_readers(collection, source)
+            if groups is not None:
+                # Until all is compared only those read it who might before and may from now on.
+                self._open_to(collection, readers_meanwhile(collection.groups, groups))
+            report = sync_collection(
+                self._database,
+                self._files,
+                collection,
+                source,
+                queue=self._queue,
+                allow_empty=allow_empty,
+                on_progress=report_progress,
+            )
+            if groups is not None:
+                self._open_to(collection, groups)
+        report = replace(report, problems=(*report.problems, *getattr(source, "notes", ())))
+        if (state := getattr(source, "state", None)) is not None and state != before:
+            self._database.execute(tenant_id, "keep_source_state", **where, state=Jsonb(state))
         self._end(collection, run_id, report)
         return report
+
+    def _required_readers(self, collection: Collection, source: Source) -> tuple[str, ...] | None:
+        """Return the groups that may read a source; None where they are not carried over.
+
+        Raises `InvalidInput` where two sources would say so.
+        """
+        groups = source.readers() if isinstance(source, SourceWithReaders) else None
+        if groups is None:
+            return None
+        if sum(kept.settings.get("readers") in (True, "true") for kept in self.sources(collection)) > 1:
+            raise InvalidInput("Two sources of this collection say who may read it. Make a collection for each.")
+        return groups
+
+    def _open_to(self, collection: Collection, groups: Sequence[str]) -> None:
+        changes = {"collection_name": None, "language": None, "groups": list(groups)}
+        self._database.execute(collection.tenant_id, "change_collection", collection_id=collection.id, **changes)
 
     def _end(self, collection: Collection, run_id: UUID, report: SyncReport, problem: str = "") -> None:
         self._database.execute(

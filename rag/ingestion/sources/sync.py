@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -59,7 +59,11 @@ class SourceItem:
 
 
 class Source(Protocol):
-    """Where items come from. `kind` names it in the tables; a collection may have one source of each kind."""
+    """Where items come from. `kind` names it in the tables; a collection may have one source of each kind.
+
+    A source that has a `state` gets it back at its next sync, as the setting `state`; `notes` are sentences on what it
+    left out, shown with the run.
+    """
 
     kind: str
 
@@ -69,6 +73,15 @@ class Source(Protocol):
 
     def expected(self) -> int:
         """Estimate the number of items, for the progress bar; 0 where only listing them tells."""
+        ...
+
+
+@runtime_checkable
+class SourceWithReaders(Source, Protocol):
+    """A source that can tell who may read it."""
+
+    def readers(self) -> tuple[str, ...] | None:
+        """Return the groups that may read it, () for everybody; None where that is not carried over."""
         ...
 
 

@@ -192,7 +192,8 @@ INDEX_KEYS = ("chunk_index", "chunkIndex", "index", "chunk_id", "chunkId", "chun
 SECTION_KEYS = ("section", "heading", "header")
 #: What a document's metadata hold for other reasons; fields of these names stay with their passages.
 RESERVED = frozenset(
-    {"sections", "chunk_spans", "questions", "suggested_questions", "summary", "topics", "untagged_chunks", "is_named",
+    {"sections", "chunk_spans", "questions", "suggested_questions", "suggested_elsewhere",
+     "summary", "topics", "untagged_chunks", "is_named",
      "pdf_language", "postId", "attachmentsJson", "source_description", "file_url", "author"}
 )  # fmt: skip
 LARGEST_NUMBER = 100_000

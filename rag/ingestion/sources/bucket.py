@@ -1,0 +1,231 @@
+"""Read the files of a bucket in S3-compatible storage: Amazon S3, MinIO, Cloudflare R2, Ceph and others."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import ip_address
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+from minio import Minio
+from minio.datatypes import Object
+from minio.error import InvalidResponseError, MinioException, S3Error, ServerError
+from minio.helpers import check_bucket_name
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from rag.errors import (
+    DocumentError,
+    InvalidInput,
+    NotFound,
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderUnavailable,
+)
+from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.sources.remote import fields_of, private_network
+from rag.ingestion.sources.runs import BUCKET
+from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.providers.connections import is_never_allowed
+
+#: A bucket with more files than this that could be read is refused: a folder of it has to be chosen.
+MOST_FILES = 20_000
+#: The list may hold so many names of files that cannot be read, such as logs.
+MOST_NAMES = 1_000_000
+TIMEOUT_SECONDS = 20.0
+READ_TIMEOUT_SECONDS = 60.0
+RETRIES = 2
+KEY_PROBLEMS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """Where the files are, and the keys that may read them."""
+
+    address: str
+    name: str
+    folder: str = ""
+    region: str = ""
+    access_key: str = field(default="", repr=False)
+    secret_key: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Bucket:
+        """Read the settings of a source. Raises `InvalidInput` where one is missing or too long."""
+        values = fields_of(kept, "address", "bucket", "folder", "region", "access_key", "secret_key")
+        if not values["address"] or not values["bucket"]:
+            raise InvalidInput("Fill in the address of the storage and the name of the bucket.")
+        if bool(values["access_key"]) != bool(values["secret_key"]):
+            raise InvalidInput("Fill in both keys, or neither for a bucket that everybody may read.")
+        values["folder"] = values["folder"].strip("/")
+        return cls(name=values.pop("bucket"), **values)
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.folder}/" if self.folder else ""
+
+
+class BucketSource:
+    """A source of the readable files of a bucket, or of one folder in it."""
+
+    kind = BUCKET
+
+    def __init__(self, bucket: Bucket, limits: ExtractionLimits, *, own_hosts: frozenset[str] = frozenset()) -> None:
+        """Check the address; nothing is read yet. `own_hosts` may be in a private network. Raises `InvalidInput`."""
+        parts = _storage_address(bucket.address)
+        is_own = parts.netloc.lower() in own_hosts
+        if parts.scheme == "http" and not is_own:
+            raise InvalidInput("The address of the storage has to begin with https://.")
+        self._bucket = bucket
+        self._limits = limits
+        try:
+            self._client = Minio(
+                parts.netloc,
+                access_key=bucket.access_key or None,
+                secret_key=bucket.secret_key or None,
+                secure=parts.scheme == "https",
+                region=bucket.region or None,
+                http_client=_connections(is_own=is_own),
+            )
+            # A wrong name of a bucket is found before anything is kept.
+            check_bucket_name(bucket.name)
+        except ValueError as exc:
+            raise InvalidInput(f"This storage cannot be read: {str(exc).rstrip('.')}.") from exc
+
+    def items(self) -> Iterator[SourceItem]:
+        """Yield every readable file, identified by its name in the bucket; its ETag tells whether it changed."""
+        files = 0
+        for number, found in enumerate(self._objects()):
+            if number >= MOST_NAMES:
+                raise InvalidInput(f"This bucket holds more than {MOST_NAMES:,} files. Choose a folder in it.")
+            name = found.object_name or ""
+            place = PurePosixPath(name.removeprefix(self._bucket.prefix))
+            if found.is_dir or name.endswith("/") or any(part.startswith((".", "~$")) for part in place.parts):
+                continue
+            if place.suffix.lower() not in ENDINGS:
+                continue
+            files += 1
+            if files > MOST_FILES:
+                raise InvalidInput(f"This bucket holds more than {MOST_FILES:,} documents. Choose a folder in it.")
+            yield SourceItem(
+                key=name,
+                updated_at=found.last_modified,
+                hash=found.etag or "",
+                title=place.name,
+                load=partial(self._load, name, found.size or 0),
+            )
+
+    def expected(self) -> int:
+        """Not known: only listing them tells."""
+        return 0
+
+    def _objects(self) -> Iterator[Object]:
+        with _own_errors():
+            yield from self._client.list_objects(self._bucket.name, prefix=self._bucket.prefix or None, recursive=True)
+
+    def _load(self, name: str, size: int) -> SourceContent:
+        most = self._limits.maximum_bytes
+        too_large = f"It is larger than the limit of {most / 2**20:,.0f} MB."
+        if size > most:
+            raise DocumentError(too_large)
+        with _own_errors():
+            answer = self._client.get_object(self._bucket.name, name)
+            try:
+                content = answer.read(most + 1)
+            finally:
+                answer.close()
+                answer.release_conn()
+        if len(content) > most:
+            raise DocumentError(too_large)
+        file_name = PurePosixPath(name).name
+        return SourceContent(file_name=file_name, content=content, mime_type=MIME_TYPES[kind_of(content, file_name)])
+
+
+def _storage_address(address: str) -> Any:
+    problem = "The address of the storage has to be a web address without a path, such as https://s3.amazonaws.com."
+    try:
+        parts = urlsplit(address)
+        is_valid = bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError as exc:
+        raise InvalidInput(problem) from exc
+    extra = parts.username or parts.password or parts.query or parts.fragment or parts.path.strip("/")
+    if parts.scheme not in ("http", "https") or not is_valid or extra:
+        raise InvalidInput(problem)
+    return parts
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Raise the errors of the storage as ours."""
+    try:
+        yield
+    except S3Error as exc:
+        if exc.code in KEY_PROBLEMS:
+            raise ProviderKeyRejected(
+                "The storage rejected the keys. Check the access key and the secret key."
+            ) from exc
+        if exc.code == "AccessDenied":
+            raise ProviderKeyRejected(
+                "These keys may not list or read this bucket. Allow both, and sync again."
+            ) from exc
+        if exc.code == "NoSuchKey":
+            raise NotFound("The storage has no such file. Sync again.") from exc
+        if exc.code == "NoSuchBucket":
+            raise NotFound("The storage has no such bucket. Check its name and the region.") from exc
+        if exc.code in ("SlowDown", "ServiceUnavailable", "InternalError"):
+            raise ProviderUnavailable("The storage cannot answer at the moment. Try again later.") from exc
+        raise ProviderError(f"The storage did not accept this request ({exc.code}).") from exc
+    except (ServerError, urllib3.exceptions.HTTPError, OSError) as exc:
+        raise ProviderUnavailable("The storage cannot be reached at the moment. Check its address.") from exc
+    except (InvalidResponseError, MinioException, ValueError) as exc:
+        raise ProviderAnswerInvalid("The storage sent an answer that cannot be read. Check its address.") from exc
+
+
+# Connections lead into no private network but to the hosts that the operator named. The address is checked where the
+# connection was made to it, so neither a redirect nor a name that leads elsewhere by then gets past it.
+
+
+def _require_public(connection: socket.socket, host: str) -> socket.socket:
+    address = ip_address(str(connection.getpeername()[0]).partition("%")[0])
+    if is_never_allowed(address) or not address.is_global:
+        connection.close()
+        raise private_network(host)
+    return connection
+
+
+class _PublicConnection(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        return _require_public(super()._new_conn(), self.host)
+
+
+class _PublicSecureConnection(HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        return _require_public(super()._new_conn(), self.host)
+
+
+class _PublicPool(HTTPConnectionPool):
+    ConnectionCls = _PublicConnection
+
+
+class _PublicSecurePool(HTTPSConnectionPool):
+    ConnectionCls = _PublicSecureConnection
+
+
+def _connections(*, is_own: bool) -> urllib3.PoolManager:
+    pools = urllib3.PoolManager(
+        timeout=urllib3.Timeout(connect=TIMEOUT_SECONDS, read=READ_TIMEOUT_SECONDS),
+        # The storage of the operator's own network has no reason to lead to another host.
+        retries=urllib3.Retry(
+            total=RETRIES, redirect=0 if is_own else RETRIES, backoff_factor=0.2, status_forcelist=(500, 502, 503, 504)
+        ),
+    )
+    if not is_own:
+        pools.pool_classes_by_scheme = {"http": _PublicPool, "https": _PublicSecurePool}
+    return pools

@@ -1,0 +1,393 @@
+"""Read a folder or a shared drive of Google Drive with a service account.
+
+The list of changes tells what changed: the first sync lists the folder, later ones ask what changed since, and list it
+again only where folders were moved. Documents of Google's own editors are read as PDF.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from google.auth import exceptions, transport
+from google.oauth2 import service_account
+
+from rag.errors import (
+    DocumentError,
+    InvalidInput,
+    NotFound,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+)
+from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.sources.readers import EVERYBODY, Readers, note_of_left_out, require_groups
+from rag.ingestion.sources.remote import (
+    JsonApi,
+    client_for,
+    fields_of,
+    is_own,
+    moment_of,
+    own_errors,
+    read_within,
+    require_https,
+)
+from rag.ingestion.sources.runs import GOOGLE_DRIVE
+from rag.ingestion.sources.sync import SourceContent, SourceItem
+
+API = "https://www.googleapis.com"
+SCOPE = "https://www.googleapis.com/auth/drive.readonly"
+FOLDER = "application/vnd.google-apps.folder"
+#: What Google's own editors write has no file; it is asked for as PDF.
+EXPORTED = frozenset(f"application/vnd.google-apps.{kind}" for kind in ("document", "spreadsheet", "presentation"))
+MOST_FILES, MOST_FOLDERS = 20_000, 5_000
+#: Who may read is asked for each file.
+MOST_FILES_WITH_READERS = 2_000
+MOST_KEY_CHARACTERS = 10_000
+FIELDS = "id,name,mimeType,parents,md5Checksum,modifiedTime,size,webViewLink,trashed"
+ALL_DRIVES = {"supportsAllDrives": "true", "includeItemsFromAllDrives": "true"}
+PLACE = re.compile(r"(?:https?://\S*?(?:/folders/|[?&]id=))?([A-Za-z0-9_-]{8,100})(?:[/?&#]\S*)?")
+SENTENCES = {
+    "rejected": "Google rejected the key of the service account. Make a new key, and follow the folder again.",
+    "forbidden": "The service account may not read this, or the Drive API is not switched on in its project.",
+    "missing": "There is no such folder, or it is not shared with the service account.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveFolder:
+    """Which folder is read, and the service account that reads it."""
+
+    id: str
+    key: Mapping[str, Any] = field(repr=False)
+    #: Whom the service account reads as, by delegation for the whole domain; "" as itself.
+    subject: str = ""
+    has_readers: bool = False
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> DriveFolder:
+        """Read the settings of a source. Raises `InvalidInput` where one is missing or cannot be."""
+        values = fields_of(kept, "folder", "subject")
+        place = PLACE.fullmatch(values["folder"])
+        if place is None:
+            raise InvalidInput("Fill in the address of the folder or the shared drive, as the browser shows it.")
+        if values["subject"] and "@" not in values["subject"]:
+            raise InvalidInput("Fill in the e-mail address of the person to read as, or leave it empty.")
+        problem = "Paste the whole key of the service account: the JSON file that Google made."
+        text = str(kept.get("key") or "")
+        try:
+            key = json.loads(text) if len(text) <= MOST_KEY_CHARACTERS else None
+        except ValueError as exc:
+            raise InvalidInput(problem) from exc
+        if not isinstance(key, dict) or key.get("type") != "service_account":
+            raise InvalidInput(problem)
+        return cls(id=place[1], key=key, subject=values["subject"], has_readers=kept.get("readers") in (True, "true"))
+
+
+class GoogleDriveSource:
+    """A source of the readable files of a folder of Google Drive, and of the folders in it."""
+
+    kind = GOOGLE_DRIVE
+
+    def __init__(
+        self,
+        folder: DriveFolder,
+        limits: ExtractionLimits,
+        *,
+        api_url: str = API,
+        own_hosts: frozenset[str] = frozenset(),
+        state: Mapping[str, Any] | None = None,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """Nothing is read yet. `state` is that of the last sync. Raises `InvalidInput` for a key that cannot be."""
+        require_https(httpx.URL(api_url), own_hosts)
+        self._folder = folder
+        self._limits = limits
+        try:
+            self._credentials = service_account.Credentials.from_service_account_info(  # type: ignore[no-untyped-call]
+                dict(folder.key), scopes=[SCOPE], subject=folder.subject or None
+            )
+            token_url = httpx.URL(str(folder.key.get("token_uri")))
+        except (ValueError, TypeError, exceptions.GoogleAuthError, httpx.InvalidURL) as exc:
+            raise InvalidInput("This is no key of a service account, or a part of it is missing.") from exc
+        is_google = token_url.scheme == "https" and token_url.host.endswith(".googleapis.com")
+        if not is_google and not is_own(token_url, own_hosts):
+            raise InvalidInput("The key names an address for signing in that is not Google's.")
+        self._client = client_for(own_hosts)
+        base = f"{api_url.rstrip('/')}/drive/v3"
+        self._api = JsonApi(self._client, base, "Google Drive", SENTENCES, token=self._token, wait=wait)
+        self._readers: Readers | None = None
+        self._state = dict(state or {})
+        self.notes: list[str] = []
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return what the next sync needs: the list of entries, and from where on to ask for changes."""
+        return self._state
+
+    def readers(self) -> tuple[str, ...] | None:
+        """Return the groups that may read the folder, () for everybody; None where they are not carried over.
+
+        Raises `InvalidInput` where only single people may read it.
+        """
+        if not self._folder.has_readers:
+            return None
+        if self._readers is None:
+            self._readers = require_groups(self._readers_of(self._folder.id))
+        return self._readers.names
+
+    def items(self) -> Iterator[SourceItem]:
+        """Yield every readable file, identified by its id; its checksum or its time tells whether it changed."""
+        entries = self._entries()
+        files = [entry for entry in entries.values() if "tag" in entry and _is_readable(entry)]
+        files.sort(key=lambda entry: (str(entry["name"]).casefold(), str(entry["id"])))
+        has_readers = self.readers() is not None
+        most = MOST_FILES_WITH_READERS if has_readers else MOST_FILES
+        if len(files) > most:
+            raise InvalidInput(f"This folder holds more than {most:,} documents. Choose a folder in it.")
+        left_out = 0
+        for entry in files:
+            if self._readers is not None and not self._readers_of(str(entry["id"])).include(self._readers):
+                left_out += 1
+                continue
+            yield self._item(entry)
+        if left_out:
+            self.notes.append(note_of_left_out(left_out))
+
+    def expected(self) -> int:
+        """Not known: only listing them tells."""
+        return 0
+
+    def close(self) -> None:
+        self._client.close()
+
+    # What is there
+
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        """Return all files and folders below the folder by id, with what changed since the last time."""
+        query = {**ALL_DRIVES, "fields": "id,mimeType,driveId"}
+        found = self._api.get(f"/files/{quote(self._folder.id)}", query)
+        if found.get("mimeType") != FOLDER:
+            raise InvalidInput("What is named as the folder is a file. Name the folder that it is in.")
+        drive = {"driveId": str(found["driveId"])} if found.get("driveId") else {}
+        if self._state.get("folder") == self._folder.id and self._state.get("token"):
+            try:
+                return self._changed({**self._state["entries"]}, str(self._state["token"]), drive)
+            except _ListAgain:
+                pass
+        # The position comes first: what changes while the folder is listed is seen again by the next sync.
+        token = str(self._api.get("/changes/startPageToken", {**drive, "supportsAllDrives": "true"})["startPageToken"])
+        entries = self._listed(drive)
+        self._state = {"folder": self._folder.id, "token": token, "entries": entries}
+        return dict(entries)
+
+    def _listed(self, drive: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        """List the folder and the folders in it."""
+        entries: dict[str, dict[str, Any]] = {}
+        waiting, asked = deque([self._folder.id]), {self._folder.id}
+        while waiting:
+            above = waiting.popleft()
+            query = {
+                **ALL_DRIVES,
+                **({**drive, "corpora": "drive"} if drive else {}),
+                "q": f"'{above}' in parents and trashed = false",
+                "pageSize": "1000",
+                "fields": f"nextPageToken,files({FIELDS})",
+            }
+            for given in self._pages("/files", "files", query):
+                entry = _shortened(given, above)
+                entries[str(entry["id"])] = entry
+                if given.get("mimeType") == FOLDER and entry["id"] not in asked:
+                    asked.add(str(entry["id"]))
+                    waiting.append(str(entry["id"]))
+            if len(asked) > MOST_FOLDERS or len(entries) > MOST_FILES + MOST_FOLDERS:
+                raise InvalidInput("This folder holds too many folders or files. Choose a folder in it.")
+        return entries
+
+    def _changed(
+        self, entries: dict[str, dict[str, Any]], token: str, drive: Mapping[str, str]
+    ) -> dict[str, dict[str, Any]]:
+        """Apply the changes since a position. Raises `_ListAgain` where folders changed, or it is too long ago."""
+        query = {
+            **ALL_DRIVES,
+            **drive,
+            "pageSize": "1000",
+            "includeRemoved": "true",
+            "fields": f"nextPageToken,newStartPageToken,changes(fileId,removed,file({FIELDS}))",
+        }
+        folders = {self._folder.id, *(key for key, entry in entries.items() if "tag" not in entry)}
+        while token:
+            try:
+                page = self._api.get("/changes", {**query, "pageToken": token})
+            except (ProviderUnavailable, ProviderQuotaExhausted, ProviderKeyRejected):
+                raise
+            except (ProviderError, NotFound) as exc:
+                raise _ListAgain from exc
+            for change in page.get("changes") or ():
+                key, given = str(change.get("fileId")), change.get("file") or {}
+                above = next((one for one in given.get("parents") or () if one in folders), "")
+                is_gone = bool(change.get("removed") or given.get("trashed") or not above)
+                if key in folders or (given.get("mimeType") == FOLDER and not is_gone):
+                    if key != self._folder.id:
+                        raise _ListAgain
+                elif is_gone:
+                    entries.pop(key, None)
+                else:
+                    entries[key] = _shortened(given, above)
+            last = str(page.get("newStartPageToken") or "")
+            token = str(page.get("nextPageToken") or "")
+        self._state = {"folder": self._folder.id, "token": last, "entries": entries}
+        return dict(entries)
+
+    def _pages(self, path: str, name: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        token = ""
+        while True:
+            page = self._api.get(path, {**query, **({"pageToken": token} if token else {})})
+            yield from page.get(name) or ()
+            token = str(page.get("nextPageToken") or "")
+            if not token:
+                return
+
+    def _item(self, entry: Mapping[str, Any]) -> SourceItem:
+        return SourceItem(
+            key=str(entry["id"]),
+            updated_at=moment_of(entry.get("changed")),
+            # A new name is a new title.
+            hash=f"{entry['tag']} {entry['name']}",
+            title=str(entry["name"]),
+            load=partial(self._load, entry),
+        )
+
+    def _load(self, entry: Mapping[str, Any]) -> SourceContent:
+        if int(entry.get("size") or 0) > self._limits.maximum_bytes:
+            raise DocumentError(f"It is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB.")
+        path, name = f"/files/{quote(str(entry['id']))}", str(entry["name"])
+        if entry["mime"] in EXPORTED:
+            name = f"{name}.pdf"
+            try:
+                with self._api.stream(f"{path}/export", {"mimeType": MIME_TYPES["pdf"]}) as answer:
+                    content = read_within(answer, self._limits)
+            except ProviderKeyRejected as exc:
+                raise DocumentError(
+                    "Google does not give it as PDF: it has more than 10 MB, or its owner forbids downloads."
+                ) from exc
+        else:
+            with self._api.stream(path, {"alt": "media", "supportsAllDrives": "true"}) as answer:
+                content = read_within(answer, self._limits)
+        return SourceContent(
+            file_name=name,
+            content=content,
+            mime_type=MIME_TYPES[kind_of(content, name)],
+            title=str(entry["name"]),
+            metadata={"pageUrl": entry["url"]} if entry.get("url") else {},
+        )
+
+    def _readers_of(self, key: str) -> Readers:
+        """Ask which groups may read a file or a folder; every role may read."""
+        query = {
+            "supportsAllDrives": "true",
+            "pageSize": "100",
+            "fields": "nextPageToken,permissions(type,displayName,emailAddress,deleted)",
+        }
+        names = set()
+        for permission in self._pages(f"/files/{quote(key)}/permissions", "permissions", query):
+            if permission.get("type") in ("anyone", "domain"):
+                return EVERYBODY
+            if permission.get("type") == "group" and not permission.get("deleted"):
+                names.add(str(permission.get("displayName") or permission.get("emailAddress") or "").strip())
+        return Readers(groups=frozenset(names - {""}))
+
+    # The token
+
+    def _token(self) -> str:
+        if not self._credentials.valid:
+            with _login_errors():
+                self._credentials.refresh(_HttpxRequest(self._client))
+        return str(self._credentials.token)
+
+
+class _ListAgain(Exception):
+    """The changes do not tell what is there now."""
+
+
+@contextmanager
+def _login_errors() -> Iterator[None]:
+    try:
+        with own_errors("The sign-in of Google"):
+            yield
+    except exceptions.TransportError as exc:
+        raise ProviderUnavailable("The sign-in of Google cannot be reached at the moment. Try again later.") from exc
+    except exceptions.GoogleAuthError as exc:
+        raise ProviderKeyRejected(
+            "Google rejected the key of the service account, or it may not read as this person. Check both."
+        ) from exc
+
+
+class _Answer(transport.Response):
+    """An answer as google-auth reads it."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self._answer = answer
+
+    @property
+    def status(self) -> int:
+        return self._answer.status_code
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._answer.headers
+
+    @property
+    def data(self) -> bytes:
+        return self._answer.content
+
+
+class _HttpxRequest(transport.Request):
+    """Sends what google-auth sends through the checked connections."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        **kwargs: Any,
+    ) -> _Answer:
+        return _Answer(self._client.request(method, url, content=body, headers=dict(headers or {})))
+
+
+def _shortened(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
+    """Keep of an entry only what is needed, for it is stored until the next sync."""
+    kept = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
+    if entry.get("mimeType") == FOLDER:
+        return kept
+    changed = str(entry.get("modifiedTime") or "")
+    return kept | {
+        "mime": entry.get("mimeType") or "",
+        "tag": entry.get("md5Checksum") or changed,
+        "size": int(entry.get("size") or 0),
+        "changed": changed,
+        "url": entry.get("webViewLink") or "",
+    }
+
+
+def _is_readable(entry: Mapping[str, Any]) -> bool:
+    name = str(entry["name"])
+    if entry["mime"] in EXPORTED:
+        return True
+    return PurePosixPath(name).suffix.lower() in ENDINGS and not name.startswith((".", "~$"))

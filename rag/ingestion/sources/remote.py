@@ -1,0 +1,322 @@
+"""Reach the hosts that sources are on: checked connections, limits of size and time, errors in plain sentences."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any, cast
+
+import httpx
+
+from rag.errors import (
+    DocumentError,
+    InvalidInput,
+    NotFound,
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+)
+from rag.ingestion.loaders import ExtractionLimits
+from rag.providers.connections import OutwardTransport, is_never_allowed, literal_address
+
+CONNECT_SECONDS = 20.0
+READ_SECONDS = 60.0
+#: However slowly it comes, a file is given up after this.
+LONGEST_FETCH_SECONDS = 600.0
+#: A host that asks for a pause gets it up to this; a longer one is for the caller's queue.
+LONGEST_PAUSE_SECONDS = 60.0
+ATTEMPTS = 3
+LONGEST_FIELD = 500
+#: No answer may have more than this, whatever it is.
+MOST_BYTES = 2**30
+HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
+
+
+class CheckedTransport(httpx.BaseTransport):
+    """Leads into no private network but to the hosts that the operator named, and asks for https elsewhere.
+
+    Each request is checked, so a redirect does not get past it. Raises `InvalidInput`.
+    """
+
+    def __init__(self, own_hosts: frozenset[str], *, allow_http: bool = False, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._own_hosts = own_hosts
+        self._allow_http = allow_http
+        self._own = httpx.HTTPTransport()
+        self._outward = OutwardTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._send(request)
+        answer.stream = _Limited(cast(httpx.SyncByteStream, answer.stream), self._most_bytes)
+        return answer
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        if is_own(url, self._own_hosts):
+            return self._own.handle_request(request)
+        if url.scheme != "https" and not self._allow_http:
+            raise InvalidInput(f"The address of {url.host} has to begin with https://.")
+        address = literal_address(url.host)
+        is_private = address is not None and (is_never_allowed(address) or not address.is_global)
+        if is_private or url.host == "localhost":
+            raise private_network(url.host)
+        try:
+            return self._outward.handle_request(request)
+        except InvalidInput as exc:
+            raise private_network(url.host) from exc
+
+    def close(self) -> None:
+        self._own.close()
+        self._outward.close()
+
+
+class _Limited(httpx.SyncByteStream):
+    """Breaks off an answer that is larger than any should be."""
+
+    def __init__(self, stream: httpx.SyncByteStream, most_bytes: int) -> None:
+        self._stream = stream
+        self._most_bytes = most_bytes
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for part in self._stream:
+            size += len(part)
+            if size > self._most_bytes:
+                raise ProviderAnswerInvalid("An answer is larger than any answer should be.")
+            yield part
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def private_network(host: str) -> InvalidInput:
+    """Make the error for a host that leads inwards and that the operator did not name."""
+    return InvalidInput(
+        f"{host} leads into a private network. Whoever runs the server can allow it with RAG_SYNC_HOSTS."
+    )
+
+
+def is_own(url: httpx.URL, own_hosts: frozenset[str]) -> bool:
+    """Return whether the operator named this host, with its port where it has one."""
+    return url.netloc.decode("ascii").lower() in own_hosts
+
+
+def client_for(
+    own_hosts: frozenset[str], *, allow_http: bool = False, headers: Mapping[str, str] | None = None, **options: Any
+) -> httpx.Client:
+    """Make a client whose connections are checked; it follows no redirect unless asked to."""
+    return httpx.Client(
+        transport=CheckedTransport(own_hosts, allow_http=allow_http),
+        timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
+        headers={"User-Agent": "hr-assistant", **(headers or {})},
+        trust_env=False,
+        **options,
+    )
+
+
+def web_address_of(text: str, what: str) -> httpx.URL:
+    """Read a web address that a person typed. Raises `InvalidInput` naming the field."""
+    problem = f"{what} has to be a web address, such as https://example.com."
+    try:
+        url = httpx.URL(text if "://" in text else f"https://{text}")
+        is_valid = bool(HOST.fullmatch(url.host)) and url.scheme in ("http", "https") and (url.port or 1) < 65_536
+    except (httpx.InvalidURL, ValueError, TypeError) as exc:
+        raise InvalidInput(problem) from exc
+    if not is_valid or url.userinfo:
+        raise InvalidInput(problem)
+    return url
+
+
+def require_https(url: httpx.URL, own_hosts: frozenset[str]) -> None:
+    """Raise `InvalidInput` where keys would be sent in the clear."""
+    if url.scheme != "https" and not is_own(url, own_hosts):
+        raise InvalidInput(f"The address of {url.host} has to begin with https://.")
+
+
+def fields_of(kept: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD) -> dict[str, str]:
+    """Return the settings of a source as single lines. Raises `InvalidInput` for longer ones."""
+    values = {name: str(kept.get(name) or "").strip() for name in names}
+    if any(len(value) > longest or not value.isprintable() for value in values.values()):
+        raise InvalidInput(f"Each field takes one line of at most {longest} characters.")
+    return values
+
+
+def moment_of(text: object) -> datetime | None:
+    """Read a time as an API writes it; None where it is none."""
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+
+
+@contextmanager
+def own_errors(service: str) -> Iterator[None]:
+    """Raise what a connection to a service raises as ours."""
+    try:
+        yield
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.TooManyRedirects) as exc:
+        raise InvalidInput(f"This address of {service} cannot be used. Check it.") from exc
+    except httpx.DecodingError as exc:
+        raise ProviderAnswerInvalid(f"{service} sent an answer that cannot be read.") from exc
+    except (httpx.HTTPError, OSError) as exc:
+        raise ProviderUnavailable(f"{service} cannot be reached at the moment. Check its address.") from exc
+
+
+def require_success(answer: httpx.Response, service: str, *, rejected: str, forbidden: str, missing: str) -> None:
+    """Raise what a status means; the sentences are the source's own, for they say what to do."""
+    status = answer.status_code
+    if status < 400:
+        return
+    if status == 401:
+        raise ProviderKeyRejected(rejected)
+    if status == 403:
+        raise ProviderKeyRejected(forbidden)
+    if status in (404, 410):
+        raise NotFound(missing)
+    if status == 429:
+        raise ProviderQuotaExhausted(
+            f"{service} asks for a pause. Try again later.", retry_after_seconds=pause_of(answer) or 60.0
+        )
+    if status >= 500:
+        raise ProviderUnavailable(f"{service} cannot answer at the moment. Try again later.")
+    raise ProviderError(f"{service} did not accept this request (HTTP {status}).")
+
+
+def pause_of(answer: httpx.Response) -> float | None:
+    """Return the seconds that an answer asks to wait: Retry-After as seconds or as a date; None without one."""
+    asked = answer.headers.get("retry-after", "")
+    if asked.isdecimal():
+        return float(asked)
+    try:
+        return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def send_patiently(
+    send: Callable[[], httpx.Response], *, wait: Callable[[float], object] = time.sleep
+) -> httpx.Response:
+    """Send a request; once more after a break of the connection, an error of the server, or the pause it asks for."""
+    for attempt in range(ATTEMPTS):
+        is_last = attempt + 1 == ATTEMPTS
+        try:
+            answer = send()
+        except httpx.TransportError:
+            if is_last:
+                raise
+            wait(0.5 * 2**attempt)
+            continue
+        if answer.status_code not in (429, 500, 502, 503, 504) or is_last:
+            return answer
+        pause = pause_of(answer)
+        if pause is not None and pause > LONGEST_PAUSE_SECONDS:
+            return answer
+        answer.close()
+        wait(0.5 * 2**attempt if pause is None else pause)
+    raise AssertionError("unreachable")
+
+
+def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
+    """Read the body of a streamed answer. Raises `DocumentError` above the limit."""
+    too_large = f"It is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB."
+    if int(answer.headers.get("content-length") or 0) > limits.maximum_bytes:
+        raise DocumentError(too_large)
+    parts, size, began = [], 0, time.monotonic()
+    for part in answer.iter_bytes():
+        size += len(part)
+        if size > limits.maximum_bytes:
+            raise DocumentError(too_large)
+        if time.monotonic() - began > LONGEST_FETCH_SECONDS:
+            raise ProviderUnavailable("It comes too slowly to be read.")
+        parts.append(part)
+    return b"".join(parts)
+
+
+class JsonApi:
+    """Asks an API that answers in JSON, with a token. Only the API's own host ever gets the token."""
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        base: str,
+        service: str,
+        sentences: Mapping[str, str],
+        *,
+        token: Callable[[], str],
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """`sentences` say what "rejected", "forbidden" and "missing" mean, and what to do."""
+        self._client = client
+        self._base = base
+        self._service = service
+        self._sentences = sentences
+        self._token = token
+        self._wait = wait
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Fetch one answer; `path` may be a whole address that the API gave."""
+        with self.stream(path, query) as answer:
+            return self._content(answer)
+
+    def post(self, path: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        with self.stream(path, method="POST", content=content) as answer:
+            return self._content(answer)
+
+    def pages(self, path: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the values of all pages of a list, as OData has them."""
+        page = self.get(path, query)
+        while True:
+            yield from page.get("value") or ()
+            if not (link := page.get("@odata.nextLink")):
+                return
+            page = self.get(str(link))
+
+    @contextmanager
+    def stream(
+        self,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        *,
+        method: str = "GET",
+        content: Mapping[str, Any] | None = None,
+    ) -> Iterator[httpx.Response]:
+        """Send a request and let the answer be read. Raises what its status means."""
+        with own_errors(self._service):
+            url = httpx.URL(path if path.startswith(("https://", "http://")) else self._base + path)
+            base = httpx.URL(self._base)
+            if (url.scheme, url.netloc) != (base.scheme, base.netloc):
+                raise ProviderAnswerInvalid(f"{self._service} named an address of another host, which is not asked.")
+            headers = {"Authorization": f"Bearer {self._token()}"}
+            request = self._client.build_request(
+                method, url if query is None else url.copy_merge_params(query), json=content, headers=headers
+            )
+            # On the way to another host the token is taken off.
+            answer = send_patiently(
+                partial(self._client.send, request, stream=True, follow_redirects=True), wait=self._wait
+            )
+            try:
+                if answer.status_code == 410:
+                    raise NotFound(self._sentences["missing"])
+                if answer.status_code == 403 and "ratelimitexceeded" in answer.read().decode(errors="replace").lower():
+                    raise ProviderQuotaExhausted(f"{self._service} asks for a pause. Try again later.")
+                require_success(answer, self._service, **self._sentences)
+                yield answer
+            finally:
+                answer.close()
+
+    def _content(self, answer: httpx.Response) -> dict[str, Any]:
+        answer.read()
+        try:
+            found = answer.json()
+        except ValueError as exc:
+            raise ProviderAnswerInvalid(f"{self._service} sent an answer that cannot be read.") from exc
+        if not isinstance(found, dict):
+            raise ProviderAnswerInvalid(f"{self._service} sent an answer that cannot be read.")
+        return found

@@ -1,0 +1,521 @@
+"""Read the pages of a website, by its sitemap or from link to link, within a list of hosts and what robots.txt allows.
+
+What a page was last time (ETag, Last-Modified, date in the sitemap, links) is kept as the state of the source, so that
+a page that did not change is not fetched again, or answered with 304.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import html
+import io
+import re
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx
+import lxml.html
+import trafilatura
+from courlan import normalize_url
+from lxml import etree
+from protego import Protego
+
+from rag.errors import DocumentError, FileEmpty, InvalidInput, NotFound, ProviderUnavailable, RagError
+from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.loaders.html import parsed
+from rag.ingestion.loaders.text import decode
+from rag.ingestion.sources.remote import (
+    client_for,
+    fields_of,
+    is_own,
+    own_errors,
+    read_within,
+    require_success,
+    send_patiently,
+    web_address_of,
+)
+from rag.ingestion.sources.runs import WEBSITE
+from rag.ingestion.sources.sync import SourceContent, SourceItem
+
+AGENT = "hr-assistant"
+USUAL_PAGES, MOST_PAGES = 500, 5000
+#: Between two requests to a host that is not the operator's own; robots.txt may ask for more, up to the second one.
+PAUSE_SECONDS, LONGEST_CRAWL_DELAY = 0.5, 30.0
+MOST_HTML_BYTES = 5 * 2**20
+MOST_SITEMAP_BYTES = 50 * 2**20
+#: An index may lead to so many sitemaps.
+MOST_SITEMAPS = 200
+MOST_REDIRECTS = 5
+MOST_LINKS = 2000
+#: After so many pages in a row that cannot be reached, the website is taken to be down.
+MOST_FAILURES = 5
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+#: Addresses with these endings are never pages nor documents: they are not asked for.
+OTHER_ENDINGS = re.compile(
+    r"\.(?:jpe?g|png|gif|svg|webp|ico|css|js|mjs|json|woff2?|ttf|eot|mp[34]|m4[av]|webm|avi|mov|wav|zip|gz|tgz|rar|7z|exe"
+    r"|dmg|apk|iso|bin|ics|rss|atom)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Website:
+    """Where reading begins, the hosts it may lead to, and how many pages are read at most."""
+
+    address: httpx.URL
+    hosts: frozenset[str]
+    pages: int = USUAL_PAGES
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Website:
+        """Read the settings of a source. Raises `InvalidInput` where one is missing or cannot be."""
+        values = fields_of(kept, "address", "hosts", "pages")
+        if not values["address"]:
+            raise InvalidInput("Fill in the address where the website or its sitemap begins.")
+        address = web_address_of(values["address"], "The address of the website")
+        others = [web_address_of(host, "Each further host") for host in re.split(r"[\s,;]+", values["hosts"]) if host]
+        if not (values["pages"] or "1").isdecimal() or not 1 <= int(values["pages"] or USUAL_PAGES) <= MOST_PAGES:
+            raise InvalidInput(f"The number of pages has to be between 1 and {MOST_PAGES:,}.")
+        names = {_host_name(url) for url in (address, *others)}
+        return cls(address=address, hosts=frozenset(names), pages=int(values["pages"] or USUAL_PAGES))
+
+    @property
+    def is_sitemap(self) -> bool:
+        return self.address.path.lower().endswith((".xml", ".xml.gz"))
+
+    @property
+    def below(self) -> str:
+        """The part of the website that is read: all below the folder of the first address."""
+        path = self.address.path
+        if self.is_sitemap:
+            return "/"
+        is_file = "." in PurePosixPath(path).name
+        return path.rpartition("/")[0] + "/" if is_file else path.rstrip("/") + "/"
+
+    def holds(self, url: httpx.URL) -> bool:
+        """Return whether an address is on one of the hosts, and on the first one within its part."""
+        if url.scheme not in ("http", "https") or url.userinfo or _host_name(url) not in self.hosts:
+            return False
+        is_first = _host_name(url) == _host_name(self.address)
+        return not is_first or f"{url.path.rstrip('/')}/".startswith(self.below) or url.path.startswith(self.below)
+
+
+def _host_name(url: httpx.URL) -> str:
+    """Return host and port; with and without www. it is the same website."""
+    return url.netloc.decode("ascii").lower().removeprefix("www.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageState:
+    """A page as the last sync saw it."""
+
+    #: Its own name for itself, which identifies its document.
+    key: str
+    hash: str
+    title: str = ""
+    etag: str = ""
+    modified: str = ""
+    #: The date that the sitemap had for it.
+    listed: str = ""
+    links: tuple[str, ...] = ()
+    may_be_read: bool = True
+
+
+class _Gone(Exception):
+    """A page that is no longer there, or leads off the list."""
+
+
+class WebsiteSource:
+    """A source of the pages of a website, with the documents that they link to."""
+
+    kind = WEBSITE
+
+    def __init__(
+        self,
+        website: Website,
+        limits: ExtractionLimits,
+        *,
+        own_hosts: frozenset[str] = frozenset(),
+        state: Mapping[str, Any] | None = None,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """Nothing is read yet. `state` is that of the last sync; `own_hosts` may be in a private network."""
+        self._website = website
+        self._limits = limits
+        self._own_hosts = own_hosts
+        self._wait = wait
+        self._client = client_for(own_hosts, allow_http=True, headers={"Accept": "text/html, */*;q=0.5"})
+        self._known = _pages_from(state or {})
+        self._pages: dict[str, PageState] = {}
+        self._robots: dict[str, Protego | None] = {}
+        self._asked_at: dict[str, float] = {}
+        #: What an administrator should know of this sync.
+        self.notes: list[str] = []
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return what the next sync needs."""
+        return _state_of(self._pages)
+
+    def items(self) -> Iterator[SourceItem]:
+        """Yield every page once, by its canonical address, in the order of the sitemap or of the links.
+
+        Raises `InvalidInput` where robots.txt closes the first address, `NotFound`, `ProviderUnavailable`.
+        """
+        first = str(self._website.address)
+        self._require_allowed(self._website.address)
+        listed = self._listed()
+        waiting = deque(listed) if listed else deque([first])
+        asked, keys, hashes, closed = set(waiting), set[str](), set[str](), 0
+        visited = failures = 0
+        while waiting:
+            address = waiting.popleft()
+            if not self._allowed(httpx.URL(address)):
+                closed += 1
+                continue
+            if visited >= self._website.pages:
+                self.notes.append(f"Reading stopped after {visited} pages, as the settings of the source say.")
+                break
+            visited += 1
+            try:
+                page, content = self._visit(address, listed.get(address, ""))
+            except _Gone:
+                if address == first and not listed:
+                    raise NotFound(
+                        f"There is no page at {first}, or it leads to a website that is not on the list."
+                    ) from None
+                continue
+            except RagError as error:
+                failures += isinstance(error, ProviderUnavailable)
+                if (address == first and not listed) or failures == MOST_FAILURES:
+                    raise
+                page, content = self._unreadable(address, error)
+            else:
+                failures = 0
+            self._pages[address] = page
+            if not listed:
+                for link in page.links:
+                    if link not in asked:
+                        asked.add(link)
+                        waiting.append(link)
+            if not page.may_be_read or page.key in keys or (page.hash and page.hash in hashes):
+                continue
+            keys.add(page.key)
+            hashes.add(page.hash)
+            yield SourceItem(key=page.key, updated_at=None, hash=page.hash or "unread", title=page.title, load=content)
+        if closed:
+            self.notes.append(f"Pages that robots.txt keeps from programs, and that were left out: {closed}.")
+
+    def expected(self) -> int:
+        """Return how many pages there were last time."""
+        return len(self._known)
+
+    def close(self) -> None:
+        self._client.close()
+
+    # Which pages there are
+
+    def _listed(self) -> dict[str, str]:
+        """Return the addresses in the sitemaps with their dates; none where the website has no sitemap."""
+        website = self._website
+        if website.is_sitemap:
+            sitemaps = [str(website.address)]
+        else:
+            robots = self._robots_of(website.address)
+            sitemaps = list(robots.sitemaps) if robots else []
+            sitemaps = sitemaps or [str(website.address.join("/sitemap.xml"))]
+        found: dict[str, str] = {}
+        waiting, asked = deque(sitemaps), set(sitemaps)
+        while waiting and len(found) < MOST_PAGES:
+            sitemap = waiting.popleft()
+            entries, is_index = self._sitemap(sitemap)
+            if entries is None:
+                if sitemap == str(website.address):
+                    raise NotFound(f"There is no sitemap that can be read at {sitemap}.")
+                continue
+            for given, day in entries:
+                address = _normal(given)
+                if not address:
+                    continue
+                if is_index:
+                    if address not in asked and len(asked) < MOST_SITEMAPS:
+                        asked.add(address)
+                        waiting.append(address)
+                elif website.holds(httpx.URL(address)) and not OTHER_ENDINGS.search(urlsplit(address).path):
+                    found.setdefault(address, day)
+        return found
+
+    def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
+        """Fetch one sitemap of a host on the list; None where there is none that can be read."""
+        try:
+            if not self._is_on_list(httpx.URL(address)):
+                return None, False
+            with own_errors(str(httpx.URL(address).host)):
+                answer, content = self._get(address, {}, MOST_SITEMAP_BYTES)
+            if answer.status_code >= 500:
+                raise ProviderUnavailable(f"The sitemap at {address} cannot be read at the moment. Try again later.")
+            return _entries(content) if answer.status_code == 200 else (None, False)
+        except (_Gone, ValueError, DocumentError, OSError, EOFError, zlib.error):
+            return None, False
+
+    def _is_on_list(self, url: httpx.URL) -> bool:
+        return _host_name(url) in self._website.hosts
+
+    def _robots_of(self, url: httpx.URL) -> Protego | None:
+        """Read a host's robots.txt once; None where it has none. Raises `ProviderUnavailable` where it cannot tell."""
+        host = url.netloc.decode("ascii")
+        if host not in self._robots:
+            address = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
+            try:
+                with own_errors(f"{url.host}"):
+                    answer, content = self._get(address, {}, MOST_HTML_BYTES)
+            except _Gone:
+                answer, content = None, b""
+            if answer is not None and answer.status_code >= 500:
+                raise ProviderUnavailable(f"{url.host} does not say at the moment what may be read. Try again later.")
+            is_there = answer is not None and answer.status_code == 200
+            self._robots[host] = Protego.parse(content.decode("utf-8", "replace")) if is_there else None
+        return self._robots[host]
+
+    def _allowed(self, url: httpx.URL) -> bool:
+        robots = self._robots_of(url)
+        return robots is None or bool(robots.can_fetch(str(url), AGENT))
+
+    def _require_allowed(self, url: httpx.URL) -> None:
+        if not self._allowed(url):
+            raise InvalidInput(
+                f"robots.txt of {url.host} keeps programs from reading {url}. Ask whoever runs the website to allow "
+                f"{AGENT} there."
+            )
+
+    # One page
+
+    def _visit(self, address: str, listed: str) -> tuple[PageState, Callable[[], SourceContent]]:
+        """Fetch a page unless it did not change. Raises `_Gone` and `RagError`s."""
+        known = self._known.get(address)
+        if known is not None and listed and listed == known.listed:
+            return known, partial(self._load, address)
+        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
+        if known is not None and known.modified:
+            headers["If-Modified-Since"] = known.modified
+        with own_errors(str(httpx.URL(address).host)):
+            answer, content = self._get(address, headers)
+        if answer.status_code == 304 and known is not None:
+            return replace(known, listed=listed), partial(self._load, address)
+        page, made = self._read(answer, content)
+        validators = {
+            "etag": answer.headers.get("etag", ""),
+            "modified": answer.headers.get("last-modified", ""),
+            "listed": listed,
+        }
+        return replace(page, **validators), lambda: made
+
+    def _unreadable(self, address: str, error: RagError) -> tuple[PageState, Callable[[], SourceContent]]:
+        """Keep the document and the links of a page that cannot be read this time."""
+
+        def load() -> SourceContent:
+            raise error
+
+        known = self._known.get(address) or PageState(key=address, hash="")
+        return replace(known, hash="", etag="", modified="", listed=""), load
+
+    def _load(self, address: str) -> SourceContent:
+        """Fetch a page that did not change but has no document any more."""
+        try:
+            with own_errors(str(httpx.URL(address).host)):
+                return self._read(*self._get(address, {}))[1]
+        except _Gone as exc:
+            raise NotFound("This page is no longer there.") from exc
+
+    def _read(self, answer: httpx.Response, content: bytes) -> tuple[PageState, SourceContent]:
+        host = str(answer.url.host)
+        if answer.status_code in (404, 410):
+            raise _Gone
+        require_success(
+            answer,
+            host,
+            rejected="This page asks for a sign-in, so it cannot be read.",
+            forbidden="The website does not show this page to programs.",
+            missing="This page is no longer there.",
+        )
+        mime_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        robots_tag = answer.headers.get("x-robots-tag", "").lower()
+        final = _normal(str(answer.url)) or str(answer.url)
+        if mime_type in HTML_TYPES:
+            return self._read_html(answer.url, final, content, answer.charset_encoding, robots_tag)
+        name = unquote(PurePosixPath(answer.url.path).name) or "page"
+        if mime_type == "text/plain" and not PurePosixPath(name).suffix:
+            name = f"{name}.txt"
+        digest = hashlib.sha256(content).hexdigest()
+        page = PageState(key=final, hash=digest, title=name)
+        if PurePosixPath(name).suffix.lower() not in ENDINGS or "noindex" in robots_tag:
+            return replace(page, may_be_read=False), SourceContent(file_name=name, content=b"")
+        kind = MIME_TYPES[kind_of(content, name)]
+        return page, SourceContent(file_name=name, content=content, mime_type=kind, metadata={"pageUrl": final})
+
+    def _read_html(
+        self, url: httpx.URL, final: str, content: bytes, encoding: str | None, robots_tag: str
+    ) -> tuple[PageState, SourceContent]:
+        """Take the main text of a page, its links, and its own name for itself."""
+        if len(content) > MOST_HTML_BYTES:
+            raise DocumentError(f"This page is larger than {MOST_HTML_BYTES // 2**20} MB.")
+        try:
+            source = content.decode(encoding) if encoding else decode(content)[0]
+        except (LookupError, UnicodeDecodeError):
+            source, _ = decode(content)
+        try:
+            tree, _ = parsed(source)
+        except FileEmpty:
+            return PageState(key=final, hash="", may_be_read=False), SourceContent(file_name="page.html", content=b"")
+        robots = " ".join((*tree.xpath("//meta[translate(@name,'ROBTS','robts')='robots']/@content"), robots_tag))
+        robots = robots.lower()
+        key = final
+        for canonical in tree.xpath("//link[@rel='canonical']/@href")[:1]:
+            named = _normal(_joined(url, str(canonical)))
+            if named and self._website.holds(httpx.URL(named)):
+                key = named
+        title = " ".join((tree.findtext(".//title") or tree.findtext(".//h1") or "").split())[:300]
+        title = title or unquote(urlsplit(key).path.strip("/")) or str(url.host)
+        main = trafilatura.extract(
+            source, url=final, output_format="html", favor_recall=True, include_tables=True, include_links=True,
+            include_formatting=True, include_comments=False, with_metadata=False,
+        )  # fmt: skip
+        language = re.sub(r"[^A-Za-z-]", "", tree.get("lang") or "")[:12]
+        page = f"<title>{html.escape(title)}</title></head>{_body_of(main)}" if main else ""
+        made = f'<!DOCTYPE html><html lang="{language}"><head><meta charset="utf-8">{page}</html>'.encode()
+        state = PageState(
+            key=key,
+            hash=hashlib.sha256(made).hexdigest() if page else "",
+            title=title,
+            links=() if "nofollow" in robots else tuple(self._links(tree, url)),
+            may_be_read=bool(page) and "noindex" not in robots,
+        )
+        name = re.sub(r"[^\w.-]+", "-", unquote(urlsplit(key).path)).strip("-") or "index"
+        return state, SourceContent(
+            file_name=f"{name.removesuffix('.html')[:100]}.html",
+            content=made,
+            mime_type=MIME_TYPES["html"],
+            title=title,
+            metadata={"pageUrl": key},
+        )
+
+    def _links(self, tree: lxml.html.HtmlElement, url: httpx.URL) -> Iterator[str]:
+        bases = tree.xpath("//base/@href")
+        base = httpx.URL(_joined(url, str(bases[0])) or str(url)) if bases else url
+        seen: set[str] = set()
+        for anchor in tree.xpath("//a[@href]")[: 5 * MOST_LINKS]:
+            if "nofollow" in (anchor.get("rel") or "").lower().split() or len(seen) >= MOST_LINKS:
+                continue
+            address = _normal(_joined(base, anchor.get("href").strip()))
+            if not address or address in seen or OTHER_ENDINGS.search(urlsplit(address).path):
+                continue
+            if self._website.holds(httpx.URL(address)):
+                seen.add(address)
+                yield address
+
+    # Requests
+
+    def _get(self, address: str, headers: Mapping[str, str], most_bytes: int = 0) -> tuple[httpx.Response, bytes]:
+        """Fetch an address politely, following redirects within the list. Raises `_Gone`, `httpx.HTTPError`."""
+        limits = replace(self._limits, maximum_bytes=most_bytes) if most_bytes else self._limits
+        for _ in range(MOST_REDIRECTS + 1):
+            url = httpx.URL(address)
+            self._pause(url)
+            request = self._client.build_request("GET", url, headers=dict(headers))
+            answer = send_patiently(partial(self._client.send, request, stream=True), wait=self._wait)
+            try:
+                if answer.next_request is None:
+                    return answer, read_within(answer, limits)
+                onward = answer.next_request.url
+            finally:
+                answer.close()
+            is_robots = url.path == "/robots.txt"
+            if not self._is_on_list(onward) or not (is_robots or self._website.holds(onward) or most_bytes):
+                raise _Gone
+            if not is_robots and not self._allowed(onward):
+                raise _Gone
+            address = str(onward)
+        raise _Gone
+
+    def _pause(self, url: httpx.URL) -> None:
+        """Wait until this host may be asked again."""
+        host = url.netloc.decode("ascii")
+        robots = self._robots.get(host)
+        asked = float((robots.crawl_delay(AGENT) if robots else None) or 0.0)
+        pause = max(0.0 if is_own(url, self._own_hosts) else PAUSE_SECONDS, min(asked, LONGEST_CRAWL_DELAY))
+        left = self._asked_at.get(host, -LONGEST_CRAWL_DELAY) + pause - time.monotonic()
+        if left > 0:
+            self._wait(left)
+        self._asked_at[host] = time.monotonic()
+
+
+def _body_of(main: str) -> str:
+    found = re.search(r"<body>.*</body>", main, re.DOTALL)
+    return found[0] if found else f"<body>{main}</body>"
+
+
+def _joined(base: httpx.URL, address: str) -> str:
+    try:
+        return str(base.join(address))
+    except (httpx.InvalidURL, ValueError, TypeError):
+        return ""
+
+
+def _normal(address: str) -> str:
+    """Return an address without fragment, without words that only track, and in one order; "" for none."""
+    try:
+        return str(httpx.URL(normalize_url(str(httpx.URL(address).copy_with(fragment=None)))))
+    except (httpx.InvalidURL, ValueError, TypeError):
+        return ""
+
+
+def _pages_from(state: Mapping[str, Any]) -> dict[str, PageState]:
+    addresses = state.get("addresses") or []
+    return {
+        address: PageState(**{**page, "links": tuple(addresses[number] for number in page["links"])})
+        for address, page in (state.get("pages") or {}).items()
+    }
+
+
+def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
+    """Write the pages as JSON; each address that is linked to is there once, for menus link to the same ones."""
+    numbers: dict[str, int] = {}
+    written = {
+        address: {**asdict(page), "links": [numbers.setdefault(link, len(numbers)) for link in page.links]}
+        for address, page in pages.items()
+    }
+    return {"addresses": list(numbers), "pages": written}
+
+
+def _entries(content: bytes) -> tuple[list[tuple[str, str]], bool]:
+    """Read a sitemap of sitemaps.org: its addresses with their dates, and whether they lead to more sitemaps.
+
+    Raises `ValueError` for anything else.
+    """
+    if content.startswith(b"\x1f\x8b"):
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            content = packed.read(MOST_SITEMAP_BYTES)
+    # Nothing is fetched and no entity is replaced, whatever the file asks for.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError) as exc:
+        raise ValueError("This is no sitemap.") from exc
+    kind = etree.QName(root).localname
+    if kind not in ("urlset", "sitemapindex"):
+        raise ValueError("This is no sitemap.")
+    found = []
+    for entry in root.iterchildren(tag=etree.Element):
+        values = {
+            etree.QName(part).localname: (part.text or "").strip() for part in entry.iterchildren(tag=etree.Element)
+        }
+        found.append((values.get("loc", ""), values.get("lastmod", "")))
+    return found, kind == "sitemapindex"
