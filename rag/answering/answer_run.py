@@ -99,6 +99,7 @@ class AnswerRun:
             chat_log_id,
             ledger=parts.ledger,
             chat_logs=parts.chat_logs,
+            is_awaited=True,
         )
         self.first_text_ms: int | None = None
         self.text_ms: int | None = None
@@ -127,7 +128,7 @@ class AnswerRun:
 
     def rewrite(self) -> Standalone:
         """Make a question that stands alone of one that follows others."""
-        if not self.question.history:
+        if not self.question.history or self.cancel.is_set():
             return Standalone(self.question.text)
         model = self._small_model()
         if model is not None:
@@ -357,11 +358,14 @@ class AnswerRun:
     def show(self, text: str) -> Iterator[TextEvent]:
         if not text:
             return
-        if self.first_text_ms is None:
+        is_first = self.first_text_ms is None
+        if is_first:
             self.first_text_ms = self._elapsed_ms()
         self.text += text
         starts_over, self._starts_over = self._starts_over, False
         yield TextEvent(text, starts_over)
+        if is_first:
+            self.calls.write()
 
     def withdraw(self) -> None:
         """Take back what was shown: what is shown next takes its place."""

@@ -47,6 +47,19 @@ _SO_OFTEN = (
 )
 
 
+#: A number that is no amount, share or length of time: "the 25th" and "16:00", but not "£1,500", "70 %", "6 weeks" or
+#: the name of a row ("20 — Gift").
+_OF_A_DATE = (
+    r"(?<![€$£¥₩₺\d.,])(?<![€$£¥₩₺]\s)\d+(?![\d.,]*\d)"
+    r"(?!\s—|\s?(?:[%€$£¥₩₺％]|percent|prozent|procent|per ?cent|pour ?cent"
+    r"|por ?ciento|per ?cento|por ?cento|eur|euros?|dollars?|pounds?|weeks?|days?|months?|years?|hours?|minutes?|times"
+    r"|weken|week|dagen|dag|maanden|maand|jaar|uren|minuten|wochen?|tagen?|monaten?|jahren?|stunden?"
+    r"|semaines?|jours?|mois|ans?|années?|semanas?|días?|dias?|mes(?:es)?|años?|anos?|settiman[ae]"
+    r"|giorn[oi]|mes[ei]|ann[oi]|tygodni\w*|dni|miesi\w*|lat|hafta|gün|ay|yıl)\b"
+    r"|\s?(?:[%€$£¥₩₺％]|원|만|주|개월|년간|시간|円|週間|か月|ヶ月|時間|元|周|个月|小时|يوم|شهر|سنة|أسبوع))"
+)
+
+
 @dataclass(frozen=True)
 class AnswerType:
     """A kind of fact: the questions that ask for it, and the sentences that hold one."""
@@ -145,7 +158,8 @@ TYPES = (
         r"|\b(?:what time|what date|which day|hoe laat|wann|um wie viel uhr|à quelle (?:heure|date)|cuándo|a qué hora"
         r"|a che ora|a que horas|o której|ne zaman|saat kaçta)\b"
         r"|언제|몇 시|いつ|何時|什么时候|何时|几点|متى",
-        rf"\d|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
+        rf"{_OF_A_DATE}"
+        rf"|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
         r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
         r"|binnen|tijdens|zodra|onmiddellijk|direct|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
         r"|beginn|avant|après|jusqu\w*|pendant|dès|antes|después|hasta|dentro|durante|cuando|prima|dopo|entro|fino"

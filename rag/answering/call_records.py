@@ -1,8 +1,9 @@
 """What one question costs and how it ended: its rows in the ledger, its row in the log.
 
-Every call is written down before it is made and its charge the moment it is known, so that a process that dies owes
-nothing: what was under way is charged by estimate once its question is found abandoned. A charge that the database does
-not take is written again when the log is closed.
+Every call is written down before it is made, so that a process that dies owes nothing: what was under way is charged by
+estimate once its question is found abandoned. A charge is written the moment it is known; while somebody waits for the
+first words of an answer, together with the call that follows. One that the database does not take is written again when
+the log is closed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from rag.errors import DatabaseUnavailable
-from rag.money.ledger import Ledger
+from rag.money.ledger import Finished, Ledger
 from rag.money.price_list import charge
 from rag.providers.retry import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace, Prompt
@@ -43,15 +44,19 @@ COST_FIELDS: dict[Operation, str] = {
 class CallRecords:
     """Write down the paid calls of one question, and how it ended."""
 
-    def __init__(self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs) -> None:
+    def __init__(
+        self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs, is_awaited: bool = False
+    ) -> None:
+        """With `is_awaited`, charges are kept until the next call begins or `write` is called."""
+        self._is_awaited = is_awaited
         self._tenant_id = tenant_id
         self._chat_log_id = chat_log_id
         self._ledger = ledger
         self._chat_logs = chat_logs
         #: Each with its line among the costs of the details.
         self._charges: list[tuple[str, Charge]] = []
-        #: Charges the database did not take, each with the call that it ends.
-        self._unwritten: list[tuple[Charge | None, UUID | None]] = []
+        #: Charges that are not in the ledger yet, each with the call that it ends.
+        self._unwritten: list[Finished] = []
         #: Requests under way: their rows, and what they are expected to be billed as.
         self._sent: deque[tuple[UUID | None, Operation, Usage]] = deque()
         self._requests = 0
@@ -63,9 +68,13 @@ class CallRecords:
         None when the database does not answer: an answer does not wait for its bill.
         """
         try:
-            return self._ledger.begin(self._tenant_id, self._chat_log_id, operation, name, expected)
+            call_id = self._ledger.begin(
+                self._tenant_id, self._chat_log_id, operation, name, expected, finished=self._unwritten
+            )
         except DatabaseUnavailable:
             return None
+        self._unwritten.clear()
+        return call_id
 
     def send(self, operation: Operation, expected: Usage) -> None:
         """Write down a request before it is made; the next `record` or `drop` ends it."""
@@ -110,10 +119,15 @@ class CallRecords:
             ends = self._sent.popleft()[0]
         if paid is not None:
             self._charges.append((line or COST_FIELDS.get(paid.operation, ""), paid))
-        try:
-            self._write(paid, ends)
-        except DatabaseUnavailable:
-            self._unwritten.append((paid, ends))
+        self._unwritten.append((paid, ends))
+        if not self._is_awaited:
+            self.write()
+
+    def write(self) -> None:
+        """Write the charges known so far, and from now on each at once: nobody waits for words any longer."""
+        self._is_awaited = False
+        with suppress(DatabaseUnavailable):
+            self._write()
 
     def costs(self) -> CostDetails:
         """Return the known costs by operation, rounded as the ledger keeps them."""
@@ -173,9 +187,7 @@ class CallRecords:
 
     def _close(self, close_row: Callable[[], Decimal | None]) -> Decimal | None:
         try:
-            while self._unwritten:
-                self._write(*self._unwritten[-1])
-                self._unwritten.pop()
+            self._write()
             return close_row()
         except DatabaseUnavailable:
             log.error("the log of question %s waits to be closed: the database does not answer", self._chat_log_id)
@@ -220,11 +232,10 @@ class CallRecords:
             priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
         return priced
 
-    def _write(self, paid: Charge | None, ends: UUID | None) -> None:
-        if ends is not None:
-            self._ledger.finish(self._tenant_id, ends, paid, chat_log_id=self._chat_log_id)
-        elif paid is not None:
-            self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
+    def _write(self) -> None:
+        """Write what the ledger does not have, in one transaction."""
+        self._ledger.finish(self._tenant_id, self._unwritten, chat_log_id=self._chat_log_id)
+        self._unwritten.clear()
 
     def _own_prices(self) -> Mapping[str, Any] | None:
         """Return the tenant's own prices, read once per question."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 
 from rag.answering.citations import SHOWN_GROUP
 
@@ -335,10 +336,12 @@ def says_not_found(text: str) -> bool:
     A reply that goes on with something it cites, "I could not find X, but Y [1]", is an answer.
     """
     sentences = [part.strip() for part in _SENTENCE.split(_joined(text)) if part and part.strip()]
-    said = [_ANY.search(sentence) for sentence in sentences]
-    first = next((n for n, found in enumerate(said) if found is not None), None)
-    if first is None or sum(map(len, sentences[:first])) > OPENING_CHARACTERS:
+    before = accumulate(map(len, sentences), initial=0)
+    opening = [sentence for sentence, length in zip(sentences, before, strict=False) if length <= OPENING_CHARACTERS]
+    # Most replies do not begin with it, and of those no more is looked at.
+    if not any(map(_ANY.search, opening)):
         return False
+    said = [_ANY.search(sentence) for sentence in sentences]
     # What is cited or counted beside it, after it or in the same sentence, is an answer of a part.
     for sentence, found in zip(sentences, said, strict=True):
         rest = sentence if found is None else sentence[found.end() :]

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from rag.answering.events import CitationKind
 from rag.answering.groundedness import Asked, Source, faults
+from rag.answering.sentences import Unit, units_of
 from rag.ingestion.chunking.spans import section_paths
 from rag.records.chat_logs import PassagePlace
 from rag.retrieval.bm25.index import tokenize
@@ -107,6 +108,8 @@ def verified(
     only figures are compared. `likely` are the passages' likely languages.
     """
     by_number = {citation.number: citation for citation in citations}
+    # One for all sentences: what is read out of a passage is kept with it.
+    read = {number: source_of(citation, likely) for number, citation in by_number.items()}
     asked = Asked(question, language)
     unsupported: dict[int, list[str]] = {}
     for claim, numbers in claims(text):
@@ -115,7 +118,7 @@ def verified(
         def pages(sources: Sequence[Citation] = sources) -> list[Source]:
             return [Source(page_text(source), "", likely) for source in sources]
 
-        if claim and faults(claim, [source_of(source, likely) for source in sources], asked, more=pages):
+        if claim and faults(claim, [read[source.number] for source in sources], asked, more=pages):
             for source in sources:
                 unsupported.setdefault(source.number, []).append(claim[:MAXIMUM_CLAIM_CHARACTERS])
     return tuple(
@@ -184,6 +187,7 @@ def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[s
         "document_id": str(citation.document_id),
         "matched_terms": list(citation.matched_terms),
         "unsupported": list(citation.unsupported),
+        "attachments": [list(file) for file in citation.attachments],
     }
 
 
@@ -197,6 +201,7 @@ def citation_from_json(stored: Mapping[str, Any]) -> Citation:
             "document_id": UUID(stored["document_id"]),
             "matched_terms": tuple(stored.get("matched_terms", ())),
             "unsupported": tuple(stored.get("unsupported", ())),
+            "attachments": tuple((str(name), str(address)) for name, address in stored.get("attachments", ())),
         }
     )
 
@@ -216,7 +221,42 @@ def _numbers(written: str) -> list[int]:
 def terms_held(terms: Sequence[str], text: str) -> int:
     """Count how many different ones of these words a text has."""
     folded = text.casefold()
-    return sum(term.casefold() in folded for term in set(terms))
+    return sum(
+        # A figure is none of the digits of a longer one.
+        bool(re.search(rf"(?<!\d)(?<!\d[.,]){re.escape(term)}(?!\d)", folded))
+        for term in {term.casefold() for term in terms}
+    )
+
+
+def telling_sentence(passage: str, terms: Sequence[str]) -> str:
+    """Return the sentence of a passage that has most of the marked words; of equal ones that with most figures, which
+    are those of the question and the answer, else the first.
+
+    A heading says what is answered below it, and counts only where nothing else has any of these words.
+    """
+    figures = [term for term in terms if any(map(str.isdigit, term))]
+
+    def rank(unit: Unit) -> tuple[bool, int, int]:
+        held = terms_held(terms, unit.text)
+        return unit.kind != "heading" and held > 0, held, terms_held(figures, unit.text)
+
+    units = units_of(passage)
+    return max(units, key=rank).text if units else passage
+
+
+def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
+    """Return where in a passage that sentence stands; None where it has none of these words.
+
+    A row of a table, whose sentence is made of its cells and heads, is the line with most of the words.
+    """
+    sentence = telling_sentence(passage, terms)
+    if not terms_held(terms, sentence):
+        return None
+    if found := re.search(r"\s+".join(map(re.escape, sentence.split())), passage):
+        return found.span()
+    lines = list(re.finditer(r"[^\n]+", passage))
+    best = max(lines, key=lambda line: terms_held(terms, line[0]))
+    return best.span() if terms_held(terms, best[0]) else None
 
 
 def with_section(citation: Citation, place: PassagePlace) -> Citation:

@@ -12,9 +12,16 @@ CitationKind = Literal["cited", "nearest"]
 """`cited`: the answer names them by number. `nearest`: no answer was found in them, they came closest."""
 
 
+#: The step of a question that waits for its turn.
+QUEUED = "queued"
+
+
 @dataclass(frozen=True)
 class StepEvent:
-    """Work that has begun: rewriting, translating, searching, found (detail: how many), reranking, writing."""
+    """Work that has begun: rewriting, translating, searching, found (detail: how many), reranking, writing.
+
+    Before any of it `queued` (detail: how many questions are before this one), where too many are being answered.
+    """
 
     name: str
     detail: str = ""

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from rag.answering.answer_types import asked_type
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, Candidate, Quotes, written
-from rag.answering.sentences import POINTER, Kind, ends, units_of
+from rag.answering.sentences import POINTER, Kind, ends, section_pointed_to, units_of
 from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
@@ -27,7 +27,9 @@ from rag.providers import Embedder
 from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import reworded
+from rag.retrieval.evidence import COMPOUNDING, compound_share
 from rag.retrieval.language import detect_language
+from rag.retrieval.meaning import named_languages
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import asked_words
 from rag.types import Citation, ContextResponse
@@ -41,12 +43,18 @@ MAXIMUM_CHARACTERS = 900
 #: A further sentence has to be at least so good, compared with the best.
 LEAST_OF_BEST = 0.6
 LEAST_OF_BEST_ROW = 0.85
+#: One of another passage, beside a sentence that says the whole question.
+LEAST_BESIDE_WHOLE = 0.8
+#: The sentences right beside the best one go on with what it says, in other words: they need less.
+LEAST_BESIDE = 0.4
 #: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
 #: every sentence would be about it.
 LEAST_OWN = 0.5
 #: The sentence for a part of the question holds so much of that part's words.
 LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
+#: What the first sentences gain below a heading that holds the whole question.
+BELOW_HEADING = (0.5, 0.25)
 #: A text so long at the beginning of another is the same one, cut.
 LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
@@ -58,8 +66,8 @@ FIGURE_VALUE = 1.25
 TYPE_VALUE = 1.6
 #: A sentence without the kind of fact that is asked for.
 OTHER_TYPE_VALUE = 0.8
-#: A sentence in another language, where there are some in the question's: mostly it holds for another branch.
-OTHER_LANGUAGE_VALUE = 0.6
+#: A sentence in another language than that of the country the question names: it holds for another branch.
+OTHER_BRANCH_VALUE = 0.6
 #: A sentence that says where the answer is, and not the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
@@ -81,6 +89,11 @@ ALL_IN_WORDS = 0.9
 SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 #: Sentences quoted of the best passage then, from its first on.
 FIRST_SENTENCES = 3
+#: A word so long is looked for in longer ones, in languages that write compounds as one; of one that is taken apart, so
+#: much has to be there.
+LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
+#: Terms that may stand among those of an expression: "work from the home office" says "work from home".
+WITHIN_EXPRESSION = 1
 #: Of a passage, by which its language is told.
 LANGUAGE_CHARACTERS = 400
 
@@ -141,7 +154,8 @@ def best_quotes(
     in_words = {c: max(reading.in_words.get(c, 0.0) for reading in readings) for c in candidates}
     parts = _parts(question, language)
     by_part = _by_part(candidates, citations, parts_by_number or {})
-    likely = {c: in_words[c] + by_part.get(c, 0.0) for c in candidates}
+    below = _first_below(everything, weights)
+    likely = {c: in_words[c] + by_part.get(c, 0.0) + below.get(c, 0.0) for c in candidates}
     # Comparing takes some 20 ms a sentence: where the words say all, they decide.
     is_compared = bool(parts) or max(in_words.values()) < ALL_IN_WORDS
     meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
@@ -155,6 +169,7 @@ def best_quotes(
             # Few of the question's words are anywhere: the order of the passages says more than a chance word.
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
+        ranked = _of_one_branch(ranked, in_words, question, citations, language)
         asked_parts = [
             _Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
             for place, part in enumerate(parts, start=1)
@@ -163,16 +178,53 @@ def best_quotes(
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, is_sure=is_sure)
     quotes = written(chosen, scores, everything, citations, asked, days or {})
     return replace(
-        quotes, is_of_type=kind is None or any(kind.held.search(text) for text in QUOTED.findall(quotes.text))
+        quotes,
+        is_of_type=kind is None or any(kind.held.search(text) for text in QUOTED.findall(quotes.text)),
+        points_to=_pointed_to(candidates, scores, citations),
     )
+
+
+def _of_one_branch(
+    ranked: list[Candidate],
+    in_words: dict[Candidate, float],
+    question: str,
+    citations: Sequence[Citation],
+    language: str,
+) -> list[Candidate]:
+    """Leave out what documents in other languages say where the best sentence is in the question's and says all of it.
+
+    They are those of other branches: "27 days" is the answer in Ottermere, and 28 is what holds in Utrecht.
+    """
+    best = ranked[0]
+    if best.value < 1 or in_words[best] < ALL_IN_WORDS * best.value or named_languages(question):
+        return ranked
+    own = {place for place, citation in enumerate(citations) if _spoken(citation, language) == language}
+    return [c for c in ranked if c.passage in own] if best.passage in own else ranked
+
+
+def _pointed_to(
+    candidates: Sequence[Candidate], scores: dict[Candidate, float], citations: Sequence[Citation]
+) -> tuple[int, str] | None:
+    """Return where the sentence leads that would be the best were it no pointer; None where it is none."""
+    leading = {c: section for c in candidates if c.value < 1 and (section := section_pointed_to(c.text))}
+    best = max(leading, key=lambda c: scores[c], default=None)
+    if best is None:
+        return None
+    others = max((scores[c] for c in candidates if c not in leading), default=0.0)
+    if scores[best] / POINTER_VALUE < others:
+        return None
+    return citations[best.passage].number, leading[best]
 
 
 def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
     """Return the parts of each passage of a context with their cosines by meaning, by the passage's number.
 
-    They were compared when the passage was found: where in it the answer is costs nothing more.
+    They were compared when the passage was found: where in it the answer is costs nothing more. None are returned while
+    a cited passage has no meaning yet: the others would be quoted for having it.
     """
     meanings = {result.chunk_id: result.part_meanings for result in context.results}
+    if not all(meanings.get(citation.chunk_id) for citation in context.citations):
+        return {}
     found = {}
     for citation in context.citations:
         known, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
@@ -216,6 +268,24 @@ def _by_part(
         cosine = max(parts, key=lambda part: len(part[0] & said), default=(said, min(known)))[1]
         nearness = (cosine - min(known)) / (max(known) - min(known))
         found[candidate] = PART_WEIGHT * nearness * candidate.value
+    return found
+
+
+def _first_below(everything: Sequence[Candidate], weights: dict[str, float]) -> dict[Candidate, float]:
+    """Return what the first sentences below a heading gain that holds the whole question: "Payday" says what they say.
+
+    Only of the first passage with such a heading: the order of the passages tells them apart.
+    """
+    found: dict[Candidate, float] = {}
+    total = sum(weights.values())
+    for candidate in everything:
+        if found and candidate.passage != next(iter(found)).passage:
+            break
+        own = candidate.under - candidate.title
+        if candidate.kind == "heading" or not own or _weight(weights, own) < ALL_IN_WORDS * total:
+            continue
+        if len(found) < len(BELOW_HEADING):
+            found[candidate] = BELOW_HEADING[len(found)] * candidate.value
     return found
 
 
@@ -265,9 +335,15 @@ def _spoken(citation: Citation, language: str) -> str:
 
 def _candidates(citation: Citation, place: int, language: str, question: str, asked: frozenset[str]) -> list[Candidate]:
     spoken = _spoken(citation, language)
-    terms_in = partial(_terms_said, language=language, spoken=spoken, words=_other_words(question, language, spoken))
+    terms_in = partial(
+        _terms_said, language=language, spoken=spoken, words=_other_words(question, language, spoken), asked=asked
+    )
+    # A question that names a country is about the documents in its language.
+    named = named_languages(question)
+    branch_value = OTHER_BRANCH_VALUE if named and spoken not in named else 1.0
     title = terms_in(citation.title)
     section = title | terms_in(citation.section)
+    last = terms_in(citation.section.rpartition(PATH_SEPARATOR)[2])
     known = _figures(question)
     kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
@@ -282,9 +358,11 @@ def _candidates(citation: Citation, place: int, language: str, question: str, as
         if unit.kind == "column" and not asked & (terms_in(unit.subject) - title):
             continue
         value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
+        value *= branch_value
+        is_of_type = kind is None or kind.held.search(unit.text) is not None
         if kind is not None:
-            value *= TYPE_VALUE if kind.held.search(unit.text) else OTHER_TYPE_VALUE
-        if len(unit.text) <= LONGEST_POINTER and POINTER.search(unit.text):
+            value *= TYPE_VALUE if is_of_type else OTHER_TYPE_VALUE
+        if len(unit.text) <= LONGEST_POINTER and (POINTER.search(unit.text) or section_pointed_to(unit.text)):
             value *= POINTER_VALUE
         found.append(
             Candidate(
@@ -297,6 +375,8 @@ def _candidates(citation: Citation, place: int, language: str, question: str, as
                 title,
                 _figures(unit.text) - known,
                 value,
+                is_of_type,
+                above or last,
             )
         )
     return found
@@ -316,13 +396,43 @@ def _other_words(
 
 
 def _terms_said(
-    text: str, *, language: str, spoken: str, words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]]
+    text: str,
+    *,
+    language: str,
+    spoken: str,
+    words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]],
+    asked: frozenset[str] = frozenset(),
 ) -> frozenset[str]:
     """Return the terms of a text in the question's language, with those of the question that it says in other words."""
-    terms = frozenset(tokenize(text, language))
-    present = terms if spoken == language else frozenset(tokenize(text, spoken))
-    said = (own for own, others in words if any(other <= present for other in others))
-    return terms.union(*said)
+    in_order = tokenize(text, language)
+    terms = frozenset(in_order)
+    written = in_order if spoken == language else tokenize(text, spoken)
+    said = (own for own, others in words if any(_stand_together(other, written) for other in others))
+    return terms.union(*said, _in_compounds(asked, terms) if language in COMPOUNDING else ())
+
+
+def _stand_together(wanted: frozenset[str], terms: Sequence[str]) -> bool:
+    """Whether the terms of an expression are near each other in a text: "pay" and "working days" say no "pay day"."""
+    if not wanted <= frozenset(terms):
+        return False
+    width = len(wanted) + WITHIN_EXPRESSION
+    return any(wanted <= frozenset(terms[start : start + width]) for start in range(max(1, len(terms) - width + 1)))
+
+
+def _in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str]:
+    """Return the terms of the question that a text says as a part of a longer word, or in parts.
+
+    "Zulassung" is in "Zulassungsverfahren", and "Kündigungsfrist" in "die Frist der Kündigung".
+    """
+    return frozenset(
+        own
+        for own in asked - terms
+        if len(own) >= LEAST_COMPOUNDED
+        and (
+            any(own != term and (term.startswith(own) or term.endswith(own)) for term in terms)
+            or compound_share(own, terms) >= ENOUGH_OF_COMPOUND
+        )
+    )
 
 
 def _quotable(everything: Sequence[Candidate]) -> list[Candidate]:
@@ -456,11 +566,27 @@ def _choose(
         if best is not None and not any(_say_the_same(best, other) for other in chosen):
             chosen.append(best)
     best_own = _weight(weights, _own(ranked[0], weights))
+    said = _weight(weights, ranked[0].terms | ranked[0].heading)
+    is_whole = bool(weights.keys() & ranked[0].terms) and said >= ALL_IN_WORDS * sum(weights.values())
     characters = sum(len(c.text) for c in chosen)
+    for candidate in _beside(ranked[0], ranked):
+        # What goes on beside the best sentence belongs to it, in words of its own.
+        if (
+            characters + len(candidate.text) <= MAXIMUM_CHARACTERS
+            and scores[candidate] >= LEAST_BESIDE * scores[ranked[0]]
+        ):
+            chosen.append(candidate)
+            characters += len(candidate.text)
     for candidate in ranked[1:]:
         least = LEAST_OF_BEST if is_sure else LEAST_OF_UNSURE
+        # Beside the amount that was asked for, a sentence of another passage without one is no answer.
+        if candidate.is_of_type < ranked[0].is_of_type and candidate.passage != ranked[0].passage:
+            continue
         if len(chosen) >= MAXIMUM_QUOTES or scores[candidate] < max(least * scores[ranked[0]], 1e-9):
             break
+        is_elsewhere = candidate.passage != ranked[0].passage
+        if is_whole and is_elsewhere and scores[candidate] < LEAST_BESIDE_WHOLE * scores[ranked[0]]:
+            continue
         is_near = meaning.get(candidate, 0.0) > 0.8 * MEANING_WEIGHT
         if _weight(weights, _own(candidate, weights)) < LEAST_OWN * best_own and is_sure and not is_near:
             continue
@@ -471,6 +597,18 @@ def _choose(
         chosen.append(candidate)
         characters += len(candidate.text)
     return chosen
+
+
+def _beside(best: Candidate, ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the sentences right before and after the best one."""
+    return [
+        c
+        for c in ranked
+        if c.passage == best.passage
+        and abs(c.position - best.position) == 1
+        and c.kind == best.kind == "sentence"
+        and not POINTER.search(c.text)
+    ]
 
 
 def _best_of_part(

@@ -120,6 +120,8 @@ class AnswerWatch:
         self._language_of = language_of
         self._asked: Asked | None = None
         self._beginning = ""
+        #: How much of the beginning its language was told by.
+        self._looked_at = 0
         self._pending = ""
         self._repetition = Repetition()
         self.checked: list[CheckedClaim] = []
@@ -148,8 +150,10 @@ class AnswerWatch:
         return self._trouble(LEAST_AT_END)
 
     def _check(self, text: str) -> None:
-        if self._asked is None or len(self._beginning) < LANGUAGE_CHARACTERS:
+        # Looked at again when there is twice as much: each look takes as long as checking a sentence.
+        if self._asked is None or len(self._beginning) >= 2 * self._looked_at < 2 * LANGUAGE_CHARACTERS:
             self._asked = Asked(self._question, self._language_of(self._beginning))
+            self._looked_at = len(self._beginning)
         by_shown = {shown: number for number, shown in self._shown.items()}
         for claim, numbers in claims(text):
             sources = [self._sources[by_shown[n]] for n in numbers if by_shown.get(n) in self._sources]

@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event, Lock, Thread
-from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from rag.answering.citations import citation_to_json
-from rag.answering.events import TextEvent
+from rag.answering.events import QUEUED, StepEvent, TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
 from rag.answering.pipeline import Answerer
+from rag.answering.turns import Turn, Turns
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -45,7 +45,7 @@ from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.storage.database import Database
 from rag.storage.sql import queries
-from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
+from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters, limited_to
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
 
@@ -91,6 +91,7 @@ class LiveAnswers:
         self._under_way = 0
         #: How many of them have no text yet.
         self._without_text = 0
+        self._turns = Turns(lambda: answerer.settings)
         self._keeper: Thread | None = None
         self._closing = Event()
 
@@ -105,20 +106,37 @@ class LiveAnswers:
         options: Options | None = None,
         languages: Sequence[str] = (),
         history: Sequence[ChatMessage] = (),
+        others: tuple[Collection, ...] = (),
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
         `options` are what this question wants otherwise than the collection does; `languages` are those of the asker's
         browser or program. `history` is what was said before, for a program that keeps conversations itself.
+        `others` are searched beside the collection.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
-        many for them as it may, `DatabaseUnavailable`.
+        many for them as it may, `Saturated` while it has no room for anybody, `DatabaseUnavailable`.
         """
         with self._place(identity) as give_up_place:
-            return self._begin(
-                identity, conversation_id, collection, text, document_ids, options, languages, history, give_up_place
-            )
+            turn = self._turns.take()
+            try:
+                return self._begin(
+                    identity,
+                    conversation_id,
+                    collection,
+                    text,
+                    document_ids,
+                    options,
+                    languages,
+                    history,
+                    others,
+                    give_up_place,
+                    turn,
+                )
+            except BaseException:
+                turn.end()
+                raise
 
     def _begin(
         self,
@@ -130,20 +148,21 @@ class LiveAnswers:
         options: Options | None,
         languages: Sequence[str],
         history: Sequence[ChatMessage],
+        others: tuple[Collection, ...],
         give_up_place: Callable[[], None],
+        turn: Turn,
     ) -> LiveAnswer:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
-        if collection.tenant_id != identity.tenant_id:
+        if any(asked.tenant_id != identity.tenant_id for asked in (collection, *others)):
             raise NotFound
         options = options or Options()
         profile = options.applied_to(profile_of(collection))
         history = tuple(history)[-HISTORY_MESSAGES:]
-        if conversation_id is None:
-            conversation_id = self._conversations.create(identity, collection.id, title_from_question(text)).id
-        else:
-            self._close_abandoned_in(identity, conversation_id)
+        if conversation_id is not None:
             history = _history(self._conversations.messages(identity, conversation_id, last=HISTORY_MESSAGES))
-        message_id, chat_log_id = self._store_question(identity, conversation_id, collection, text)
+        conversation_id, message_id, chat_log_id = self._store_question(
+            identity, conversation_id, collection, text, others=others
+        )
         live = LiveAnswer(
             message_id=message_id,
             conversation_id=conversation_id,
@@ -164,6 +183,7 @@ class LiveAnswers:
             text=text,
             identity=identity,
             collection=collection,
+            others=others,
             history=history,
             document_ids=document_ids,
             filters=options.filters or SearchFilters(),
@@ -177,6 +197,7 @@ class LiveAnswers:
         def work() -> None:
             has_text = False
             try:
+                turn.wait(live.cancel, lambda before: live.take(StepEvent(QUEUED, str(before))))
                 for event in self._answerer.answer(
                     question,
                     profile=profile,
@@ -203,6 +224,7 @@ class LiveAnswers:
                 with self._lock:
                     self._under_way -= 1
                     self._without_text -= not has_text
+                turn.end()
                 live.set_done()
 
         def traced() -> None:
@@ -277,14 +299,17 @@ class LiveAnswers:
             live = self._answers.get(message_id)
         return live if live is not None and live.owner == (identity.tenant_id, identity.account_id) else None
 
-    def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
-        """Return the answer being written in a conversation of this person."""
+    def active_here(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
+        """Return the answer that this process is writing in a conversation of this person, without a query."""
         owner = (identity.tenant_id, identity.account_id)
         with self._lock:
             own = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
-        for live in own:
-            if not live.is_done:
-                return live
+        return next((live for live in own if not live.is_done), None)
+
+    def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
+        """Return the answer being written in a conversation of this person."""
+        if (live := self.active_here(identity, conversation_id)) is not None:
+            return live
         found = self._database.fetch_value(
             identity,
             "find_active_answer",
@@ -295,9 +320,19 @@ class LiveAnswers:
 
     def pace_seconds(self) -> float:
         """Return how far apart the pieces of an answer should be now: with many readers each costs all of them time."""
-        if self._without_text > RUSH:
+        if self.is_rushed:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether more people may be sent to this process; false before the first of them has to wait."""
+        return self._turns.has_room
+
+    @property
+    def is_rushed(self) -> bool:
+        """Tell whether many people wait for the first word of their answer now."""
+        return self._without_text > RUSH
 
     def pulse_seconds(self) -> float:
         """Say how often a page that waits lets a click end its run: with many readers, those wake-ups cost as well."""
@@ -329,28 +364,66 @@ class LiveAnswers:
     # Storing
 
     def _store_question(
-        self, identity: Identity, conversation_id: UUID, collection: Collection, text: str
-    ) -> tuple[UUID, UUID]:
-        """Write question, log and empty answer in one transaction; the ids of the answer and of the log."""
-        with self._database.transaction(identity) as connection:
-            where = {"conversation_id": conversation_id, "account_id": identity.account_id}
-            if connection.execute(queries["lock_conversation"], where).fetchone() is None:
-                raise NotFound
-            busy = connection.execute(queries["has_streaming_answer"], where).fetchone()
-            if busy and busy[0]:
-                raise InvalidInput(BUSY)
+        self,
+        identity: Identity,
+        conversation_id: UUID | None,
+        collection: Collection,
+        text: str,
+        *,
+        others: Sequence[Collection],
+    ) -> tuple[UUID, UUID, UUID]:
+        """Write question, log and empty answer in one transaction; the ids of conversation, answer and log."""
+        stored = self._stored_question(identity, conversation_id, collection, text, others=others)
+        # What a dead process left unfinished is no reason to wait.
+        if stored is None and conversation_id is not None and self._close_abandoned_in(identity, conversation_id):
+            stored = self._stored_question(identity, conversation_id, collection, text, others=others)
+        if stored is None:
+            raise InvalidInput(BUSY)
+        return stored
+
+    def _stored_question(
+        self,
+        identity: Identity,
+        conversation_id: UUID | None,
+        collection: Collection,
+        text: str,
+        *,
+        others: Sequence[Collection],
+    ) -> tuple[UUID, UUID, UUID] | None:
+        """Do it unless an answer is still being written there: then nothing is stored."""
+        with self._database.writing(identity) as pipeline:
+            if conversation_id is None:
+                title = title_from_question(text)
+                conversation_id = self._conversations.create_within(pipeline, identity, collection.id, title).id
+                where = {"conversation_id": conversation_id}
+            else:
+                where = {"conversation_id": conversation_id, "account_id": identity.account_id}
+                locked = pipeline.run(queries["lock_conversation"], where)
+                busy = pipeline.run(queries["has_streaming_answer"], where)
+                if locked.fetchone() is None:
+                    raise NotFound
+                if (found := busy.fetchone()) and found[0]:
+                    return None
+            limited = limited_to(collection, others)
             chat_log_id = self._answerer.chat_logs.open(
-                identity, text, collection_id=collection.id, conversation_id=conversation_id, connection=connection
+                identity,
+                text,
+                collection_id=collection.id,
+                conversation_id=conversation_id,
+                limited_to=limited,
+                within=pipeline,
             )
-            row: dict[str, Any] = {"tenant_id": identity.tenant_id, "conversation_id": conversation_id}
+            where_shown = where | {"limited_to": limited or None}
             asked = {"role": "user", "content": text, "state": "complete", "chat_log_id": None}
             answer = {"role": "assistant", "content": "", "state": "streaming", "chat_log_id": chat_log_id}
-            connection.execute(queries["add_message"], row | asked)
-            added = connection.execute(queries["add_message"], row | answer).fetchone()
-            connection.execute(queries["touch_conversation"], where)
-            connection.execute(queries["note_last_collection"], {"collection_id": collection.id})
-        assert added is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
-        return added[0], chat_log_id
+            pipeline.run(queries["add_message"], where_shown | asked)
+            added = pipeline.run(queries["add_message"], where_shown | answer)
+            pipeline.run(queries["touch_conversation"], where | {"asks_all": bool(others)})
+            pipeline.run(queries["note_last_collection"], {"collection_id": collection.id})
+            pipeline.finish()
+            row = added.fetchone()
+        assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+        return conversation_id, row[0], chat_log_id
 
     def _save(self, live: LiveAnswer) -> None:
         """Store an answer as it ended. Where the database does not answer, the keeper tries again."""

@@ -86,7 +86,8 @@ class LiveAnswer:
         self.is_saved = False
         self._on_forced_end = on_forced_end
         self._changed = Condition()
-        self._listeners: list[Callable[[], None]] = []
+        #: Each with whether it is told of steps too, and not only of text and the end.
+        self._listeners: list[tuple[Callable[[], None], bool]] = []
         self._done = Event()
         self._is_written = Event()
         #: Set once there is text, or there will be none.
@@ -171,14 +172,22 @@ class LiveAnswer:
         """Tell whether it ends within so many seconds."""
         return self._done.wait(seconds)
 
+    def wait_until_begun(self, seconds: float) -> bool:
+        """Tell whether there is text, or none will come, within so many seconds."""
+        return self._has_begun.wait(seconds)
+
     @contextmanager
-    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Have `listener` called after every change, from the writer's thread: for followers that have no thread."""
-        self._listeners.append(listener)
+    def heard_by(self, listener: Callable[[], None], *, with_steps: bool = True) -> Iterator[None]:
+        """Have `listener` called after every change, from the writer's thread: for followers that have no thread.
+
+        Without `with_steps` only changes of the text and the end count: each call wakes the event loop.
+        """
+        heard = (listener, with_steps)
+        self._listeners.append(heard)
         try:
             yield
         finally:
-            self._listeners.remove(listener)
+            self._listeners.remove(heard)
 
     def snapshot(self) -> Snapshot:
         """Return text, steps, citations and state at this moment."""
@@ -232,7 +241,7 @@ class LiveAnswer:
             elif isinstance(event, DoneEvent):
                 self._end(event)
             self._changed.notify_all()
-        self._tell()
+        self._tell(is_step=isinstance(event, StepEvent | ContextEvent))
 
     def fail(self, notice: str) -> None:
         """End it for its readers when the writer is gone without a `DoneEvent`."""
@@ -251,9 +260,10 @@ class LiveAnswer:
             self._changed.notify_all()
         self._tell()
 
-    def _tell(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
+    def _tell(self, *, is_step: bool = False) -> None:
+        for listener, with_steps in tuple(self._listeners):
+            if with_steps or not is_step:
+                listener()
 
     @property
     def elapsed_ms(self) -> int:
@@ -281,7 +291,7 @@ class LiveAnswer:
         """Once the text is whole, only follow-up questions are stopped."""
         why, self.notices = self.notices, self.context.notices if self.context else ()
         if self.written is not None:
-            return MessageState.COMPLETE
+            return self.written.state
         self.notices = (*why, *self.notices)
         return MessageState.CUT if why else MessageState.STOPPED
 

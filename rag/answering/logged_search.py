@@ -147,7 +147,11 @@ class _SearchRecorder:
         if self._kept is None:
             question = self._question
             chat_log_id = self._chat_logs.open(
-                question.identity, question.text, collection_id=question.collection.id, kind="search"
+                question.identity,
+                question.text,
+                collection_id=question.collection.id,
+                kind="search",
+                limited_to=question.limited_to,
             )
             self._kept = CallRecords(
                 question.identity.tenant_id, chat_log_id, ledger=self._ledger, chat_logs=self._chat_logs

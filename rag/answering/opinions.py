@@ -16,7 +16,6 @@ from threading import Event
 from typing import Any, Literal
 from uuid import UUID
 
-import docx
 from psycopg.types.json import Jsonb
 
 from rag.answering.citations import CitationFilter
@@ -338,6 +337,8 @@ def _citation(number: int, found: SearchResult) -> dict[str, Any]:
 
 def as_docx(opinion: Opinion) -> bytes:
     """Return a draft as a Word document, with the references it cites at its end."""
+    import docx  # not with the start of everything: drafts are saved seldom
+
     made = docx.Document()
     made.add_heading(opinion.opinion_type, level=1)
     for block in opinion.content.split("\n"):

@@ -78,7 +78,12 @@ class Answerer:
         than to end the follow-up questions.
         """
         if chat_log_id is None:
-            chat_log_id = self.chat_logs.open(question.identity, question.text, collection_id=question.collection.id)
+            chat_log_id = self.chat_logs.open(
+                question.identity,
+                question.text,
+                collection_id=question.collection.id,
+                limited_to=question.limited_to,
+            )
         run = AnswerRun(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
         try:
             run.hold_to_budget()

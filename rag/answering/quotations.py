@@ -47,6 +47,9 @@ class Quotes:
     numbers: tuple[int, ...]
     #: Whether they hold the kind of fact that is asked for, such as an amount or a time.
     is_of_type: bool = True
+    #: Where what fits the question best sends its reader, in place of an answer: the number of a passage, and that of a
+    #: section of its document.
+    points_to: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,10 @@ class Candidate:
     figures: frozenset[str]
     #: Less than 1 for a fragment.
     value: float
+    #: Whether it holds the kind of fact that is asked for; true where any sentence may answer.
+    is_of_type: bool = True
+    #: The terms of the heading right above it alone.
+    under: frozenset[str] = frozenset()
 
 
 def written(
@@ -98,6 +105,7 @@ def written(
             places.update(_exceptions_around(by_place, passage, place))
         runs: list[list[str]] = []
         best_of_runs: list[float] = []
+        firsts: list[int] = []
         previous = -2
         for place in sorted(places):
             this = by_place[passage, place]
@@ -115,6 +123,7 @@ def written(
             elif place != previous + 1 or this.kind == "row":
                 runs.append([])
                 best_of_runs.append(0.0)
+                firsts.append(place)
             runs[-1].append(this.text)
             best_of_runs[-1] = max(best_of_runs[-1], scores.get(this, 0.0) if this in chosen else 0.0)
             previous = place
@@ -122,9 +131,11 @@ def written(
         number = citations[passage].number
         day = days.get(citations[passage].document_id, "") if is_disagreed else ""
         has_rows = any(by_place[passage, place].kind in ("row", "column") for place in places)
-        # What a row is about is often said by the heading above its table alone.
-        source = _source(citations[passage], day) if is_named else _last_heading(citations[passage]) if has_rows else ""
-        lines.extend((source, f"“{_joined(runs[place])}” [{number}]") for place in ordered)
+        for run in ordered:
+            # What a row is about is often said by the heading above its table alone.
+            heading = _heading_above(by_place, passage, firsts[run]) or _last_heading(citations[passage])
+            source = _source(citations[passage], heading, day) if is_named else heading if has_rows else ""
+            lines.append((source, f"“{_joined(runs[run])}” [{number}]"))
     # Lines of one source in a row name it once.
     named = [
         f"{source}: {text}" if source and source != before else text
@@ -171,10 +182,16 @@ def _has_sibling(
     )
 
 
-def _source(citation: Citation, day: str) -> str:
+def _heading_above(by_place: Mapping[tuple[int, int], Candidate], passage: int, place: int) -> str:
+    """Return the nearest heading above within the passage, which may hold more than one section; empty without any."""
+    above = (by_place[passage, before] for before in range(place - 1, -1, -1) if (passage, before) in by_place)
+    return next((candidate.text for candidate in above if candidate.kind == "heading"), "")
+
+
+def _source(citation: Citation, heading: str, day: str) -> str:
     """Return the document, its date and the section by name: another branch or plan has rules of its own."""
     title = f"{citation.title} ({day})" if day else citation.title
-    return PATH_SEPARATOR.join(dict.fromkeys(filter(None, (title, _last_heading(citation)))))
+    return PATH_SEPARATOR.join(dict.fromkeys(filter(None, (title, heading))))
 
 
 def _last_heading(citation: Citation) -> str:

@@ -65,6 +65,51 @@ POINTER = re.compile(
     re.IGNORECASE,
 )
 
+_PART = (
+    r"(?:section|chapter|article|appendix|annex|paragraph|clause|artikel|art\.|hoofdstuk|paragraaf|bijlage|abschnitt"
+    r"|kapitel|ziffer|anlage|punkt|chapitre|annexe|paragraphe|sección|artículo|capítulo|anexo|sezione"
+    r"|articolo|capitolo|allegato|secção|seção|artigo|capítulo|rozdział\w*|punkt\w*|bölüm\w*|madde|المادة|القسم|§)"
+)
+#: Where a pointer leads in its own document: "section 5.2", "artikel 7", "제5조", "5.2절", "第5条".
+REFERENCE = re.compile(
+    rf"\b{_PART}\s*(?:no\.|nr\.)?\s*(?P<named>\d{{1,3}}(?:[.:]\d{{1,3}})*[a-z]?)\b|§\s*(?P<mark>\d{{1,3}}[a-z]?)\b"
+    r"|[제第]\s?(?P<article>\d{1,3}(?:조의\d{1,2})?)\s?[조장절条章节節]|(?P<bare>\d{1,2}(?:\.\d{1,2}){1,3})\s?[절장항]",
+    re.IGNORECASE,
+)
+#: Says in other words than `POINTER` that a section is where to look.
+LEADS = re.compile(
+    r"\b(?:see|refer to|described|explained|set out|laid down|covered|found|governed|zie|beschreven|geregeld|siehe"
+    r"|beschrieben|geregelt|voir|véase|ver|vedi|veda|patrz|zob|opisan\w*|bkz|bakınız)\b"
+    r"|참[고조]|따[른릅]|정한다|参照|参[见阅]|見て|定める|规定|انظر|راجع",
+    re.IGNORECASE,
+)
+#: A sentence of more words or characters beside its reference says something itself, and so does a clause of so many.
+LONGEST_POINTING = (12, 120)
+LEAST_CLAUSE = 5
+
+
+def section_pointed_to(text: str) -> str:
+    """Return the number of the section where a sentence sends its reader, in place of saying something: "5.2".
+
+    Empty for a sentence that says something besides, such as "27 days, see section 5.2" or "(see article 7)".
+    """
+    reference = REFERENCE.search(text)
+    if reference is None or not LEADS.search(text):
+        return ""
+    rest = f"{text[: reference.start()]} {text[reference.end() :]}"
+    before = text[: reference.start()]
+    is_aside = before.count("(") > before.count(")")
+    if is_aside or any(map(str.isdigit, rest)):
+        return ""
+    if len(rest.split()) > LONGEST_POINTING[0] or len(rest) > LONGEST_POINTING[1]:
+        return ""
+    # "Overtime needs the approval of your team lead; see section 4.3."
+    clauses = [clause for clause in re.split(r"[;:—]\s|\.\s", text) if not REFERENCE.search(clause)]
+    if any(len(clause.split()) >= LEAST_CLAUSE for clause in clauses):
+        return ""
+    return next(number for number in reference.groups() if number)
+
+
 #: What goes on in a date: "2011. 5. 24."
 DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -244,14 +245,22 @@ class AnswerWriter:
             translated = run.details.query.translated_query
             searched = translated or "\n".join(self._searched_text())
             likely = [run.question.collection.language] if translated else [run.language]
-            quotes = best_quotes(
+            quote = partial(
+                best_quotes,
                 searched,
-                context.citations,
                 language=detect_language(searched, likely),
                 similarities=self._likeness(),
                 parts_by_number=meant_parts(context),
                 days=run.calls.document_days(context.citations),
             )
+            quotes = quote(context.citations)
+            if quotes is not None and quotes.points_to is not None:
+                # "See section 5.2" is no answer; that section may be one.
+                leading = next(c for c in context.citations if c.number == quotes.points_to[0])
+                context, section = run.parts.retriever.with_section(
+                    context, run.question.identity, leading.document_id, quotes.points_to[1]
+                )
+                quotes = (quote(section) if section else None) or quotes
         if context is None or quotes is None:
             run.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             run.show_nearest()

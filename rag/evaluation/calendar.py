@@ -1,4 +1,4 @@
-"""Do what is due: forget old texts, run golden questions at night, write the weekly digest, warn of budgets.
+"""Do scheduled work: forget old texts, run golden questions at night, write the weekly digest, warn of budgets.
 
 Every process that works off the queue looks once a minute. Whoever writes first that a day is done does it, so that
 each thing is done once, whichever process lives.
@@ -65,7 +65,7 @@ class _Address:
 
 
 class Calendar:
-    """Does for each tenant what is due, and keeps what each wants."""
+    """Does each tenant's scheduled work, and keeps each tenant's wishes."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Calendar:
     # What is due
 
     def run(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
-        """Do what is due for these tenants; what goes wrong for one keeps nobody else waiting."""
+        """Do the work due for these tenants; a failure for one does not hold up the others."""
         now = now or datetime.now(UTC)
         for tenant_id in tenants:
             for work in (self._forget, self._warn, self._write_digest, self._run_golden):
@@ -155,23 +155,34 @@ class Calendar:
                 self.warn_of(tenant_id, budget)
 
     def warn_of(self, tenant_id: str, budget: Budget) -> None:
-        """Write to administrators that a budget is nearly or wholly spent; webhooks are told by the database."""
+        """Tell that a budget is nearly or wholly spent, by e-mail and webhook; of a spent one the database tells."""
         whose = {"company": "the company", "group": budget.user_group, "person": budget.person}[budget.scope]
         figures = f"${budget.spent:,.2f} of ${budget.amount:,.2f}"
         if budget.is_spent:
             subject = f"The budget of {whose} is spent"
             text = f"{figures} are spent this month. Until the next, searching works and no paid model is called."
         else:
+            self._tell(
+                tenant_id,
+                "budget.near",
+                {"budgetId": str(budget.id), "scope": budget.scope, "group": budget.user_group or None,
+                 "accountId": budget.account_id and str(budget.account_id), "amount": str(budget.amount),
+                 "spent": str(budget.spent)},
+            )  # fmt: skip
             subject = f"Most of the budget of {whose} is spent"
             text = f"{figures} are spent this month."
         self._send(tenant_id, self.letters(tenant_id).alerts_for, subject, f"{text}\n\n{self._link('prices')}\n")
 
     def _write_digest(self, tenant_id: str, now: datetime) -> None:
-        role = self.letters(tenant_id).digest_for
-        is_time = now.weekday() == MONDAY and now.hour >= MORNING_HOUR
-        if role is None or not self.can_send or not is_time or not self._is_mine(tenant_id, "digest", now.date()):
+        if now.weekday() != MONDAY or now.hour < MORNING_HOUR:
             return
-        self.send_digest(tenant_id, role, until=now.date() - timedelta(days=1))
+        until = now.date() - timedelta(days=1)
+        if self._is_mine(tenant_id, "digest told", now.date()):
+            period = Period.of_days(7, until=until)
+            self._tell(tenant_id, "digest.weekly", self.digest(tenant_id, period).as_event(period))
+        role = self.letters(tenant_id).digest_for
+        if role is not None and self.can_send and self._is_mine(tenant_id, "digest", now.date()):
+            self.send_digest(tenant_id, role, until=until)
 
     def digest(self, tenant_id: str, period: Period) -> Digest:
         """Return the digest of a period."""
@@ -208,7 +219,8 @@ class Calendar:
             self._tell(
                 tenant_id,
                 "evaluation.fell",
-                {"collection": collection.name, "runId": str(run.id),
+                {"collectionId": str(collection.id), "collection": collection.name, "runId": str(run.id),
+                 "runIdBefore": str(before.id) if before else None,
                  "figures": {one.figure: {"before": one.before, "now": one.now} for one in fallen}},
             )  # fmt: skip
             text = "\n".join([f"The golden questions of {collection.name} were asked again.", "", *lines])

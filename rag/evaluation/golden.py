@@ -1,4 +1,4 @@
-"""Read golden questions: what is asked, and where in the documents the answer is."""
+"""Read golden questions: each question, and where in the documents its answer is."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ FIGURES: Mapping[str, bool] = {
     "refused_wrong": False,
     "evidence": True,
     "grounded": True,
+    "grounded_by_model": True,
     "total_ms": False,
     "cost": False,
 }
@@ -54,6 +55,7 @@ TITLES: Mapping[str, str] = {
     "refused_wrong": "Refused where they answer",
     "evidence": "Expected words in the answer",
     "grounded": "Citations that hold",
+    "grounded_by_model": "Sentences that hold, by a model",
     "total_ms": "Time (ms)",
     "cost": "Cost ($)",
 }

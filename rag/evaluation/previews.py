@@ -1,7 +1,7 @@
 """Compare what questions find with a collection's settings as they are and as they would be, before they are saved.
 
 Only the search is run, twice a question, as answering runs it; nothing is written. Paid models of the search are asked
-only where whoever compares wants it, and each such call is in the ledger.
+only where the administrator asks for it, and each such call is in the ledger.
 """
 
 from __future__ import annotations

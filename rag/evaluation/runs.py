@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Event, Lock, Thread
 from typing import Any, Literal
@@ -20,18 +20,22 @@ from psycopg.types.json import Jsonb
 from rag.access.sessions import require_admin
 from rag.answering.events import ContextEvent, DoneEvent, TextEvent
 from rag.answering.pipeline import Answerer
-from rag.errors import InvalidInput, NotFound
+from rag.errors import InvalidInput, NotFound, RagError
 from rag.evaluation.golden import GoldenQuestion, golden_from_json
+from rag.evaluation.judging import Judge
 from rag.evaluation.metrics import Comparison, Reply, compare, figures_of, means
 from rag.profile import Profile
-from rag.profiles import profile_by_name, profile_of
+from rag.profiles import DEFAULT, profile_by_name, profile_of
+from rag.retrieval.retriever import Retriever
 from rag.storage.database import Database
 from rag.storage.sql import queries
-from rag.types import Collection, Identity, Question, Who
+from rag.types import Collection, Identity, Outcome, Question, Role, Who
 
 log = logging.getLogger("rag.evaluation")
 
 MAXIMUM_LISTED = 50
+#: Proposals that are searched for: some ten milliseconds each, while somebody waits.
+MAXIMUM_CHECKED = 24
 #: Where proposals come from.
 Source = Literal["feedback", "gaps", "documents"]
 
@@ -51,6 +55,8 @@ class Run:
     figures: dict[str, float]
     created_at: datetime
     finished_at: datetime | None
+    #: Whether a model checks the answers as well.
+    is_judged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +89,12 @@ class _Golden:
 class Evaluations:
     """Keeps golden questions, runs them, and compares runs."""
 
-    def __init__(self, database: Database, answerer: Answerer) -> None:
+    def __init__(self, database: Database, answerer: Answerer, judge: Judge, by_words: Retriever) -> None:
+        """Take what they are run with; `by_words` searches for nothing, to check what documents propose."""
         self._database = database
         self._answerer = answerer
+        self._by_words = by_words
+        self.judge = judge
         self._cancel = Event()
         self._running: set[UUID] = set()
         self._lock = Lock()
@@ -114,27 +123,66 @@ class Evaluations:
     def proposals(
         self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None
     ) -> builtins.list[GoldenQuestion]:
-        """Return questions that may become golden ones: rated as helpful, of gaps, or read from documents."""
+        """Return questions that may become golden ones: rated as helpful, of gaps, or read from documents.
+
+        Those of documents were written by the model that tagged them, or are about their headings; they are proposed
+        where a search by words finds them answered in that document first, with the pages found.
+        """
         found = self._database.fetch_all(
             who, f"golden_from_{source}", _Proposal, collection_id=collection_id, document_id=document_id,
             limit=MAXIMUM_LISTED,
         )  # fmt: skip
-        return [
+        proposed = [
             GoldenQuestion(
                 question=row.question, document=row.document, answer=row.answer, language=row.language,
                 pages=tuple(row.pages), is_answerable=row.is_answerable, tags=(source,),
             )
             for row in found
         ]  # fmt: skip
+        if source != "documents":
+            return proposed
+        collection = self._database.fetch_one(
+            who, "find_collections", Collection, collection_id=collection_id, collection_name=None
+        )
+        if collection is None:
+            return []
+        checked = [self._with_pages(collection, golden) for golden in proposed[:MAXIMUM_CHECKED]]
+        return [golden for golden in checked if golden is not None]
+
+    def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
+        """Return a question with the pages of its document that answer it; None where something else is found first."""
+        program = Identity(
+            account_id=UUID(int=0), tenant_id=collection.tenant_id, email="", name="program", role=Role.ADMIN
+        )
+        question = Question(text=golden.question, identity=program, collection=collection)
+        try:
+            found = self._by_words.retrieve_context(question, profile=DEFAULT, language=golden.language or None)
+        except RagError:
+            return None
+        if not found.citations or found.citations[0].file_name != golden.document:
+            return None
+        best = found.citations[0]
+        return replace(golden, pages=tuple(range(best.first_page, best.last_page + 1)))
 
     # Runs
 
     def begin(
-        self, collection: Collection, profile: Profile, golden: Sequence[GoldenQuestion], *, model: str = ""
+        self,
+        collection: Collection,
+        profile: Profile,
+        golden: Sequence[GoldenQuestion],
+        *,
+        model: str = "",
+        is_judged: bool = False,
     ) -> UUID:
-        """Store a run that is to be made; `model` answers in place of the profile's. Raises `InvalidInput`."""
+        """Store a run that is to be made; `model` answers in place of the profile's.
+
+        With `is_judged` a model checks the answers as well, one paid call each. Raises `InvalidInput`.
+        """
         if not golden:
             raise InvalidInput("There are no golden questions. Add some, or name a file that has them.")
+        if is_judged and not self.judge.model(profile):
+            raise InvalidInput("No model can check the answers: no provider is set up. Paste a key on the page Set-up.")
         base = profile_by_name(profile.name)
         overrides = {name: values[1] for name, values in base.differences(profile).items()}
         overrides |= {"chat_model": model} if model else {}
@@ -146,6 +194,7 @@ class Evaluations:
             model=model or profile.answer.chat_model,
             overrides=Jsonb(overrides),
             golden=Jsonb([question.to_json() for question in golden]),
+            is_judged=is_judged,
         )
         return UUID(str(found))
 
@@ -170,6 +219,9 @@ class Evaluations:
                 return self.run(collection.tenant_id, run_id)
             chat_log_id, reply = self._ask(collection, profile, question, asker)
             done[place] = figures_of(question, reply)
+            if run.is_judged and reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS):
+                share = self.judge.share_supported(asker, profile, chat_log_id, reply.answer, reply.cited)
+                done[place] |= {} if share is None else {"grounded_by_model": share}
             self._database.execute(
                 collection.tenant_id,
                 "add_evaluation_result",
@@ -189,10 +241,12 @@ class Evaluations:
         collection: Collection,
         golden: Sequence[GoldenQuestion],
         profile: Profile | None = None,
+        *,
+        is_judged: bool = False,
     ) -> UUID:
         """Begin a run in the background, of the collection's own settings without `profile`. For administrators."""
         require_admin(identity)
-        run_id = self.begin(collection, profile or profile_of(collection), golden)
+        run_id = self.begin(collection, profile or profile_of(collection), golden, is_judged=is_judged)
         self.go_on(identity, collection, run_id)
         return run_id
 

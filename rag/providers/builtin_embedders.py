@@ -166,7 +166,7 @@ class MeaningEmbedder:
     is_paid = False
 
     def __init__(self, *, gives_way: bool = True) -> None:
-        """`gives_way`: passages are embedded with what is left of the processor; False where nothing else matters."""
+        """With `gives_way`, passages are embedded at low priority; False where nothing else runs."""
         self._questions = Engine("query", is_background=False)
         self._passages = Engine("passage", is_background=gives_way)
 

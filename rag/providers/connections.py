@@ -183,7 +183,7 @@ def require_web_address(name: str, address: str) -> tuple[str, int | None]:
         raise SettingsError(f"{name} has to be an address without a name, a password, ? or #.")
     if parts.scheme not in ("http", "https") or not host:
         raise SettingsError(f"{name} is {address!r}, but it has to be a web address.")
-    if (literal := _literal(host)) is not None and is_never_allowed(literal):
+    if (literal := literal_address(host)) is not None and is_never_allowed(literal):
         raise SettingsError(f"{name} leads to {host}, where no service of ours can be.")
     return host, port
 
@@ -203,7 +203,7 @@ def is_never_allowed(address: Address) -> bool:
     return address.is_link_local or address.is_multicast or address.is_unspecified or is_metadata
 
 
-def _literal(host: str) -> Address | None:
+def literal_address(host: str) -> Address | None:
     """Return the host as an IP address, also as the odd forms that resolvers read: 2130706433, 0x7f.1."""
     try:
         return ipaddress.ip_address(host)
@@ -239,7 +239,7 @@ class OutwardTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host
-        if host == "localhost" or _literal(host) is not None:
+        if host == "localhost" or literal_address(host) is not None:
             return self._transport.handle_request(request)
         *others, last = self._outward(host)
         for address in others:

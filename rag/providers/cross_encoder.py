@@ -34,7 +34,7 @@ class LocalCrossEncoder:
     provider = "builtin"
 
     def __init__(self, path: Path) -> None:
-        """Load the files. Raises `SettingsError` saying what is missing."""
+        """Load the files. Raises `SettingsError` naming what is missing."""
         self.model = path.stem
         runtime, tokenizers = _optional("onnxruntime"), _optional("tokenizers")
         tokenizer_path = path.with_name("tokenizer.json")

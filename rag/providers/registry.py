@@ -110,7 +110,7 @@ class Providers:
             self.meaning = meaning or shared_embedder()
 
     def reconnect(self) -> None:
-        """Connect anew with the settings as they are now; calls under way end on their old connections.
+        """Connect again with the current settings; calls under way end on their old connections.
 
         Raises `SettingsError` for a key or an address that cannot be used; then all stays as it was.
         """
@@ -190,7 +190,7 @@ class Providers:
         return own if self.is_configured(provider) else self._builtin.id
 
     def embedder_options(self, profile: Profile) -> list[EmbedderOption]:
-        """Return what a new collection may be embedded with; the default first, what is not configured last."""
+        """Return the embedders a new collection may use: the default first, those not configured last."""
         default = self.default_embedder_id(profile)
         offered = dict.fromkeys((default, profile.embedding.embedding_model, self._wanted_embedder_id(), *OFFERED))
         ids = [*(identifier for identifier in offered if identifier), self._builtin.id]
@@ -308,7 +308,7 @@ class Providers:
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
         """Choose the profile's model at its provider, else OpenAI's. A setting replaces a profile's model at OpenAI, or
-        whoever OPENAI_BASE_URL points to, but not for one that was chosen for the collection.
+        the server OPENAI_BASE_URL points to, but not for one that was chosen for the collection.
         """
         chosen, used = "", ""
         if self._connections.able("chat", provider):

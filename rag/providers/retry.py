@@ -163,7 +163,7 @@ _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
 def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
     """Report each request inside the block that has no result and was, or may have been, billed.
 
-    `notes` is told of each before it is made; what an answer that came is billed as, the caller knows.
+    `notes` records each before it is made; what an answer that came is billed as, the caller knows.
     """
     token, noted = _report.set(report), _notes.set(notes)
     try:

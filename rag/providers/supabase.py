@@ -226,7 +226,7 @@ class SupabaseFiles:
         return f"In Supabase Storage, private bucket {self._bucket}."
 
     def require_private_bucket(self) -> None:
-        """Make the bucket unless it is there. Raises `SettingsError` when strangers could read what is in it."""
+        """Make the bucket unless it is there. Raises `SettingsError` when its content is public."""
         # No lock is needed: several may look at once, and the second one to create it finds it there.
         if self._is_ready:
             return

@@ -1,7 +1,7 @@
 """The similarity from which on a passage is evidence, measured on a collection's own text.
 
 Cosines differ by embedder and by what a collection is about: one fixed number is too high for one and too low for
-another. A sentence of a passage stands for a question, the rest of the passage for its answer (the inverse cloze task,
+another. A sentence of a passage serves as a question, the rest of the passage as its answer (the inverse cloze task,
 Lee et al. 2019): nobody has to write questions.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from rag.providers.retry import Notes, lost_calls, lost_with
 from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.trace import TenantPrices
 from rag.storage.database import Database, queries
-from rag.types import Collection, Usage
+from rag.types import Collection, FloatMatrix, Usage
 
 #: Passages looked at; 100 put the fifth percentile within some .02.
 WANTED_PASSAGES = 100
@@ -111,10 +112,19 @@ class Calibrations:
         self._ledger = ledger
         self._tenant_prices = tenant_prices
 
-    def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
-        """Measure a collection's threshold and keep it with the collection. Raises as `calibrated` does.
+    def embed_questions(self, collection: Collection, texts: Sequence[str]) -> FloatMatrix:
+        """Return the vectors of questions by the collection's own embedder, billed to it. Raises `ProviderError`."""
+        embedder = self._providers.embedder_for(collection.embedding_model)
+        with self._billed(collection) as record:
+            embedded = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
+            for usage in embedded.usages:
+                record(usage)
+        return embedded.vectors
 
-        Each request has its row before it is made, and its charge once it is known.
+    @contextmanager
+    def _billed(self, collection: Collection) -> Iterator[Callable[[Usage], None]]:
+        """Write down what requests for a collection cost: each has its row before it is made, and its charge once it
+        is known.
         """
         tenant_id, prices = collection.tenant_id, self._tenant_prices(collection.tenant_id)
         sent: deque[UUID] = deque()
@@ -133,9 +143,15 @@ class Calibrations:
                 self._ledger.record(tenant_id, paid)
 
         with lost_calls(record, notes=Notes(send, drop)):
-            found = calibrated(self._database, collection, self._providers.embedder_for(collection.embedding_model))
-        for usage in found.usages:
-            record(usage)
+            yield record
+
+    def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
+        """Measure a collection's threshold and keep it with the collection. Raises as `calibrated` does."""
+        embedder = self._providers.embedder_for(collection.embedding_model)
+        with self._billed(collection) as record:
+            found = calibrated(self._database, collection, embedder)
+            for usage in found.usages:
+                record(usage)
         if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, found):
             raise InvalidInput("The collection has another embedding model by now. Measure once more.")
         return found

@@ -15,10 +15,12 @@ from rag.providers.tokens import estimate_tokens
 from rag.retrieval.evidence import ScoredHit, matched_words
 from rag.retrieval.ranking import (
     attachment_part,
+    attachments_of,
     category_of,
     day_of,
     korean_date,
     marks_of,
+    web_address,
     without_attachments,
     written_on,
 )
@@ -113,10 +115,10 @@ def citations_from(
     scored: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> tuple[Citation, ...]:
     """Return the passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
-    posts = {key: values for key, values in (metadata or {}).items() if "postId" in values}
+    posts = metadata or {}
     return tuple(
         Citation(
-            **_of_post(posts.get(item.result.document_id)),
+            **of_post(posts.get(item.result.document_id)),
             number=number,
             chunk_id=item.result.chunk_id,
             document_id=item.result.document_id,
@@ -135,16 +137,21 @@ def citations_from(
     )
 
 
-def _of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a reader is shown of a post besides its passage."""
-    if metadata is None:
+def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a reader is shown of a post besides its passage; of a web page or a file elsewhere its address."""
+    if not metadata:
         return {}
+    if "postId" not in metadata:
+        page = web_address(metadata.get("pageUrl"))
+        return {"url": page} if page else {}
     day = written_on(metadata)
     return {
         "category": category_of(metadata),
         "written_on": day.isoformat() if day is not None else "",
         "is_pinned": metadata.get("isPinned") is True,
         "is_important": metadata.get("isImportant") is True,
+        "url": web_address(metadata.get("postUrl")),
+        "attachments": tuple((str(item.get("fileName") or ""), item["url"]) for item in attachments_of(metadata)),
     }
 
 
@@ -158,6 +165,8 @@ def shown_score(item: ScoredHit) -> float:
     return round(min(1.0, max(result.similarity or 0.0, item.coverage.share)), 4)
 
 
+#: Passages read of a section where another passage leads.
+SECTION_PASSAGES = 3
 #: A label such as 【양형기준 - 절도】; parts that are not known are left out of it.
 _LABEL = re.compile(r"【([^】]*)】")
 _LABEL_PARTS = " - "
@@ -322,6 +331,38 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
     return [neighbour for neighbour in database.read(who, read) if neighbour.chunk_id not in ids]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SectionPassage:
+    """A passage of the section where another one leads."""
+
+    chunk_id: UUID
+    document_id: UUID
+    title: str
+    file_name: str
+    first_page: int
+    last_page: int
+    section: str
+    passage: str
+
+
+def read_section(database: Database, who: Who, document_id: UUID, number: str) -> list[SectionPassage]:
+    """Return the first passages of a document's section by its number, "5.2" or "7"; none where it has no such one."""
+    # "5.2 Leave", "Article 5.2", "제5조(휴가)"; of 5 neither 5.2 nor 50 nor 제5조의2.
+    numbered = rf"{re.escape(number)}(?![0-9]|[.]\s?[0-9]|조의)"
+    before = rf"(?:#+ |§ ?|[제第] ?|[^\W\d]{{3,12}}[.]? )?{numbered}"
+    return database.fetch_all(
+        who,
+        "passages_of_section",
+        SectionPassage,
+        document_id=document_id,
+        # A path names the headings above a passage: "5 Time off › 5.2 Leave".
+        heading=rf"(^|› ){before}",
+        # A heading goes on with its title, a cell of a table or an item of a list as well: these come later.
+        line=rf"(^|\n)\s*{before}",
+        wanted=SECTION_PASSAGES,
+    )
+
+
 def stitched(
     scored: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
@@ -372,7 +413,7 @@ def _overlap(before: str, after: str) -> int:
 
 
 def _with_text(item: ScoredHit, addition: str, neighbour: Neighbour) -> ScoredHit:
-    # Spans that touch or overlap join as they stand in the document; between others the page broke.
+    # Spans that touch or overlap join as in the document; between others the page broke.
     touches = (
         neighbour.start <= neighbour.hit_end if neighbour.step > 0 else neighbour.end >= neighbour.hit_start
     ) and neighbour.end > 0

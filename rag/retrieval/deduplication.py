@@ -44,7 +44,7 @@ def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int 
     With `same_beginning`, passages of one document whose first so many characters are the same are one (source 003:
     document and the first 100).
 
-    Two passages are the same when they have the same text, spaces and case aside, and stand in documents of the same
+    Two passages are the same when they have the same text, spaces and case aside, and are in documents of the same
     title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
     the two says it is part of the answer.
     """

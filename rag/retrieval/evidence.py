@@ -102,7 +102,7 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
 
 
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
-    """How much of the question's words, weighed by idf, stands in a passage."""
+    """Return the share of the question's words, weighed by idf, that a passage contains."""
     present = frozenset(passage_terms)
     highest = idf("")  # of a term that stands nowhere
     total = reached = 0.0
@@ -129,7 +129,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
-    """How much of a compound its beginning and its end make up, where these stand in the passage as words, 0 … 1.
+    """How much of a compound its beginning and its end make up, where these are words of the passage, 0 … 1.
 
     "zwangerschapsverlof" is in a passage on "Zwangerschaps- en bevallingsverlof".
     """
@@ -149,8 +149,14 @@ def passage_terms(text: str, language: str) -> tuple[str, ...]:
 def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tuple[str, ...]:
     """Return the words of a passage, as written there in lower case, that are words of the question: to be marked."""
     wanted = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
-    found = dict.fromkeys(word for word, terms in words_with_terms(text, language) if wanted.intersection(terms))
+    found = dict.fromkeys(word for word, terms in _words_of_passage(text, language) if wanted.intersection(terms))
     return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the words of a passage with their terms; the ones that many ask about at a time are kept."""
+    return tuple(words_with_terms(text, language))
 
 
 # The rule
@@ -176,6 +182,8 @@ CITED_SHARE = 0.1
 SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
 #: The constant of reciprocal ranks by which passages of other languages are chosen, by meaning and by their words.
 OTHERS_CONSTANT = 5
+#: What all words of the question count there: as much as the first rank by meaning.
+OTHERS_WORDS = 0.2
 #: The constant of reciprocal ranks where the order of the search and that of the probabilities make one.
 RANK_CONSTANT = 10
 #: Below this relevance a reranked passage is not cited: Cohere gives unrelated passages 0.01 and less, and related ones
@@ -240,7 +248,7 @@ def outcome_of(best: float) -> Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A passage with what is known of its relevance."""
+    """A passage with the signals of its relevance."""
 
     result: SearchResult
     coverage: Coverage
@@ -397,11 +405,10 @@ def _of_other_languages(
         if item.result.chunk_id in standing
         or (not item.is_in(language) and item.signals.share > 0 and item.result.chunk_id not in early)
     ]
-    shares = sorted((item.signals.share for item in others), reverse=True)
 
     def by_both(item: ScoredHit) -> float:
         by_meaning = standing.get(item.result.chunk_id, len(standing))
-        return -1 / (OTHERS_CONSTANT + by_meaning) - 1 / (OTHERS_CONSTANT + shares.index(item.signals.share))
+        return -1 / (OTHERS_CONSTANT + by_meaning) - OTHERS_WORDS * item.signals.share
 
     return sorted(others, key=by_both)
 

@@ -66,8 +66,9 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
 
 
 def shortened(citation: Citation) -> Iterator[str]:
-    """Yield a passage in two lines, for whoever did not ask why."""
-    yield f"[{citation.number}] {citation.title}, page {citation.first_page}  ({citation.score:.3f})"
+    """Yield a passage in two lines, without an explanation."""
+    place = f", {citation.collection}" if citation.collection else ""
+    yield f"[{citation.number}] {citation.title}, page {citation.first_page}{place}  ({citation.score:.3f})"
     yield f"    {' '.join(citation.passage.split())[: 2 * PREVIEW_CHARACTERS]}"
 
 

@@ -82,7 +82,7 @@ class SearchHits:
     statistics: TermStatistics
     #: The language each document's passages are analysed in.
     languages: Mapping[UUID, str]
-    #: The question as it was searched for: misspelt words put right.
+    #: The question as it was searched for: with its spelling corrected.
     text: str
     #: Passages left out because another one found is the same.
     repeats: int = 0
@@ -245,14 +245,27 @@ def find_hits(
 def _ask_for_vectors(
     pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> PendingResult:
-    if expected.is_large and query.is_dense:
-        candidates = BIT_CANDIDATES * max(1, SIGNS // values["vector"].dimensions())
-        reranked = max(values["limit"], candidates, query.neighbours)
-        asked = pipeline.execute(queries["search_by_bits"], {**values, "reranked": reranked})
-    else:
-        asked = pipeline.execute(queries["search_by_vector"], values)
+    statement, wanted = nearest_statement(
+        values,
+        is_large=expected.is_large and query.is_dense,
+        breadth=expected.breadth,
+        neighbours=query.neighbours,
+    )
+    asked = pipeline.execute(statement, wanted)
     pipeline.flush()
     return asked
+
+
+def nearest_statement(
+    values: dict[str, Any], *, is_large: bool, breadth: int = 0, neighbours: int = 0
+) -> tuple[str, dict[str, Any]]:
+    """Return how the nearest passages are asked for: by the collection's index, by bits first, or all of them."""
+    if breadth:
+        return queries["search_by_index"], {**values, "breadth": breadth, "neighbours": neighbours}
+    if is_large:
+        candidates = BIT_CANDIDATES * max(1, SIGNS // values["vector"].dimensions())
+        return queries["search_by_bits"], {**values, "reranked": max(values["limit"], candidates, neighbours)}
+    return queries["search_by_vector"], values
 
 
 def _ask_for_meaning(

@@ -61,6 +61,8 @@ _EXCHANGED_WEIGHT = 0.5
 _LEAD, _CLEAR_LEAD = 0.45, 1.25
 #: From which probability, and from how many letters on, the detector is believed where another language is likely.
 _PROBABILITY, _LETTERS = 0.9, 12
+#: Texts up to this length are remembered with what the detector says of them.
+_REMEMBERED_CHARACTERS = 1000
 #: Chinese characters without kana may be Japanese; more of them are hardly ever.
 _HAN_LETTERS = 6
 #: Characters that are simplified in Chinese and not in Japanese.
@@ -103,7 +105,8 @@ def detect_language(text: str, likely: Sequence[str] = ()) -> str:
     Where both have little to go by, the first of the `likely` languages counts that the text can be written in.
     """
     text = unicodedata.normalize("NFC", text).lower()
-    found, probabilities = _guess(text), dict[str, float]()
+    found: _Evidence = _guess(text)
+    probabilities: Mapping[str, float] = {}
     if found.scores and found.letters and (found.lead < _LEAD or likely):
         probabilities = _probabilities(text)
         if found.lead < _LEAD and probabilities:
@@ -158,8 +161,18 @@ def _code(language: str) -> str:
     return re.split("[-_]", language.strip().lower(), maxsplit=1)[0]
 
 
-def _probabilities(text: str) -> dict[str, float]:
+def _probabilities(text: str) -> Mapping[str, float]:
     """How likely the detector takes each language to be; nothing where it has nothing to go by."""
+    # Beginnings of passages are asked about for each answer that cites them.
+    return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _detected(text)
+
+
+@lru_cache(maxsize=2000)
+def _remembered(text: str) -> Mapping[str, float]:
+    return _detected(text)
+
+
+def _detected(text: str) -> Mapping[str, float]:
     values = _detector().compute_language_confidence_values(text)
     found = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
     return found if any(found.values()) else {}

@@ -93,7 +93,7 @@ def search_wordings(
             ),
             scope=Scope(
                 tenant_id=trace.tenant_id,
-                collection_ids=(trace.question.collection.id,),
+                collection_ids=trace.collection_ids or (trace.question.collection.id,),
                 reader=trace.question.identity,
             ),
             filters=filters,
@@ -156,6 +156,13 @@ def merged(lists: Sequence[SearchHits], limit: int) -> SearchHits:
 
 
 def _embed(trace: RetrievalTrace, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
+    key = (trace.question.collection.embedding_model, *texts)
+    if key not in trace.vectors:
+        trace.vectors[key] = _embed_once(trace, texts, providers)
+    return trace.vectors[key]
+
+
+def _embed_once(trace: RetrievalTrace, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
     started = time.perf_counter()
     try:
         embedder = providers.embedder_for(trace.question.collection.embedding_model)
@@ -182,21 +189,24 @@ def _embed_meaning(
     embedder = providers.meaning_for(trace.question.collection.embedding_model)
     if embedder is None:
         return None
-    try:
-        with trace.step("embed meaning") as step:
-            # What the question means is between how it is asked and how documents would say it.
-            others = [reworded(text, language) or text for text, language in wordings]
-            both = [*(text for text, _ in wordings), *others]
-            made = generate_embeddings_batch(list(dict.fromkeys(both)), embedder=embedder, purpose="query").vectors
-            row = {text: number for number, text in enumerate(dict.fromkeys(both))}
-            vectors: FloatMatrix = np.array(
-                [(made[row[text]] + made[row[other]]) / 2 for (text, _), other in zip(wordings, others, strict=True)]
-            )
-            step.detail = f"{len(row)} by {embedder.model}"
-    except (InvalidInput, ProviderError) as error:
-        logger.warning("A question is searched for by its words only (%s)", error)
+    # What the question means is between how it is asked and how documents would say it.
+    others = [reworded(text, language) or text for text, language in wordings]
+    both = list(dict.fromkeys([*(text for text, _ in wordings), *others]))
+    key = (embedder.id, *both)
+    if key not in trace.vectors:
+        try:
+            with trace.step("embed meaning") as step:
+                trace.vectors[key] = generate_embeddings_batch(both, embedder=embedder, purpose="query").vectors
+                step.detail = f"{len(both)} by {embedder.model}"
+        except (InvalidInput, ProviderError) as error:
+            logger.warning("A question is searched for by its words only (%s)", error)
+            trace.vectors[key] = None
+    made = trace.vectors[key]
+    if made is None:
         return None
-    return vectors
+    row = {text: number for number, text in enumerate(both)}
+    pairs = zip(wordings, others, strict=True)
+    return np.array([(made[row[text]] + made[row[other]]) / 2 for (text, _), other in pairs])
 
 
 def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
@@ -210,7 +220,7 @@ def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
 
 
 def _holding(found: SearchHits, wording: str, language: str) -> int:
-    """In how many of the results a word of this wording stands."""
+    """Count the results that contain a word of this wording."""
     count = 0
     for result in found.results:
         analyser = found.languages[result.document_id]

@@ -104,7 +104,7 @@ def _name_terms(name: str, language: str) -> frozenset[str]:
 def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
     """For each passage, its terms in their order, the weight of the question's terms together in its best window.
 
-    BM25 does not see whether the words of a question stand in one sentence or far apart. Windows begin at every half of
+    BM25 does not see whether the words of a question are in one sentence or far apart. Windows begin at every half of
     one; terms that are not of the question count for nothing.
     """
     if not passages or not weights:

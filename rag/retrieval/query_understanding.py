@@ -197,8 +197,8 @@ LONGEST = 300
 def split_question(text: str, language: str = "") -> list[str]:
     """Return the questions a text consists of, in their order; empty where it is only one.
 
-    Halves of fewer than four words stay together with what they stand in. A half keeps the names that only the other
-    one has: what "the plan" is stands there.
+    Halves of fewer than four words stay with the sentence around them. A half keeps the names that only the other
+    one has: it says which plan "the plan" is.
     """
     text = " ".join(text.split())
     parts = [part.strip(" ,;") for part in _JOIN.split(text) if part and part.strip(" ,;")]

@@ -189,7 +189,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
 
 
-# The factors of the source documents, whose figures stand in the profiles. They multiply scores of at least 0.
+# The factors of the source documents, whose figures are in the profiles. They multiply scores of at least 0.
 
 
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:

@@ -103,7 +103,7 @@ def rerank_results(
     """Return the `limit` most relevant results by the reranker, best first; `score` becomes its relevance, 0 … 1.
 
     The reranker reads what `template` makes of `{title}`, `{section}` and `{content}`; without one, title and section
-    stand in front of each passage, so that near-twin documents are told apart. Raises `ProviderError`; the caller then
+    come before each passage, so that near-twin documents are told apart. Raises `ProviderError`; the caller then
     keeps the order found.
     """
     wanted = len(results) if limit is None else min(limit, len(results))

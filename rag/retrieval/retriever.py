@@ -3,22 +3,24 @@
 understand → embed → search → leave out repeats → score → rerank → order → weigh the evidence → build the context
 
 A provider that fails costs quality, not the answer: without a translation the original is searched, without an
-embedding keywords alone, without a reranker the found order stays; each is said in `notices`.
+embedding keywords alone, without a reranker the found order stays; `notices` names each.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag.errors import ProviderError, QuestionEmpty, SettingsError
+from rag.errors import DatabaseUnavailable, ProviderError, ProviderUnavailable, QuestionEmpty, SettingsError
 from rag.profile import Options, Profile
-from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours
+from rag.profiles import profile_of
+from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
 from rag.retrieval.deduplication import limited_per_document, without_near_repeats
 from rag.retrieval.evidence import ScoredHit, best_of, in_order, outcome_of, score_hits, worth_citing
 from rag.retrieval.hybrid_search import SearchHits
@@ -44,13 +46,18 @@ from rag.retrieval.trace import (
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
 from rag.types import (
+    Citation,
+    Collection,
     ContextResponse,
     EvidenceDetails,
+    FloatMatrix,
     Question,
     SearchDetails,
     SearchFilters,
     SearchResult,
+    StepDetails,
     TokenUsage,
+    Who,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +69,7 @@ NEAREST = 3
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalResult:
-    """A response with all that led to it, for whoever wants to see why."""
+    """A response with every step that led to it, to explain it."""
 
     response: ContextResponse
     #: As found, best first.
@@ -113,6 +120,23 @@ class Retriever:
             recorder=recorder,
         ).response
 
+    def with_section(
+        self, context: ContextResponse, who: Who, document_id: UUID, number: str
+    ) -> tuple[ContextResponse, tuple[Citation, ...]]:
+        """Return a context with the passages of a section of one of its documents, and these; none where there is no
+        such section or the database does not answer.
+        """
+        try:
+            found = read_section(self._database, who, document_id, number)
+        except DatabaseUnavailable:
+            found = []
+        known = {citation.chunk_id: citation for citation in context.citations}
+        new = [passage for passage in found if passage.chunk_id not in known]
+        for place, passage in enumerate(new, len(context.citations) + 1):
+            known[passage.chunk_id] = Citation(number=place, score=0.0, **vars(passage))
+        citations = (*context.citations, *(known[passage.chunk_id] for passage in new))
+        return replace(context, citations=citations), tuple(known[passage.chunk_id] for passage in found)
+
     def retrieve(
         self,
         question: Question,
@@ -131,24 +155,73 @@ class Retriever:
         if not text:
             raise QuestionEmpty
         options = options or Options()
-        profile = options.applied_to(profile)
-        wanted = top_k or profile.search.top_k
         today = today or datetime.now(UTC).date()
-        trace = RetrievalTrace(
-            question=question,
+        language = language if language is not None else question_language(question)
+        profile = options.applied_to(profile)
+        searched: list[_Found] = []
+        vectors: dict[tuple[str, ...], FloatMatrix | None] = {}
+        groups = groups_of(question.collection, question.others)
+        for group in groups:
+            own = profile
+            if group[0].id != question.collection.id:
+                own = options.applied_to(profile_of(group[0])).model_copy(update={"spends": profile.spends})
+            trace = RetrievalTrace(
+                question=replace(question, collection=group[0], others=()),
+                profile=own,
+                top_k=own.passages(top_k or own.search.top_k),
+                text=text,
+                language=language,
+                filters=options.filters or question.filters,
+                on_step=on_step or (lambda name, detail: None),
+                recorder=recorder,
+                tenant_prices=self._tenant_prices,
+                collection_ids=tuple(collection.id for collection in group),
+                vectors=vectors,
+            )
+            is_strict = "similarity_threshold" in options.settings or own.search.strict_threshold
+            try:
+                found = self._find(trace, top_k or own.search.top_k, today, is_strict=is_strict)
+            except ProviderError as error:
+                if len(groups) == 1:
+                    raise
+                trace.notices.append(error.message)
+                found = _Found(trace, (), [], [], is_searched=False)
+            searched.append(found)
+        trace, hits, scored, cited = _together(searched, names_of(groups))
+        evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
+        trace.details.evidence = evidence
+        metadata = self._metadata(trace, cited or scored[:NEAREST])
+        shown = _shown(metadata, (*cited, *scored[:NEAREST]), question, profile)
+        context_text, cited = context_from(
+            cited,
             profile=profile,
-            top_k=profile.passages(wanted),
-            text=text,
-            language=language if language is not None else question_language(question),
-            filters=options.filters or question.filters,
-            on_step=on_step or (lambda name, detail: None),
-            recorder=recorder,
-            tenant_prices=self._tenant_prices,
+            metadata=metadata,
+            neighbours=(lambda hits: self._neighbours(trace, hits)) if profile.ranking.stitch_neighbours else None,
         )
-        is_strict = "similarity_threshold" in options.settings or profile.search.strict_threshold
+        self._finish(trace, cited, started)
+        response = ContextResponse(
+            context_text=context_text,
+            citations=_named(citations_from(cited, shown), cited, question),
+            token_usage=TokenUsage(
+                input=sum(c.usage.input_tokens for c in trace.charges),
+                output=sum(c.usage.output_tokens for c in trace.charges),
+            ),
+            cost=sum((c.cost for c in trace.charges if c.cost is not None), Decimal(0)),
+            rag_details=trace.details,
+            nearest=() if cited else _named(citations_from(scored[:NEAREST], shown), scored[:NEAREST], question),
+            charges=tuple(trace.charges),
+            notices=tuple(trace.notices),
+            results=tuple(item.result for item in cited),
+            evidence=evidence.outcome if profile.ranking.only_evidence or not cited else "answered",
+            probability=evidence.probability,
+        )
+        return RetrievalResult(response=response, hits=hits, scored=tuple(scored), cited=tuple(cited))
+
+    def _find(self, trace: RetrievalTrace, wanted: int, today: date, *, is_strict: bool) -> _Found:
+        """Search collections that differ in nothing a search depends on, and order what they hold."""
         trace.thresholds = self._thresholds(trace, is_strict=is_strict)
         asked = understand(trace, self._providers, today)
-        candidates = wanted * profile.search.candidate_factor
+        candidates = wanted * trace.profile.search.candidate_factor
         hits = self._search(trace, asked, candidates)
         if self._has_new_model(trace):
             trace.thresholds = self._thresholds(trace, is_strict=is_strict)
@@ -160,35 +233,7 @@ class Retriever:
         scored = rerank(trace, asked.translation, scored, self._providers)
         named = named_languages(trace.text) - {trace.language}
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)
-        evidence, speaking = self._evidence(trace, scored)
-        cited = self._order(trace, speaking, today)
-        metadata = self._metadata(trace, cited or scored[:NEAREST])
-        # A profile that shows posts as such has a form of its own for them.
-        shown = metadata if profile.answer.context_format else {}
-        context_text, cited = context_from(
-            cited,
-            profile=profile,
-            metadata=metadata,
-            neighbours=(lambda hits: self._neighbours(trace, hits)) if profile.ranking.stitch_neighbours else None,
-        )
-        self._finish(trace, cited, started)
-        response = ContextResponse(
-            context_text=context_text,
-            citations=citations_from(cited, shown),
-            token_usage=TokenUsage(
-                input=sum(c.usage.input_tokens for c in trace.charges),
-                output=sum(c.usage.output_tokens for c in trace.charges),
-            ),
-            cost=sum((c.cost for c in trace.charges if c.cost is not None), Decimal(0)),
-            rag_details=trace.details,
-            nearest=() if cited else citations_from(scored[:NEAREST], shown),
-            charges=tuple(trace.charges),
-            notices=tuple(trace.notices),
-            results=tuple(item.result for item in cited),
-            evidence=evidence.outcome if profile.ranking.only_evidence or not cited else "answered",
-            probability=evidence.probability,
-        )
-        return RetrievalResult(response=response, hits=hits.results, scored=tuple(scored), cited=tuple(cited))
+        return _Found(trace, hits.results, scored, self._order(trace, self._speaking(trace, scored), today))
 
     def _has_new_model(self, trace: RetrievalTrace) -> bool:
         """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
@@ -264,7 +309,7 @@ class Retriever:
         return search_wordings(trace, asked, embedded, _combined(trace, filters), self._database, candidates=candidates)
 
     def _filtered(self, trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
-        """Return what is left by the question's categories and years (source 001, step 4).
+        """Keep the hits that match the question's categories and years (source 001, step 4).
 
         A condition that would leave nothing is dropped, and the other one stays.
         """
@@ -288,7 +333,7 @@ class Retriever:
         return replace(hits, results=kept)
 
     def _cut(self, trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
-        """Return what is above the threshold, where it is strict (source 004: similarity > match_threshold)."""
+        """Keep the hits above the threshold, where it is strict (source 004: similarity > match_threshold)."""
         collection, profile = trace.question.collection, trace.profile
         if not profile.search.strict_threshold:
             return hits
@@ -313,15 +358,14 @@ class Retriever:
             step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)
         return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
 
-    def _evidence(self, trace: RetrievalTrace, scored: list[ScoredHit]) -> tuple[EvidenceDetails, list[ScoredHit]]:
-        """Return whether the passages answer the question, and those that may be cited."""
+    def _speaking(self, trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
+        """Return the passages that may be cited, and say whether they answer the question."""
         is_asked_for = trace.profile.ranking.only_evidence
         with trace.step("evidence") as step:
             speaking = worth_citing(scored) if is_asked_for else scored
             evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
-            trace.details.evidence = evidence
             step.detail = evidence_said(scored, speaking, evidence, is_asked_for=is_asked_for)
-        return evidence, speaking
+        return speaking
 
     def _order(self, trace: RetrievalTrace, scored: list[ScoredHit], today: date) -> list[ScoredHit]:
         """Return the passages to cite, in the profile's order."""
@@ -336,7 +380,7 @@ class Retriever:
         return done
 
     def _metadata(self, trace: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID, Mapping[str, Any]]:
-        """Return what is known of the documents, for the form of the passages; the day one came where that may name
+        """Return the documents' particulars, for the form of the passages; the day one came where that may name
         it.
         """
         if not trace.facts:
@@ -382,8 +426,107 @@ class Retriever:
         trace.details.timing.total_ms = ms_since(started)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What one group of collections holds, best first; `cited` may stand in an answer."""
+
+    trace: RetrievalTrace
+    hits: tuple[SearchResult, ...]
+    scored: list[ScoredHit]
+    cited: list[ScoredHit]
+    is_searched: bool = True
+
+
+def groups_of(first: Collection, others: Sequence[Collection]) -> list[list[Collection]]:
+    """Return collections in groups that one search can take, because no setting sets them apart; `first` is first.
+
+    A measured threshold is of one collection; the built-in embedder has none.
+    """
+    groups: dict[object, list[Collection]] = {}
+    for collection in (first, *(other for other in others if other.id != first.id)):
+        is_measured = not collection.embedding_model.startswith("builtin/")
+        threshold = collection.calibrated_threshold if is_measured else None
+        settings = json.dumps(collection.overrides, sort_keys=True, default=str)
+        key = (collection.embedding_model, collection.profile, settings, collection.language, threshold)
+        groups.setdefault(key, []).append(collection)
+    return list(groups.values())
+
+
+def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
+    """Return the names of the collections of each group."""
+    return [", ".join(collection.name for collection in group) for group in groups]
+
+
+def _together(
+    searched: Sequence[_Found], names: Sequence[str]
+) -> tuple[RetrievalTrace, tuple[SearchResult, ...], list[ScoredHit], list[ScoredHit]]:
+    """Return what several groups hold as if it were one's, in the trace of the first.
+
+    Scores of different embedders and profiles are not comparable: the probability that a passage answers is.
+    """
+    trace = searched[0].trace
+    if len(searched) == 1:
+        return trace, searched[0].hits, searched[0].scored, searched[0].cited
+    if not any(found.is_searched for found in searched):
+        raise ProviderUnavailable(trace.notices[-1])
+    notices: list[str] = []
+    details, steps = trace.details, list[StepDetails]()
+    for found, name in zip(searched, names, strict=True):
+        own = found.trace
+        notices += [f"{name}: {notice}" for notice in own.notices]
+        steps.append(StepDetails(name="collections", detail=f"{name}: {len(found.scored)} passages"))
+        steps += own.details.steps or []
+        if own is trace:
+            continue
+        trace.charges += own.charges
+        details.search.raw_results = [*details.search.raw_results, *own.details.search.raw_results]
+        details.search.queries = [*details.search.queries, *own.details.search.queries]
+        details.timing.search_ms += own.details.timing.search_ms
+        details.timing.embedding_ms += own.details.timing.embedding_ms
+    details.steps = steps
+    trace.notices[:] = list(dict.fromkeys(notices))
+    # What was known of the documents of one group is not of the others.
+    trace.facts = {}
+
+    def by_evidence(items: Iterable[ScoredHit]) -> list[ScoredHit]:
+        return sorted(items, key=lambda item: -item.probability)
+
+    cited = by_evidence(item for found in searched for item in found.cited)
+    if trace.profile.ranking.only_evidence:
+        cited = worth_citing(cited)
+    hits = tuple(hit for found in searched for hit in found.hits)
+    return trace, hits, by_evidence(item for found in searched for item in found.scored), cited[: trace.top_k]
+
+
+def _shown(
+    metadata: Mapping[UUID, Mapping[str, Any]], items: Iterable[ScoredHit], question: Question, profile: Profile
+) -> dict[UUID, Mapping[str, Any]]:
+    """Return what readers see of each document's metadata.
+
+    Posts are shown as such where their own collection has a form for them; a web page has its address in all.
+    """
+    forms = {other.id: profile_of(other).answer.context_format for other in question.others}
+    forms[question.collection.id] = profile.answer.context_format
+    posts = {item.result.document_id for item in items if forms.get(item.result.collection_id)}
+    pages = {key: {"pageUrl": facts["pageUrl"]} for key, facts in metadata.items() if facts.get("pageUrl")}
+    return {
+        key: facts if key in posts else pages[key] for key, facts in metadata.items() if key in posts or key in pages
+    }
+
+
+def _named(citations: Sequence[Citation], cited: Sequence[ScoredHit], question: Question) -> tuple[Citation, ...]:
+    """Name the collection of each citation, where several were searched."""
+    if not question.others:
+        return tuple(citations)
+    names = {collection.id: collection.name for collection in (question.collection, *question.others)}
+    return tuple(
+        replace(citation, collection=names[item.result.collection_id])
+        for citation, item in zip(citations, cited, strict=True)
+    )
+
+
 def _combined(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
-    """Return the caller's conditions, and those of the question where the caller has none of the kind."""
+    """Return the caller's conditions, completed by the question's where the caller has none of a kind."""
     given = trace.filters
     return replace(
         given,

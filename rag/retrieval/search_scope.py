@@ -7,7 +7,7 @@ question what it holds now; where the answer differs, they are asked once more.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from rag.retrieval.bm25.analysers import analyser_for
 from rag.retrieval.bm25.scoring import Ranges
 from rag.storage.database import queries
-from rag.storage.pipeline import Pipeline
+from rag.storage.pipeline import PendingResult, Pipeline
 from rag.types import Scope, SearchFilters
 
 #: Passages up to which every vector is compared. Measured: a vector of 1536 dimensions costs 0.7 … 1.7 µs, bits 0.1 …
@@ -26,18 +26,22 @@ EXACT_SCAN_PASSAGES = 2_000
 #: Passages up to which every vector of meaning is compared. Measured: each costs 1.9 µs, its bits 0.4 µs, and comparing
 #: the nearest and the sample 5 … 8 ms.
 EXACT_MEANINGS = 5_000
+#: An index of vectors is used until the collection has so many times the passages with which its recall was measured.
+MOST_GROWTH = 2
 #: Scopes of which it is remembered what was asked of them last.
 REMEMBERED_SCOPES = 10_000
 
 
 class Expected(NamedTuple):
-    """What of a scope's contents decides what is asked of it."""
+    """The properties of a scope that decide how it is searched."""
 
     analysers: frozenset[str]
     #: Whether dense vectors are compared by their bits first.
     is_large: bool
     #: Whether vectors of meaning are.
     has_many_meanings: bool
+    #: How far the collection's own index of vectors looks (`rag.retrieval.vector_index`); 0: they are scanned.
+    breadth: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +55,8 @@ class ScopeContents:
     wanted_places: Ranges | None
     #: Passages among which the search takes place.
     passages: float
+    #: As in `Expected`.
+    breadth: int = 0
 
     @property
     def chunks(self) -> float:
@@ -64,7 +70,11 @@ class ScopeContents:
     @property
     def expected(self) -> Expected:
         analysers = frozenset(analyser_for(language) for language in self.languages)
-        return Expected(analysers, self.passages > EXACT_SCAN_PASSAGES, self.passages > EXACT_MEANINGS)
+        return Expected(analysers, self.is_large, self.passages > EXACT_MEANINGS, self.breadth)
+
+    @property
+    def is_large(self) -> bool:
+        return self.passages > EXACT_SCAN_PASSAGES
 
 
 #: What was last found of scopes that were searched without filters, by their collections.
@@ -79,6 +89,12 @@ class ScopeReading:
         self._pipeline, self._filters = pipeline, filters
         self._totals = pipeline.execute(queries["search_scope"], self.where)
         self._key = scope.collection_ids if filters.is_empty else None
+        # An index belongs to one collection, and what a filter leaves is found by its documents.
+        self._may_have_index = filters.is_empty and len(scope.collection_ids) == 1
+        self._index = self._ask_index() if self.guess is None or self.guess.is_large else None
+
+    def _ask_index(self) -> PendingResult | None:
+        return self._pipeline.execute(queries["search_index"], self.where) if self._may_have_index else None
 
     @property
     def guess(self) -> Expected | None:
@@ -107,11 +123,18 @@ class ScopeReading:
             wanted_places=places,
             passages=passages,
         )
+        contents = replace(contents, breadth=self._breadth(contents))
         if self._key is not None:
             if len(_expected) >= REMEMBERED_SCOPES:
                 _expected.clear()  # one more round trip for each of them
             _expected[self._key] = contents.expected
         return contents
+
+    def _breadth(self, contents: ScopeContents) -> int:
+        """Return how far the index looks; 0 where there is none, or the collection has outgrown what was measured."""
+        asked = (self._index or self._ask_index()) if contents.is_large else None
+        breadth, measured = (asked.fetchone() if asked else None) or (0, 0)
+        return int(breadth) if contents.passages <= MOST_GROWTH * measured else 0
 
 
 def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) -> ScopeReading:

@@ -34,7 +34,7 @@ _HANGUL = re.compile("[가-힣]{2,}")
 
 
 class WrittenPassage(Protocol):
-    """A passage found, of which the words and their language are looked at."""
+    """A passage found, reduced to its words and their language."""
 
     @property
     def content(self) -> str: ...
@@ -50,7 +50,7 @@ def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Wr
 
     def is_known(word: QuestionWord, analyser: str) -> bool:
         terms = word.terms if analyser == own else tuple(analyse(word.text, analyser))
-        # Of a Korean word the first stands for the whole; pairs of its syllables are parts of other words too.
+        # Of a Korean word the first represents the whole; pairs of its syllables are parts of other words too.
         whole = terms[:1] if is_hangul(word.text) else terms
         return any(term_id(term) in statistics.chunks_by_term for term in whole)
 

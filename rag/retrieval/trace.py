@@ -24,6 +24,7 @@ from rag.types import (
     Charge,
     CostDetails,
     EvidenceDetails,
+    FloatMatrix,
     Operation,
     Question,
     RAGDetails,
@@ -75,6 +76,10 @@ class RetrievalTrace:
     charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     recorder: CallRecorder | None = None
+    #: The collections that are searched, which differ in nothing that a search depends on.
+    collection_ids: tuple[UUID, ...] = ()
+    #: Vectors of this question by their model and texts, None where it did not answer; other collections share them.
+    vectors: dict[tuple[str, ...], FloatMatrix | None] = field(default_factory=dict)
     _prices: Mapping[str, Any] | None = None
 
     @property
@@ -114,9 +119,10 @@ class RetrievalTrace:
             yield
 
     def skip(self, notice: str, reason: RagError) -> None:
-        """Go on without a provider. Settings trouble is said in its own words: someone here can mend it."""
-        logger.warning("%s (%s)", notice, reason)
-        self.notices.append(f"{notice} {reason}" if isinstance(reason, SettingsError) else notice)
+        """Go on without a provider. A settings error keeps its own sentence: someone here can fix it."""
+        is_settings = isinstance(reason, SettingsError)
+        logger.log(logging.INFO if is_settings else logging.WARNING, "%s (%s)", notice, reason)
+        self.notices.append(f"{notice} {reason}" if is_settings else notice)
 
     def _own_prices(self) -> Mapping[str, Any] | None:
         """Read once, when there is something to pay."""
@@ -186,7 +192,7 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
     if limits:
         said.append(f"within {limits}")
     if found.text != asked:
-        said.append(f"spelling put right: {' '.join(found.text.split())}")
+        said.append(f"spelling corrected: {' '.join(found.text.split())}")
     if found.repeats:
         said.append(f"{found.repeats} repeats left out")
     return "; ".join(said)

@@ -35,7 +35,7 @@ class Translation:
 
 
 class _Cache:
-    """The translations used last, by text and model: they hold no more than whoever asks brings along."""
+    """The translations used last, by text and model: only texts that the caller already has are found in them."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from uuid import UUID
 
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import FIRST_COLLECTION
@@ -14,7 +17,7 @@ from rag.samples import SAMPLES, Sample
 from rag.samples.vectors import read_vectors
 from rag.services import Services, program_of
 from rag.storage.database import queries
-from rag.types import Collection
+from rag.types import Collection, Who
 
 log = logging.getLogger("rag.start")
 
@@ -74,6 +77,17 @@ def load_samples(
         for filled in collections:
             parts.pipeline.meaning.store_known(tenant, filled.id, known)
     return collections
+
+
+def find_samples(parts: Services, who: Who) -> list[UUID]:
+    """Return the sample documents and posts that are still in the library."""
+    found = parts.database.fetch_value(who, "sample_documents", hashes=_hashes(), kind=SampleBoard.kind)
+    return list(found)
+
+
+@cache
+def _hashes() -> list[str]:
+    return [sha256(sample.read()).hexdigest() for sample in SAMPLES]
 
 
 def load_board(parts: Services) -> Collection:

@@ -326,6 +326,11 @@ class Citation:
     written_on: str = ""
     is_pinned: bool = False
     is_important: bool = False
+    #: The address of the original post, and its files in its order, each with its own; "" where no link may lead there.
+    url: str = ""
+    attachments: tuple[tuple[str, str], ...] = ()
+    #: The name of its collection, where several were searched.
+    collection: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -426,6 +431,8 @@ class Question:
     text: str
     identity: Identity
     collection: Collection
+    #: Collections that are searched beside it; its profile writes the answer.
+    others: tuple[Collection, ...] = ()
     history: Sequence[ChatMessage] = ()
     document_ids: tuple[UUID, ...] = ()
     #: Conditions of the asker on what may be found.
@@ -433,6 +440,16 @@ class Question:
     #: Languages of the asker's browser, program or terminal, the preferred first; they count for a question that
     #: does not tell its own.
     reader_languages: Sequence[str] = ()
+
+    @property
+    def limited_to(self) -> list[UUID]:
+        """Return the collections that only some groups may read, where several are asked."""
+        return limited_to(self.collection, self.others)
+
+
+def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUID]:
+    """Return those of several collections that only some groups may read; none where one is asked, which says it."""
+    return [asked.id for asked in (collection, *others) if asked.groups] if others else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -448,6 +465,8 @@ class Conversation:
     shared_at: datetime | None = None
     #: Whether a person has answered there, and the asker has not seen it.
     has_news: bool = False
+    #: Whether its latest question was asked in all collections; `collection_id` is the one whose profile answers.
+    asks_all: bool = False
 
 
 class MessageState(StrEnum):
@@ -461,7 +480,7 @@ class MessageState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A row of `messages`. Assistant messages carry what is shown under them."""
+    """A row of `messages`. Assistant messages carry their citations, notices and costs."""
 
     id: UUID
     conversation_id: UUID

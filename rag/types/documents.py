@@ -36,7 +36,7 @@ def title_with_pages(title: str, first_page: int, last_page: int) -> str:
 
 
 class DocumentStatus(StrEnum):
-    """Where a document stands. Only `completed` documents are searched."""
+    """The state of a document. Only `completed` documents are searched."""
 
     #: Only its particulars are known; its text, chunks, tags and vectors come step by step.
     REGISTERED = "registered"
@@ -69,7 +69,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The text of one page. `number` counts from 1; `label` is what is printed on it, where that differs."""
+    """The text of one page. `number` counts from 1; `label` is the printed page number, where that differs."""
 
     number: int
     text: str

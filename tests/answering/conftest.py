@@ -49,6 +49,7 @@ class Desk:
             "chat_logs": "SELECT * FROM chat_logs ORDER BY created_at",
             "cost_ledger": "SELECT * FROM cost_ledger ORDER BY created_at",
             "messages": "SELECT * FROM messages ORDER BY created_at",
+            "paid_calls": "SELECT * FROM paid_calls ORDER BY sent_at",
         }
         with self.database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(statements[table]).fetchall()

@@ -101,10 +101,10 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
     class Interrupted(Ledger):
         is_up = False
 
-        def record(self, *given: Any, **also: Any) -> None:
+        def finish(self, *given: Any, **also: Any) -> None:
             if not self.is_up:
                 raise DatabaseUnavailable
-            super().record(*given, **also)
+            super().finish(*given, **also)
 
     ledger, logs = Interrupted(desk.database), desk.answerer.chat_logs
     log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
@@ -122,6 +122,24 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
     }
     assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
     assert len(desk.rows("cost_ledger")) == 1
+
+
+def test_while_somebody_waits_a_charge_is_written_with_the_call_that_follows(desk: Any) -> None:
+    logs = desk.answerer.chat_logs
+    log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
+    calls = CallRecords("demo", log_id, ledger=Ledger(desk.database), chat_logs=logs, is_awaited=True)
+    expected = Usage(provider="openai", model="text-embedding-3-small", input_tokens=1000, is_estimated=True)
+    calls.send("embedding", expected)
+    calls.record(charged("embedding", "0.0001"))
+    assert (len(desk.rows("cost_ledger")), len(desk.rows("paid_calls"))) == (0, 1)
+    calls.send("reranking", expected)
+    assert [row["operation"] for row in desk.rows("cost_ledger")] == ["embedding"]
+    assert [row["operation"] for row in desk.rows("paid_calls")] == ["reranking"]
+    calls.record(charged("reranking", "0.002"))
+    calls.write()  # the first words
+    assert (len(desk.rows("cost_ledger")), len(desk.rows("paid_calls"))) == (2, 0)
+    calls.charge("chat", Usage(provider="openai", model="gpt-4o-mini", output_tokens=10))
+    assert len(desk.rows("cost_ledger")) == 3
 
 
 def test_a_request_whose_end_a_fault_of_our_own_lost_is_charged_by_its_estimate(desk: Any) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from rag.answering.events import CitationsEvent
+from rag.answering.events import CitationsEvent, TextEvent
 from rag.answering.jobs import LiveAnswers
 from rag.answering.pipeline import Answerer
 from rag.money.ledger import Ledger
@@ -167,3 +167,29 @@ def test_an_answer_says_that_its_document_is_no_longer_or_not_yet_valid(
         assert "valid" not in notice("2020-05-03", "2999-01-01")
     finally:
         providers.close()
+
+
+def test_a_sentence_that_only_points_to_a_section_is_followed_there(
+    database: Database, collection: Collection, settings: Settings
+) -> None:
+    """The section shares no word with the question: the search does not find it, the sentence leads to it."""
+    keyless = replace(settings, builtin_embedder="lexical")
+    pages = (
+        "Sabbatical entitlement is described in section 5.2.",
+        "5.2 Longer absences\nAfter ten years of service staff may be away for four weeks at full pay.",
+        "5.20 Parking\nParking at the office is free.",
+    )
+    providers = Providers(keyless)
+    try:
+        publish(database, providers, collection, pages)
+        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), keyless)
+        identity = add_account(database, "demo", "reader@example.org")
+        question = Question(text="What is the sabbatical entitlement?", identity=identity, collection=collection)
+        events = list(answerer.answer(question, profile=profile_of(collection), cancel=Event()))
+    finally:
+        providers.close()
+    text = "".join(event.text for event in events if isinstance(event, TextEvent))
+    assert "“After ten years of service staff may be away for four weeks at full pay.”" in text
+    assert "section 5.2" not in text
+    cited = next(event.citations for event in events if isinstance(event, CitationsEvent))
+    assert [citation.first_page for citation in cited] == [2]

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from rag.answering import groundedness
 from rag.answering.citations import (
     CitationFilter,
     citation_from_json,
@@ -17,6 +19,7 @@ from rag.answering.citations import (
     without_markers,
 )
 from rag.answering.number_check import figures, missing_figures
+from rag.retrieval.bm25.index import tokenize
 from tests.answering.scripted import passage
 
 
@@ -158,3 +161,20 @@ def test_markers_are_taken_out_of_the_history() -> None:
 def test_words_that_the_search_found_stay_marked() -> None:
     found = replace(passage(1, "Employees have 25 days of vacation."), matched_terms=("vacation",))
     assert with_matched_terms(found, ("How many employees?",), "en").matched_terms == ("vacation", "Employees")
+
+
+def test_a_passage_is_read_once_however_many_sentences_cite_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: Counter[str] = Counter()
+
+    def counted(text: str, language: str) -> list[str]:
+        read[text] += 1
+        return tokenize(text, language)
+
+    monkeypatch.setattr(groundedness, "tokenize", counted)
+    said = "Employees receive vacation days after probation has ended."
+    given = [passage(1, said)]
+    text = " ".join(f"Employees receive vacation days after probation number {word} [1]." for word in ("a", "b", "c"))
+    verified(text, given, question="", page_text=lambda _: "", language="en", likely=("en",))
+    whole = [count for known, count in read.items() if said in known]
+    assert whole
+    assert set(whole) == {1}

@@ -16,7 +16,7 @@ from rag.answering.canned_answers import (
 )
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
 from rag.answering.quotations import Candidate, Quotes, written
-from rag.answering.sentences import sentences
+from rag.answering.sentences import section_pointed_to, sentences
 from rag.ingestion.meaning import parts_of
 from rag.types import Citation, ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
@@ -184,6 +184,16 @@ def test_a_table_answers_with_its_row_and_the_heads_of_its_columns() -> None:
     assert quotes is not None
     assert quotes.text.startswith("Vacation: “Dental Plus — Monthly cost: £14.80; Crowns: 50 %; Waiting time: 6 months")
     assert "\n" not in quotes.text.split(" [1]")[0]
+
+
+def test_a_row_is_named_by_the_heading_above_its_table_and_not_by_that_of_the_passage() -> None:
+    text = (
+        f"3.1 Private health insurance\nCover starts with your fourth month of employment.\n3.2 Dental plan\n{BY_PLAN}"
+    )
+    cited = replace(passage(1, text), title="Benefits", section="3 Health › 3.1 Private health insurance")
+    quotes = best_quotes("How much does the dental plan cost per month?", [cited], language="en")
+    assert quotes is not None
+    assert quotes.text.startswith("3.2 Dental plan: “Cost for you, per month — Core: £6.50; Plus: £14.80” [1]")
 
 
 def test_a_row_says_nothing_of_a_cell_without_a_value() -> None:
@@ -518,6 +528,21 @@ def test_the_parts_of_a_passage_are_known_by_what_was_compared_when_it_was_found
     # One of them could not be read: which of the others is which is not known.
     assert meant_parts(replace(context, results=(replace(found, part_meanings=(0.9,)),))) == {}
 
+    # A passage that was added a moment ago has no meaning yet: the others are not quoted for having it.
+    new = replace(
+        passage(2, "PerksPlus covers gym memberships and lessons of all kinds."), chunk_id=UUID(int=2), section=""
+    )
+    both = replace(context, citations=(new, replace(citation, number=1)))
+    assert meant_parts(both) == {}
+    old = "Hotels are booked by the office. You pay for meals on the way yourself."
+    quotes = best_quotes(
+        "What does PerksPlus pay for?",
+        [replace(new, number=1), replace(citation, number=2, passage=old)],
+        language="en",
+    )
+    assert quotes is not None
+    assert quotes.text.startswith("“PerksPlus covers gym memberships")
+
 
 def test_a_sentence_that_points_elsewhere_comes_behind_the_rule_itself() -> None:
     text = (
@@ -661,3 +686,156 @@ def test_paragraphs_of_a_statute_are_quoted_one_by_one_without_their_amendments(
 def test_a_date_in_words_and_an_abbreviated_paragraph_end_no_sentence() -> None:
     text = "Der Anspruch aus § 5 Abs. 1 Buchstabe a verfällt am 31. März. Danach gibt es nichts."
     assert sentences(text) == [text[: text.index(" Danach")], "Danach gibt es nichts."]
+
+
+def test_what_goes_on_beside_the_best_sentence_is_quoted_with_it() -> None:
+    text = (
+        "Unused leave may be carried over to the next year when urgent work stood in its way. In that case the leave "
+        "of the year is taken in the first three months of the next. The canteen closes at three. Every room has a "
+        "window that opens."
+    )
+    quotes = best_quotes("Can I carry over unused leave to the next year?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert quotes.text == f"“{text.partition(' The canteen')[0]}” [1]"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Wie lang ist die Kündigungsfrist?", "Die Frist der Kündigung beträgt vier Wochen."),
+        ("Wann ist eine Zulassung möglich?", "Im Jahr 2016 begann ein Zulassungsverfahren."),
+    ],
+)
+def test_a_german_word_is_found_in_longer_ones_and_in_its_parts(question: str, answer: str) -> None:
+    text = f"Alle Räume werden einmal in der Woche gelüftet. {answer} Die Kantine schließt um 15 Uhr."
+    quotes = best_quotes(question, [replace(passage(1, text), section="")], language="de")
+    assert quotes is not None
+    assert quotes.text.startswith(f"“{answer}”")
+
+
+def test_the_sentence_below_a_heading_that_is_the_question_is_quoted_first() -> None:
+    text = (
+        "4.1 Payday\nMoney reaches your account on the 25th of each month. Your payslip is in the portal.\n"
+        "A mistake reported by the 5th is mended with the next transfer."
+    )
+
+    def alike(questions: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+        near = {"Mon": 0.852, "A m": 0.86}
+        return [[near.get(text[:3], 0.84) for text in texts] for _ in questions]
+
+    under = replace(passage(1, text), section="4 Pay › 4.1 Payday")
+    quotes = best_quotes("When is payday?", [under], language="en", similarities=alike)
+    assert quotes is not None
+    assert quotes.text.startswith("“Money reaches your account on the 25th of each month.")
+
+
+def test_a_question_that_names_a_country_is_answered_in_its_language_first() -> None:
+    dutch = "De pauze van werknemers duurt ten minste 15 minuten, anders dan in Korea."
+    korean = "제54조 사용자는 근로시간이 4시간인 경우에는 30분 이상의 휴게시간을 주어야 한다."
+    passages = [replace(passage(1, dutch), section=""), replace(passage(2, korean), section="")]
+    quotes = best_quotes("How long is the break under Korean law?", passages, language="en", similarities=_all_alike)
+    assert quotes is not None
+    assert quotes.text.startswith(f"“{korean}”") or f"“{korean}” [2]" in quotes.text.split("\n\n")[0]
+
+
+def _all_alike(questions: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+    """Say that all sentences are as near, but for the first: a model that tells little apart."""
+    return [[0.84 - 0.001 * place for place in range(len(texts))] for _ in questions]
+
+
+@pytest.mark.parametrize(
+    ("text", "section"),
+    [
+        ("Parental leave is described in section 5.2.", "5.2"),
+        ("Zie artikel 7.", "7"),
+        ("Voor ouderschapsverlof, zie hoofdstuk 4.", "4"),
+        ("Einzelheiten zur Elternzeit sind in § 15 geregelt.", "15"),
+        ("제5조 참조", "5"),
+        ("육아휴직은 제12조를 따른다.", "12"),
+        ("出張費は第8条を参照してください。", "8"),
+        ("You have 27 days, see section 5.2.", ""),
+        ("Overtime needs the approval of your team lead; see section 4.3.", ""),
+        ("Employees may not smoke (see section 3).", ""),
+        ("Section 3 is about the canteen.", ""),
+    ],
+)
+def test_a_sentence_that_only_points_to_a_section_is_told_from_one_that_says_something(text: str, section: str) -> None:
+    assert section_pointed_to(text) == section
+
+
+#: Parts of the sample documents as they come to an answer.
+PAY = (
+    "4.1 Payday\nPay reaches your account on the 25th of each month. If the 25th falls on a weekend or a public "
+    "holiday, it is paid on the last working day before. A mistake reported by the 5th is corrected with the next pay; "
+    "if more than £200 is missing, the difference is transferred within two working days."
+)
+SERVICE = (
+    "7.5 Long service\n\nYears | Gift | Extra leave\n20 | £1,500 | 4 weeks' paid sabbatical\n"
+    "30 | £3,000 | 6 weeks' paid sabbatical\n\nExtra leave is taken within 18 months of the anniversary."
+)
+LEAVE = (
+    "5.1 Annual leave\nFull-time employees in Ottermere have 27 days of annual leave a year in addition to the eight "
+    "public holidays. The leave year is the calendar year."
+)
+VERLOF = (
+    "2.1 Aantal vakantiedagen\nBij een volledige werkweek heb je per kalenderjaar recht op 28 vakantiedagen: 20 "
+    "wettelijke en 8 bovenwettelijke dagen."
+)
+
+
+def from_samples(*texts: str) -> list[Citation]:
+    """One passage of each text, of documents of their own, below its first line."""
+    return [
+        replace(passage(number, text), section=text.partition("\n")[0], title=f"Document {number}")
+        for number, text in enumerate(texts, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "texts", "expected", "left_out"),
+    [
+        # "Pay" and "working days" in one sentence say nothing of a "pay day".
+        ("When is payday?", (PAY,), "Pay reaches your account on the 25th", ()),
+        # What is paid is no day of pay; an amount and a length of time are none either.
+        ("When do I get paid?", (SERVICE, PAY), "the 25th", ("Gift",)),
+        # Another branch has leave too, and long service has leave, but not that which is asked for.
+        ("How much annual leave do I get?", (LEAVE, SERVICE, VERLOF), "27 days of annual leave", ("28", "Extra leave")),
+    ],
+)
+def test_beside_the_right_sentence_nothing_about_something_else_is_quoted(
+    question: str, texts: tuple[str, ...], expected: str, left_out: tuple[str, ...]
+) -> None:
+    quotes = best_quotes(question, from_samples(*texts), language="en", similarities=_all_alike)
+    assert quotes is not None
+    assert expected in quotes.text.split("\n\n")[0]
+    assert not [words for words in left_out if words in quotes.text]
+
+
+def test_another_branch_is_quoted_where_it_is_asked_for() -> None:
+    quotes = best_quotes(
+        "How much annual leave do I get in the Netherlands?",
+        from_samples(LEAVE, VERLOF),
+        language="en",
+        similarities=_all_alike,
+    )
+    assert quotes is not None
+    assert "28 vakantiedagen" in quotes.text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_held"),
+    [
+        ("Pay reaches your account on the 25th of each month.", True),
+        ("The gate opens at 7:00.", True),
+        ("Das Büro ist von 8 bis 16 Uhr besetzt.", True),
+        ("급여는 매월 25일에 지급합니다.", True),
+        ("The gift is worth £1,500.", False),
+        ("A sabbatical has 6 weeks.", False),
+        ("Das sind 70 % des Gehalts.", False),
+        ("El curso cuesta 300 €.", False),
+    ],
+)
+def test_an_amount_or_a_length_of_time_says_not_when(sentence: str, is_held: bool) -> None:
+    kind = asked_type("When is it?")
+    assert kind is not None
+    assert bool(kind.held.search(sentence)) is is_held

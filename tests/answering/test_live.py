@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,7 +13,16 @@ import pytest
 
 from rag.answering.events import StepEvent
 from rag.answering.jobs import RUSH, SHUT_DOWN, LiveAnswer, clean_question
-from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong, TooManyRequests
+from rag.errors import (
+    InvalidInput,
+    NotFound,
+    ProviderStreamCut,
+    QuestionEmpty,
+    QuestionTooLong,
+    Saturated,
+    TooManyRequests,
+)
+from rag.profile import Options
 from rag.records.chat_logs import ABANDONED, KEPT
 from rag.types import Identity, MessageState, Outcome
 from tests.answering.scripted import add_account
@@ -101,7 +111,8 @@ def test_watching_pulses_while_nothing_comes(desk: Any) -> None:
     desk.retriever.wait_for = Event()
     live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
     steps = live.follow_steps(pulse_seconds=0.02)
-    assert next(steps) == StepEvent("searching")
+    # Its writer may take longer than a pulse to begin.
+    assert next(step for step in steps if step) == StepEvent("searching")
     assert next(steps) is None
     assert next(live.tail(pulse_seconds=0.02)) == ""
     desk.retriever.wait_for.set()
@@ -331,3 +342,55 @@ def test_answers_are_drawn_less_often_while_many_people_wait_for_their_first_wor
     for live in asked:
         text_of(live)
     assert desk.answers.pace_seconds() == usual
+
+
+def test_who_follows_only_the_text_is_not_woken_for_steps(desk: Any) -> None:
+    desk.retriever.wait_for = Event()
+    desk.model.scripts = [["You have ", "25 days [1]."]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?", options=Options(follow_ups=0))
+    eventually(lambda: live.steps)
+    woken: Counter[str] = Counter()
+    with live.heard_by(lambda: woken.update(["text"]), with_steps=False), live.heard_by(lambda: woken.update(["all"])):
+        desk.retriever.wait_for.set()
+        assert text_of(live) == "You have 25 days [1]."
+        eventually(lambda: live.is_done)
+    # Two pieces, the sources, the end, and that it is stored; besides them the context and the steps after the first.
+    assert woken["text"] == 5
+    assert woken["all"] == 5 + len(live.steps)
+
+
+def test_questions_beyond_the_limit_wait_for_their_turn_and_past_it_are_refused(desk: Any) -> None:
+    limits = {"answers_at_once": 0, "key_answers_at_once": 0, "answers_under_way": 2, "answers_waiting": 2}
+    desk.answers._answerer.settings = replace(desk.answers._answerer.settings, **limits)
+    gates = [Event(), Event()]
+    desk.model.scripts = [[gate, f"You have 25 days [1]. {n}"] for n, gate in enumerate(gates)]
+
+    def ask() -> Any:
+        return desk.answers.ask(desk.identity, None, desk.collection, "Vacation?", options=Options(follow_ups=0))
+
+    assert desk.answers.has_room
+    first, second = ask(), ask()
+    eventually(lambda: not desk.model.scripts)
+    assert not desk.answers.has_room  # before anybody waits
+    third, fourth = ask(), ask()
+    eventually(lambda: fourth.steps and third.steps)
+    assert (third.steps, fourth.steps) == ([StepEvent("queued", "0")], [StepEvent("queued", "1")])
+    assert desk.answers.is_rushed is False
+    # Refused before anything of it is stored.
+    stored = len(desk.rows("messages"))
+    with pytest.raises(Saturated) as refusal:
+        ask()
+    assert (refusal.value.status, refusal.value.details["wait_seconds"]) == (503, 5)
+    assert len(desk.rows("messages")) == stored == 8
+
+    third.stop()
+    assert desk.conversations.messages(desk.identity, third.conversation_id)[-1].state is MessageState.STOPPED
+    eventually(lambda: fourth.steps[-1] == StepEvent("queued", "0"))
+    desk.model.scripts = [["You have 25 days [1]."], ["You have 25 days [1]."]]
+    gates[0].set()
+    assert text_of(fourth) == "You have 25 days [1]."
+    gates[1].set()
+    assert {text_of(first)[-1], text_of(second)[-1]} == {"0", "1"}
+    eventually(lambda: desk.answers.has_room)
+    assert [row["outcome"] for row in desk.rows("chat_logs")].count("stopped") == 1
+    assert text_of(ask())

@@ -135,7 +135,8 @@ def test_what_a_reader_is_shown_is_supported_quoted_or_said_to_be_neither(
     # Citations: every number has its passage, and no text is shown as an answer of a source without a word on it.
     numbers = {int(number) for number in SHOWN_MARKER.findall(live.text)}
     assert numbers <= {citation.number for citation in live.citations}
-    assert live.outcome in (Outcome.ANSWERED, Outcome.NO_CONTEXT)
+    # What names no source that bears it out, or was withdrawn for quotations that only come near, is no answer.
+    assert live.outcome in (Outcome.ANSWERED, Outcome.PERHAPS, Outcome.NO_CONTEXT)
     is_withdrawn = any(notice in live.notices for notice in WITHDRAWN.values())
     if live.outcome is Outcome.ANSWERED and not is_withdrawn:
         assert numbers or UNCITED in live.notices

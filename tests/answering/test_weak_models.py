@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
@@ -327,3 +328,21 @@ def test_without_a_model_nothing_is_withdrawn(desk: Any) -> None:
     _, done, _ = run_to_end(desk, VACATION)
     assert isinstance(done, DoneEvent)
     assert not {*done.notices} & {*WITHDRAWN.values()}
+
+
+def test_the_language_of_an_answer_is_looked_at_again_only_when_there_is_twice_as_much() -> None:
+    given = passage(1, "Employees receive 25 days of vacation a year.")
+    looked: list[int] = []
+
+    def language_of(text: str) -> str:
+        looked.append(len(text))
+        return "en"
+
+    watch = AnswerWatch(sources_of([given], given.passage, ("en",)), {1: 1}, "", language_of)
+    for sentence in range(100):
+        watch.feed(f"Employees receive 25 days, as rule {'i' * (sentence % 7 + 1)} of the handbook says [1]. ")
+    watch.finish()
+    assert looked
+    assert len(looked) <= 5
+    assert looked[-1] >= 200
+    assert all(later >= 2 * earlier for earlier, later in pairwise(looked))

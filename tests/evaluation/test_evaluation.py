@@ -192,7 +192,7 @@ def test_the_command_compares_profiles_and_fails_below_a_bound(
     path.write_text("\n".join(json.dumps(golden.to_json()) for golden in GOLDEN), "utf-8")
     asked = argparse.Namespace(
         file=path, tenant="demo", collection=None, profile=["hr", "legal"], model=[], resume="", json=True,
-        at_least=["document_recall=0.9"],
+        at_least=["document_recall=0.9"], judge=False,
     )  # fmt: skip
     asked.at_least.append("page_recall=0.5")
 
@@ -219,7 +219,8 @@ def test_golden_questions_are_proposed_from_feedback_gaps_and_documents(
         connection.execute("UPDATE chat_logs SET kind = 'question' WHERE id = %s", (log,))
         connection.execute("INSERT INTO feedback (tenant_id, chat_log_id, rating) VALUES ('demo', %s, 1)", (log,))
         connection.execute(
-            'UPDATE documents SET metadata = metadata || \'{"questions": ["Who pays hotels?"]}\' '
+            "UPDATE documents SET metadata = metadata || "
+            '\'{"questions": ["Up to how much are hotels reimbursed?", "How many days of annual leave are there?"]}\' '
             "WHERE file_name = 'travel.md'"
         )
         moon = connection.execute(
@@ -237,7 +238,10 @@ def test_golden_questions_are_proposed_from_feedback_gaps_and_documents(
     (aside,) = evaluations.proposals(admin, collection.id, "gaps")
     assert (aside.question, aside.is_answerable) == ("Who owns the moon?", False)
     found = evaluations.proposals(admin, collection.id, "documents")
-    assert ("Who pays hotels?", "travel.md") in [(one.question, one.document) for one in found]
+    shown = [(one.question, one.document, one.pages) for one in found]
+    assert ("Up to how much are hotels reimbursed?", "travel.md", (1,)) in shown
+    # What another document answers first is not proposed of this one.
+    assert ("How many days of annual leave are there?", "travel.md") not in [row[:2] for row in shown]
     evaluations.add_golden(admin, collection, [helpful, aside, *found])
     for source in ("feedback", "gaps", "documents"):
         assert evaluations.proposals(admin, collection.id, source) == []

@@ -118,7 +118,7 @@ SWITCHES = [
         shows=lambda found: (
             wordings(found) == ["vacation"] and found.response.rag_details.query.expanded == ["vacation"]
         ),
-        said=("search", "spelling put right: vacation"),
+        said=("search", "spelling corrected: vacation"),
     ),
     Switch(
         name="strict_threshold",

@@ -87,3 +87,17 @@ def test_every_idea_is_there_in_every_language_once() -> None:
             assert expressions.asked
             assert len(set(expressions.asked)) == len(expressions.asked)
     assert "\t" not in FILE.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("question", "word", "is_said"),
+    [
+        ("연차는 며칠인가요?", "연차는", True),
+        ("육아휴직을 쓰고 싶어요", "육아휴직을", True),
+        # Another thing that begins with the same.
+        ("연차수당은 얼마인가요?", "연차수당은", False),
+    ],
+)
+def test_a_korean_word_with_its_particle_has_what_other_languages_say(question: str, word: str, is_said: bool) -> None:
+    (found,) = [found for found in question_words(question, "ko", "en") if found.text == word]
+    assert bool(found.synonyms) is is_said

@@ -17,7 +17,7 @@ from rag.answering.sentences import sentences
 from rag.ingestion.chunking.spans import section_paths
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.context_builder import document_day
+from rag.retrieval.context_builder import document_day, of_post
 from rag.retrieval.search_scope import filter_conditions
 from rag.storage.database import Database, queries
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, sections_from_json
@@ -120,6 +120,7 @@ class Passages:
                     last_page=chunk.last_page,
                     section=section or chunk.section,
                     passage=chunk.content,
+                    **of_post(document.metadata),
                     score=0.0,  # nothing was searched for, so nothing matches by so much
                 )
             )

@@ -91,7 +91,7 @@ _thread = threading.local()
 
 
 def analyse(text: str, language: str) -> list[str]:
-    """Index terms of a text in its order, repeated as often as they stand there.
+    """Index terms of a text in its order, repeated as often as they occur.
 
     `language` is an ISO 639-1 code, with or without region; an unknown one leaves words unstemmed.
     """
@@ -101,7 +101,7 @@ def analyse(text: str, language: str) -> list[str]:
 def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return the words of a text, lower case, each with its index terms; none for a stopword.
 
-    A script without spaces has no words to give: there each pair of characters stands for itself.
+    A script without spaces has no words to give: there each pair of characters is a term.
     """
     language = analyser_for(language)
     if is_plain(language):
@@ -145,7 +145,7 @@ def _terms(word: str, language: str) -> tuple[str, ...]:
         return _word(word, language)
     parts = word.split("-")
     terms = [term for part in parts for term in _word(part, language)]
-    # "co-pay" and "copay", "e-mail" and "email" are one word to whoever asks.
+    # "co-pay" and "copay", "e-mail" and "email" are one word to people who ask.
     if len(parts) == 2 and min(map(len, parts)) <= 3:
         terms += _word("".join(parts), language)
     return tuple(terms)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -30,7 +31,7 @@ def tokenize(text: str, language: str) -> list[str]:
 
 
 def contextual_text(title: str, section: str, content: str) -> str:
-    """Return what is embedded and indexed of a passage: document title and section path, then the passage itself.
+    """Return the text of a passage to embed and index: document title and section path, then the passage itself.
 
     Near-twin documents differ in little else than their titles. The passage that people see stays unchanged.
     """
@@ -44,31 +45,47 @@ def term_id(term: str) -> int:
 
 
 def index_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> int:
-    """Make a document's passages findable within the caller's transaction; the number of passages.
+    """Make a document's passages findable within the caller's transaction; the number of passages."""
+    return index_documents(connection, tenant_id=tenant_id, collection_id=collection_id, document_ids=[document_id])
 
-    Writes their keywords, their terms in order and, for dense embedders, the signs of their vectors; replaces what was
-    there. The terms are those of `contextual_text` in the document's language, or the collection's where the document
-    has none. Counts per collection follow by trigger. Whoever else publishes in this collection waits for the
-    transaction's end.
+
+def index_documents(
+    connection: Connection, *, tenant_id: str, collection_id: UUID, document_ids: Sequence[UUID]
+) -> int:
+    """Make the passages of a collection's documents findable within the caller's transaction; the number of passages.
+
+    Writes their keywords in one segment, their terms in order and, for dense embedders, the signs of their vectors;
+    replaces what was there. The terms are those of `contextual_text` in the document's language, or the collection's
+    where the document has none. Counts per collection follow by trigger. Whoever else publishes in this collection
+    waits for the transaction's end.
     """
     scope: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
-    where: dict[str, Any] = {**scope, "document_id": document_id}
+    where: dict[str, Any] = {**scope, "document_ids": list(document_ids)}
     with connection.pipeline():
-        connection.execute(queries["lock_keywords"], where)
-        remove_document(connection, **where)
+        connection.execute(queries["lock_keywords"], scope)
+        remove_documents(connection, tenant_id=tenant_id, document_ids=document_ids)
         rows = connection.execute(queries["chunks_to_index"], where).fetchall()
         if not rows:
             return 0
-        number = connection.execute(queries["number_passages"], {**where, "passages": len(rows)})
-        language = rows[0][4]
-        terms = [term_ids(contextual_text(title, section, content), language) for _, title, section, content, _ in rows]
+        number = connection.execute(queries["number_passages"], {**scope, "passages": len(rows)})
+        terms = [
+            term_ids(contextual_text(title, section, content), language)
+            for _, _, title, section, content, language in rows
+        ]
         first_passage = (number.fetchone() or (0,))[0]
+        owners = [row[0] for row in rows]
+        starts = [n for n, owner in enumerate(owners) if n == 0 or owner != owners[n - 1]]
+        spans = list(pairwise([*starts, len(rows)]))
         values = {
             **where,
-            "language": analyser_code(language),
             "first_passage": first_passage,
-            "tokens": sum(map(len, terms)),
-            "chunk_ids": [row[0] for row in rows],
+            "indexed_ids": [owners[start] for start in starts],
+            "languages": [analyser_code(rows[start][5]) for start in starts],
+            "first_passages": [first_passage + start for start in starts],
+            "tokens": [sum(map(len, terms[start:end])) for start, end in spans],
+            "passages": [end - start for start, end in spans],
+            "chunk_ids": [row[1] for row in rows],
+            "owner_ids": owners,
             "terms": [packed.tobytes() for packed in terms],
         }
         connection.execute(queries["insert_keywords"], values)
@@ -80,15 +97,20 @@ def index_document(connection: Connection, *, tenant_id: str, collection_id: UUI
 
 
 def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Take a document out of what is searched, within the caller's transaction; its chunks stay."""
-    where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
+    """Remove a document from the search, within the caller's transaction; its chunks stay."""
+    remove_documents(connection, tenant_id=tenant_id, document_ids=[document_id])
+
+
+def remove_documents(connection: Connection, *, tenant_id: str, document_ids: Sequence[UUID]) -> None:
+    """Remove documents of any collections from the search, within the caller's transaction; their chunks stay."""
+    where = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
     for name in ("delete_keywords", "delete_terms", "delete_bits"):
         connection.execute(queries[name], where)
 
 
 def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Write the signs of a document's vectors anew, within the caller's transaction; none where they are not dense."""
-    where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
+    """Rewrite the signs of a document's vectors, within the caller's transaction; none where they are not dense."""
+    where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_ids": [document_id]}
     connection.execute(queries["delete_bits"], where)
     connection.execute(queries["insert_bits"], where)
 

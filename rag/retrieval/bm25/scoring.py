@@ -1,4 +1,4 @@
-"""Postings as they are stored and scored: which passages a term stands in, how often, and how long they are.
+"""Postings as they are stored and scored: which passages contain a term, how often, and how long they are.
 
 Pure: bytes and numbers in, numbers out. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003; equal to bm25s' method
 "lucene" up to the constant factor k1 + 1).
@@ -102,12 +102,12 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Matches:
-    """Every posting of a question's terms, those of removed documents left out.
+    """Every posting of a question's terms, without removed documents.
 
     A place is the number of the passage; in a scope of several collections, 2^32 · the collection's position more.
     """
 
-    #: The terms that stand somewhere, with the number of passages they stand in.
+    #: The terms that occur, with the number of passages they occur in.
     passages_by_term: Mapping[int, int]
     terms: NDArray[np.int64]
     places: NDArray[np.int64]

@@ -60,18 +60,30 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
     """Return the words of a question for which documents in another language or in the same say something else.
 
     Each word, as `words_with_terms` gives it, has the index terms of every other expression; all the terms of one
-    have to stand in a passage for it to be said there.
+    have to be in a passage for the phrase to count as found.
     """
     found: dict[str, tuple[tuple[str, ...], ...]] = {}
     text = _normal(text)
     for mention in _mentions(text, analyser_code(language)):
-        said = words_with_terms(text[mention.start : mention.end], analyser)
+        said = words_with_terms(text[mention.start : _end_of_word(text, mention, analyser)], analyser)
         own = {term for _, terms in said for term in terms}
         others = tuple(terms for terms in _terms(mention.idea, analyser) if not own.issuperset(terms))
         for word, terms in said:
             if terms:
                 found[word] = tuple(dict.fromkeys((*found.get(word, ()), *others)))
     return found
+
+
+def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
+    """Return where the last word of a mention ends with its Korean particle: "연차는" is "연차", "연차수당" is not."""
+    end = mention.end
+    if not "\uac00" <= text[end - 1] <= "\ud7a3":
+        return end
+    while end < len(text) and "\uac00" <= text[end] <= "\ud7a3":
+        end += 1
+    own = words_with_terms(text[mention.start : mention.end], analyser)
+    longer = words_with_terms(text[mention.start : end], analyser)
+    return end if [terms for _, terms in own] == [terms for _, terms in longer] else mention.end
 
 
 def reworded(text: str, language: str) -> str:
@@ -85,6 +97,18 @@ def reworded(text: str, language: str) -> str:
             parts += [text[at : mention.start], other]
             at = mention.end
     return "".join([*parts, text[at:]]) if parts else ""
+
+
+def said_in(text: str, language: str, other: str) -> str:
+    """Return how another language says what a text names as a whole: "Urlaub" for "Annual leave".
+
+    Empty where the text names something else, or that language has no words for it.
+    """
+    text, code = " ".join(_normal(text).split()), analyser_code(language).removesuffix("+kiwi")
+    mentions = _mentions(text, code)
+    if len(mentions) != 1 or (mentions[0].start, mentions[0].end) != (0, len(text)):
+        return ""
+    return next(iter(ideas()[mentions[0].idea].get(other, NOTHING).asked), "")
 
 
 def _normal(text: str) -> str:

@@ -1,0 +1,96 @@
+"""Let so many answers be written at once in this process; questions beyond them wait for their turn, first come first
+served, and past a limit they are refused.
+
+More at once would be slower for everybody: past some hundred the text of each comes in jerks. Waiting for a provider
+counts as being written, so the limit is far above the number of answers that the processor could begin at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Lock
+
+from rag.errors import Saturated
+from rag.monitoring import metrics
+from rag.settings import Settings
+
+#: From this share of the places on the process is no longer ready for more people: before anybody waits.
+READY_SHARE = 0.9
+#: How often a question that waits looks whether it was stopped.
+LOOK_SECONDS = 0.25
+RETRY_SECONDS = 5
+
+
+class Turn:
+    """A place among the answers being written, or in the line for one."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self.has_come = Event()
+        #: Called with the number of questions before this one, whenever it changes.
+        self.tell: Callable[[int], None] = lambda _before: None
+
+    def wait(self, cancel: Event, tell: Callable[[int], None]) -> None:
+        """Return when it is this question's turn, or it was stopped."""
+        self._turns.follow(self, tell)
+        while not self.has_come.wait(LOOK_SECONDS) and not cancel.is_set():
+            pass
+
+    def end(self) -> None:
+        """Give the place to the next one in the line, or leave the line. Harmless a second time."""
+        self._turns.end(self)
+
+
+class Turns:
+    """Gives out the places. Thread-safe."""
+
+    def __init__(self, settings: Callable[[], Settings]) -> None:
+        self._settings = settings
+        self._lock = Lock()
+        self._held: set[Turn] = set()
+        self._line: list[Turn] = []
+
+    def take(self) -> Turn:
+        """Take a place, or one in the line. Raises `Saturated` when both are full."""
+        settings, turn = self._settings(), Turn(self)
+        with self._lock:
+            if not settings.answers_under_way or len(self._held) < settings.answers_under_way:
+                self._held.add(turn)
+                turn.has_come.set()
+                return turn
+            if settings.answers_waiting and len(self._line) >= settings.answers_waiting:
+                raise Saturated(wait_seconds=RETRY_SECONDS)
+            self._line.append(turn)
+            metrics.answers_queued.set(len(self._line))
+        return turn
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether more people may be sent here; false before the first of them has to wait."""
+        most = self._settings().answers_under_way
+        return not most or len(self._held) < READY_SHARE * most
+
+    def follow(self, turn: Turn, tell: Callable[[int], None]) -> None:
+        """Tell a question in the line how many are before it, now and whenever that changes."""
+        with self._lock:
+            turn.tell = tell
+            if turn in self._line:
+                tell(self._line.index(turn))
+
+    def end(self, turn: Turn) -> None:
+        """Take back a place."""
+        with self._lock:
+            if turn in self._line:
+                self._line.remove(turn)
+            elif turn in self._held:
+                self._held.remove(turn)
+            else:
+                return
+            most = self._settings().answers_under_way
+            while self._line and (not most or len(self._held) < most):
+                following = self._line.pop(0)
+                self._held.add(following)
+                following.has_come.set()
+            for before, waiting in enumerate(self._line):
+                waiting.tell(before)
+            metrics.answers_queued.set(len(self._line))

@@ -1,0 +1,376 @@
+"""An approximate index of one collection's vectors, made by command and used where it was measured to be good enough.
+
+The search scans vectors (`rag.retrieval.hybrid_search`), which loses no neighbour and costs more the more passages a
+collection has. From some hundred thousand on an index answers sooner. How many neighbours it loses depends on the
+vectors, so that each is measured on its own collection: against the exact scan, with what people asked there and with
+passages of its own. The search uses it where it finds 99 of 100 of the ten nearest and is faster than the scan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+import numpy as np
+import psycopg
+from pgvector import HalfVector
+from psycopg.types.json import Jsonb
+
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, ProviderError, SettingsError
+from rag.retrieval.calibration import Calibrations
+from rag.retrieval.hybrid_search import FUSED_CANDIDATES, SearchQuery, nearest_statement
+from rag.retrieval.search_scope import EXACT_SCAN_PASSAGES
+from rag.storage.database import Database, queries
+from rag.types import Collection, FloatMatrix, Identity
+
+Kind = Literal["hnsw", "ivfflat"]
+KINDS: tuple[Kind, ...] = ("hnsw", "ivfflat")
+#: Of the ten nearest passages, so many have to be found for the index to be used.
+LEAST_RECALL = 0.99
+NEAREST = 10
+#: How far an index may look, least first: hnsw.ef_search and ivfflat.probes.
+BREADTHS: Mapping[Kind, tuple[int, ...]] = {"hnsw": (40, 100, 200, 400, 800), "ivfflat": (1, 3, 10, 30, 100, 300)}
+QUESTIONS, PASSAGES = 50, 100
+#: Searches to measure with; no more begin after so many seconds of exact scans, but at least a few are made.
+LEAST_SEARCHES, MOST_SECONDS = 20, 60.0
+#: The graph of an index is made in memory, where it fits: measured with 100,000 passages, 50 s in place of 565 s.
+MOST_MEMORY_MB = 2048
+#: Iterative scans, which go on where unpublished passages are in the way, came with it.
+OLDEST_PGVECTOR = (0, 8)
+
+
+class Timed(NamedTuple):
+    """Milliseconds of one way to search."""
+
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """An index that looks so far: what it finds of the exact scan's passages, and how long it takes."""
+
+    breadth: int
+    #: Of the ten nearest, and of as many as a search takes.
+    recall: float
+    recall_of_all: float
+    ms: Timed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What an index was measured at."""
+
+    #: Searches by what people asked, and by passages of the collection.
+    questions: int
+    passages: int
+    exact_ms: Timed
+    #: How the search goes without the index: the same as the exact scan, or by bits.
+    scan_ms: Timed
+    tried: tuple[Tried, ...]
+
+    @property
+    def chosen(self) -> Tried:
+        """The first that finds enough, else the one that finds most."""
+        enough = (each for each in self.tried if each.recall >= LEAST_RECALL)
+        return next(enough, max(self.tried, key=lambda each: each.recall))
+
+    @property
+    def finds_enough(self) -> bool:
+        return self.chosen.recall >= LEAST_RECALL
+
+    @property
+    def is_faster(self) -> bool:
+        return self.chosen.ms.p50 < self.scan_ms.p50
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorIndex:
+    """A row of `vector_indexes`, with the size of the index now."""
+
+    collection_id: UUID
+    embedding_model: str
+    dimensions: int
+    kind: Kind
+    breadth: int
+    is_used: bool
+    #: Passages of the collection when it was measured.
+    passages: int
+    measured: dict[str, Any] = field(repr=False)
+    built_at: datetime
+    measured_at: datetime | None
+    #: Whether the index is there and was finished.
+    is_whole: bool
+    bytes: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it took to make."""
+        return float(self.measured.get("build_seconds", 0.0))
+
+    @property
+    def measurement(self) -> Measured | None:
+        """What it was measured at; None before it was."""
+        if "tried" not in self.measured:
+            return None
+        tried = tuple(Tried(**{**each, "ms": Timed(*each["ms"])}) for each in self.measured["tried"])
+        return Measured(
+            questions=self.measured["questions"],
+            passages=self.measured["passages"],
+            exact_ms=Timed(*self.measured["exact_ms"]),
+            scan_ms=Timed(*self.measured["scan_ms"]),
+            tried=tried,
+        )
+
+
+class VectorIndexes:
+    """Makes, measures and drops the indexes of collections. Needs the address of the tables' owner."""
+
+    def __init__(self, database: Database, calibrations: Calibrations, owner_conninfo: str) -> None:
+        self._database = database
+        self._calibrations = calibrations
+        self._owner_conninfo = owner_conninfo
+
+    def find(self, collection: Collection) -> VectorIndex | None:
+        """Return a collection's index; None where it has none."""
+        asked = {"collection_id": collection.id}
+        return self._database.fetch_one(collection.tenant_id, "find_vector_index", VectorIndex, **asked)
+
+    def make(
+        self,
+        identity: Identity,
+        collection: Collection,
+        kind: Kind = "hnsw",
+        *,
+        breadths: Sequence[int] = (),
+        must_be_faster: bool = True,
+    ) -> VectorIndex:
+        """Make a collection's index again and measure it; the search uses it where that says so.
+
+        Searching and adding go on meanwhile. Raises `InvalidInput` where there is nothing to index, the server's
+        pgvector is too old, or another program makes this index.
+        """
+        require_admin(identity)
+        _, _, given = collection.embedding_model.rpartition("@")
+        passages = self._passages(collection)
+        if not given.isdigit() or not passages:
+            raise InvalidInput(f"{collection.name} has no passages with vectors yet.")
+        dimensions = int(given)
+        name = f"document_chunks_near_{collection.id.hex}"
+        with self._owner(name) as owner:
+            # Its row comes first: an index without one belongs to nobody, and is dropped.
+            row = {"dimensions": dimensions, "kind": kind, "embedding_model": collection.embedding_model}
+            self._database.execute(identity, "add_vector_index", collection_id=collection.id, **row)
+            _run(owner, "vector_index_drop", name=name)
+            lists = max(1, round(passages**0.5))
+            started = time.perf_counter()
+            values = {
+                "name": name, "lists": lists, "tenant_id": collection.tenant_id, "collection_id": collection.id, **row,
+            }  # fmt: skip
+            try:
+                _build(owner, values, passages * (2 * dimensions + 400))
+            except psycopg.Error as exc:
+                _run(owner, "vector_index_drop", name=name)
+                self._database.execute(identity, "remove_vector_index", collection_id=collection.id)
+                raise InvalidInput(f"Postgres could not make the index: {exc.diag.message_primary or exc}") from exc
+            seconds = time.perf_counter() - started
+        return self.measure(
+            identity, collection, breadths=breadths, must_be_faster=must_be_faster, build_seconds=round(seconds, 1)
+        )
+
+    def measure(
+        self,
+        identity: Identity,
+        collection: Collection,
+        *,
+        breadths: Sequence[int] = (),
+        must_be_faster: bool = True,
+        build_seconds: float | None = None,
+    ) -> VectorIndex:
+        """Measure a collection's index and keep what came of it; the search goes by that from now on.
+
+        Raises `InvalidInput` where there is no index.
+        """
+        require_admin(identity)
+        made = self.find(collection)
+        if made is None or not made.is_whole:
+            raise InvalidInput(f"{collection.name} has no index, or its making was interrupted. Make it once more.")
+        questions, passages = self._questions(collection), self._sampled(collection)
+        found = self._measured(collection, questions, passages, breadths or BREADTHS[made.kind])
+        seconds = made.seconds if build_seconds is None else build_seconds
+        kept = {
+            "build_seconds": seconds, "questions": found.questions, "passages": found.passages,
+            "exact_ms": found.exact_ms, "scan_ms": found.scan_ms,
+            "tried": [vars(each) for each in found.tried],
+        }  # fmt: skip
+        self._database.execute(
+            identity,
+            "note_vector_index",
+            collection_id=collection.id,
+            embedding_model=made.embedding_model,
+            breadth=found.chosen.breadth,
+            is_used=found.finds_enough and (found.is_faster or not must_be_faster),
+            passages=self._passages(collection),
+            measured=Jsonb(kept),
+        )
+        measured = self.find(collection)
+        if measured is None:
+            raise InvalidInput(f"{collection.name} was embedded by another model meanwhile, and its index is gone.")
+        return measured
+
+    def drop(self, identity: Identity, collection: Collection) -> bool:
+        """Drop a collection's index, beside searches that read it; False where there was none."""
+        require_admin(identity)
+        name = f"document_chunks_near_{collection.id.hex}"
+        with self._owner(name) as owner:
+            known = self._database.execute(identity, "remove_vector_index", collection_id=collection.id)
+            _run(owner, "vector_index_drop", name=name)
+        return bool(known)
+
+    @contextmanager
+    def _owner(self, name: str) -> Iterator[psycopg.Connection]:
+        """Connect as the owner of the tables, who alone may make an index; one program at a time makes each."""
+        with psycopg.connect(self._owner_conninfo, autocommit=True, prepare_threshold=None) as owner:
+            owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', false)")
+            version = str((owner.execute(queries["pgvector_version"]).fetchone() or ("0",))[0])
+            if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_PGVECTOR:
+                raise InvalidInput(f"An index needs pgvector 0.8 or newer, and this server has {version}. Update it.")
+            if owner.execute(queries["vector_index_lock"], {"name": name}).fetchone() != (True,):
+                raise InvalidInput("Another program is making or dropping this index. Wait until it is done.")
+            yield owner
+
+    def _passages(self, collection: Collection) -> int:
+        asked = {"tenant_id": collection.tenant_id, "collection_id": collection.id}
+        return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **asked))
+
+    def _questions(self, collection: Collection) -> FloatMatrix | None:
+        """Return the vectors of what people asked; None where nobody did, or the embedder cannot be reached."""
+        asked = {"collection_id": collection.id, "wanted": QUESTIONS}
+        with self._database.transaction(collection.tenant_id) as connection:
+            texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], asked).fetchall()]
+        try:
+            return self._calibrations.embed_questions(collection, texts) if texts else None
+        except (ProviderError, SettingsError):
+            return None
+
+    def _sampled(self, collection: Collection) -> list[tuple[UUID, HalfVector]]:
+        asked = {"collection_id": collection.id, "embedding_model": collection.embedding_model, "wanted": PASSAGES}
+        with self._database.transaction(collection.tenant_id) as connection:
+            return connection.execute(queries["passages_to_search_for"], asked).fetchall()
+
+    def _measured(
+        self,
+        collection: Collection,
+        questions: FloatMatrix | None,
+        passages: Sequence[tuple[UUID, HalfVector]],
+        breadths: Sequence[int],
+    ) -> Measured:
+        """Search by each question and passage in each way, a passage for its neighbours without itself."""
+        asked: list[tuple[UUID | None, HalfVector]] = []
+        asked += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
+        # By turns, so that few searches are a fair sample too.
+        searches = [each for pair in zip(asked, passages, strict=False) for each in pair]
+        both = len(searches) // 2
+        searches += [*asked[both:], *passages[both:]]
+        exact = _Way(self._search(collection))
+        # A small collection is scanned exactly, and the same statement is not timed twice.
+        by_bits = self._passages(collection) > EXACT_SCAN_PASSAGES and _is_dense(collection)
+        scan = _Way(self._search(collection, is_large=True)) if by_bits else exact
+        indexed = {breadth: _Way(self._search(collection, breadth=breadth)) for breadth in breadths}
+        started, done = time.perf_counter(), 0
+        for own, vector in searches:
+            if done >= LEAST_SEARCHES and time.perf_counter() - started > MOST_SECONDS:
+                break
+            for way in dict.fromkeys((exact, scan, *indexed.values())):
+                way.search(vector, without=own)
+            done += 1
+        by_questions = len([own for own, _ in searches[:done] if own is None])
+        return Measured(
+            questions=by_questions,
+            passages=done - by_questions,
+            exact_ms=exact.timed,
+            scan_ms=scan.timed,
+            tried=tuple(
+                Tried(
+                    breadth=breadth,
+                    recall=way.recall(exact, NEAREST),
+                    recall_of_all=way.recall(exact, FUSED_CANDIDATES),
+                    ms=way.timed,
+                )
+                for breadth, way in indexed.items()
+            ),
+        )
+
+    def _search(
+        self, collection: Collection, *, is_large: bool = False, breadth: int = 0
+    ) -> Callable[[HalfVector], tuple[list[UUID], float]]:
+        """Return what searches as the product does, by the same statements; the ids and the milliseconds."""
+        where = {
+            "tenant_id": collection.tenant_id, "collection_ids": [collection.id], "wanted": None, "threshold": -1.0,
+            "embedding_model": collection.embedding_model, "limit": FUSED_CANDIDATES + 1,
+        }  # fmt: skip
+
+        def run(vector: HalfVector) -> tuple[list[UUID], float]:
+            statement, values = nearest_statement({**where, "vector": vector}, is_large=is_large, breadth=breadth)
+            with self._database.pipeline(collection.tenant_id) as pipeline:
+                pipeline.execute(queries["search_scope"], where).fetchall()  # the transaction has begun
+                started = time.perf_counter()
+                rows = pipeline.execute(statement, values).fetchall()
+                return [row[0] for row in rows], 1000 * (time.perf_counter() - started)
+
+        return run
+
+
+def _is_dense(collection: Collection) -> bool:
+    return SearchQuery(text="", embedding_model=collection.embedding_model).is_dense
+
+
+class _Way:
+    """One way to search, with what it found and how long it took."""
+
+    def __init__(self, run: Callable[[HalfVector], tuple[list[UUID], float]]) -> None:
+        self._run = run
+        self.found: list[list[UUID]] = []
+        self.ms: list[float] = []
+
+    def search(self, vector: HalfVector, *, without: UUID | None) -> None:
+        if not self.found:
+            self._run(vector)  # the first search of a connection plans and reads what no later one does
+        ids, ms = self._run(vector)
+        self.found.append([each for each in ids if each != without][:FUSED_CANDIDATES])
+        self.ms.append(ms)
+
+    @property
+    def timed(self) -> Timed:
+        return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
+
+    def recall(self, exact: _Way, places: int) -> float:
+        """Return the share of the exact scan's first passages that this way found among its own."""
+        pairs = [(set(own[:places]), truth[:places]) for own, truth in zip(self.found, exact.found, strict=True)]
+        wanted = sum(len(truth) for _, truth in pairs)
+        return round(sum(len(own & set(truth)) for own, truth in pairs) / wanted, 4) if wanted else 1.0
+
+
+def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: int) -> None:
+    """Make the index, in memory where it fits and by two processes where the machine lets them share that."""
+    memory = f"{min(MOST_MEMORY_MB, 64 + 2 * graph_bytes // 2**20)}MB"
+    owner.execute(queries["vector_index_memory"], {"memory": memory, "processes": "2"})
+    try:
+        _run(owner, "vector_index_statement", **values)
+    except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
+        # Containers often have 64 MB of shared memory.
+        _run(owner, "vector_index_drop", name=values["name"])
+        owner.execute(queries["vector_index_memory"], {"memory": memory, "processes": "0"})
+        _run(owner, "vector_index_statement", **values)
+
+
+def _run(owner: psycopg.Connection, statement: str, /, **values: Any) -> None:
+    """Run the statement that a named one writes: what makes and drops indexes takes no parameters."""
+    row = owner.execute(queries[statement], values).fetchone()
+    owner.execute(str(row[0]).encode() if row else b"")
