@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
 import pytest
+from pgvector.psycopg import register_vector
+from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import DatabaseUnavailable, SettingsError
@@ -21,7 +24,7 @@ def test_every_table_with_a_tenant_forces_row_level_security(superuser_conninfo:
     with psycopg.connect(superuser_conninfo) as connection:
         open_tables = connection.execute(
             "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
-            "WHERE relkind = 'r' AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"
+            "WHERE relkind IN ('r', 'p') AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"
         ).fetchall()
     assert open_tables == []
 
@@ -54,7 +57,7 @@ def test_every_policy_holds_rows_to_their_tenant(superuser_conninfo: str) -> Non
         with_tenant = {
             row[0]
             for row in connection.execute(
-                "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid WHERE relkind = 'r' "
+                "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid WHERE relkind IN ('r', 'p') "
                 "AND attname = 'tenant_id' AND NOT attisdropped AND relnamespace = 'public'::regnamespace"
             )
         }
@@ -82,7 +85,9 @@ def test_every_policy_holds_rows_to_their_tenant(superuser_conninfo: str) -> Non
             own = {"tenants": OWN.replace("tenant_id", "id", 1), "procrastinate_jobs": OWN_JOBS}.get(table, OWN)
             assert (command, reads, writes) == ("ALL", own, own), where
         elif name == "operator":
-            assert (table, command, roles, writes) == ("tenants", "SELECT", ["rag_owner"], None), where
+            # The owner sees which tenants there are, and which indexes belong to a collection: it drops the others.
+            assert (command, roles, writes) == ("SELECT", ["rag_owner"], None), where
+            assert table in ("tenants", "vector_indexes"), where
         else:
             assert (name, command, writes) == ("presented", "SELECT", None), where
             assert PRESENTED.fullmatch(reads), f"{where}: {reads}"
@@ -117,6 +122,36 @@ def test_the_tenant_does_not_outlive_its_transaction(database: Database) -> None
         pass
     with database._pool.connection() as connection:
         assert connection.execute("SELECT rag_tenant()").fetchone() == (None,)
+
+
+def test_only_the_first_connection_asks_for_the_types_of_vectors(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others read vectors all the same; after an outage, they are asked for again."""
+    registered: list[Connection] = []
+
+    def register(connection: Connection) -> None:
+        registered.append(connection)
+        register_vector(connection)
+
+    monkeypatch.setattr("rag.storage.database.register_vector", register)
+    opened = Database(database.conninfo, database.key, maximum_connections=3)
+    opened.open()
+    with ExitStack() as stack:
+        entered = [stack.enter_context(opened.transaction("demo")) for _ in range(3)]
+        assert len({connection.info.backend_pid for connection in entered}) == 3
+        for connection in entered:
+            row = connection.execute("SELECT '[1,2]'::extensions.vector, '[1,2]'::extensions.halfvec").fetchone()
+            assert row is not None
+            assert (row[0].to_list(), row[1].to_list()) == ([1, 2], [1, 2])
+    assert len(registered) == 1
+    opened._check_pool()
+    with ExitStack() as stack:
+        for connection in [stack.enter_context(opened.transaction("demo")) for _ in range(3)]:
+            connection.close()
+    with opened.transaction("demo"):
+        assert len(registered) > 1
+    opened.close()
 
 
 def test_what_was_spent_can_be_neither_changed_nor_deleted(database: Database) -> None:
@@ -261,8 +296,24 @@ def test_the_server_refuses_whoever_has_no_password(tmp_path: Path) -> None:
             with pytest.raises(psycopg.OperationalError, match="password"):
                 psycopg.connect(host=str(socket), user=role, dbname="postgres")
         assert socket.stat().st_mode & 0o077 == 0
+        with psycopg.connect(running.owner) as connection:
+            assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
     finally:
         running.stop()
+
+
+def test_the_log_of_the_server_holds_neither_statements_nor_rows(tmp_path: Path) -> None:
+    running = start_server(tmp_path / "data")
+    try:
+        with psycopg.connect(running.owner, autocommit=True) as connection:
+            connection.execute("CREATE TABLE said (question text CHECK (length(question) < 3))")
+            with pytest.raises(psycopg.errors.CheckViolation, match="Is my salary right"):
+                connection.execute("INSERT INTO said VALUES ('Is my salary right?')")
+    finally:
+        running.stop()
+    log = (tmp_path / "data" / "postgres" / "server.log").read_text()
+    assert 'violates check constraint "said_question_check"' in log
+    assert "salary" not in log
 
 
 def test_a_killed_server_starts_again_with_its_data(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -19,8 +20,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
 
 from rag.api.health import check_rag_health
-from rag.errors import DatabaseUnavailable
+from rag.errors import DatabaseUnavailable, NotFound
 from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.records.conversations import Conversations, Feedback
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.services import assemble
 from rag.settings import Settings
@@ -28,7 +30,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.migrations import migrate
 from rag.storage.standbys import read_addresses
-from rag.types import Collection
+from rag.types import Collection, Identity, Role
 from tests.conftest import fast_folder
 from tests.retrieval.shelf import Shelf
 from tests.standby import StandbyServer, as_url, make_standby
@@ -155,6 +157,80 @@ def test_what_a_standby_has_not_replayed_is_read_at_the_primary(world: World, sh
     finally:
         for standby in world.standbys:
             standby.execute("SELECT pg_wal_replay_resume()")
+
+
+def test_histories_are_read_at_standbys_that_have_what_their_owner_did(world: World, shelf: Shelf) -> None:
+    """Each change of a person's own is seen at once; others' changes keep nobody from a standby."""
+    world.wait_until_read(0, 1)
+    chats = Conversations(world.primary)
+    with world.primary.transaction("demo") as connection:
+        ids = [
+            connection.execute(
+                "INSERT INTO accounts (tenant_id, email, role, password_hash) VALUES ('demo', %s, 'employee', '-') "
+                "RETURNING id",
+                (f"{name}@example.com",),
+            ).fetchone()
+            for name in ("one", "two")
+        ]
+    one, two = (
+        Identity(account_id=row[0], tenant_id="demo", email="", name="", role=Role.EMPLOYEE) for row in ids if row
+    )
+    first, gone = (chats.create(one, shelf.collection.id, title) for title in ("First", "Gone"))
+    theirs = chats.create(two, shelf.collection.id, "Theirs")
+
+    def behind_of(read: Callable[[], object]) -> int:
+        before = sum(behind for _, behind in world.counts())
+        read()
+        return sum(behind for _, behind in world.counts()) - before
+
+    def write(statement: str, **values: object) -> UUID:
+        with world.primary.transaction(one) as connection:
+            row = connection.execute(statement.encode(), {"id": first.id, "one": one.account_id, **values}).fetchone()
+        return UUID(str(row[0])) if row else first.id
+
+    log = write(
+        "INSERT INTO chat_logs (tenant_id, account_id, conversation_id, collection_id, question) "
+        "VALUES ('demo', %(one)s, %(id)s, %(where)s, 'q') RETURNING id",
+        where=shelf.collection.id,
+    )
+    answer = write(
+        "INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id) "
+        "VALUES ('demo', %(id)s, 'assistant', '', 'streaming', %(log)s) RETURNING id",
+        log=log,
+    )
+    read = {
+        "list": lambda: chats.list(one),
+        "page": lambda: chats.page(one, first.id, last=5),
+        "messages": lambda: chats.messages(one, first.id),
+    }
+    wait_for(lambda: not any(behind_of(call) for call in read.values()), "no standby has replayed what was written")
+    for standby in world.standbys:
+        standby.execute("SELECT pg_wal_replay_pause()")
+    try:
+        # What grows while it is written is followed elsewhere.
+        write("UPDATE messages SET content = 'Twenty' WHERE id = %(answer)s RETURNING id", answer=answer)
+        assert [behind_of(call) for call in read.values()] == [0, 0, 0]
+        chats.rename(two, theirs.id, "Renamed")
+        assert [behind_of(call) for call in read.values()] == [0, 0, 0]
+        assert [found.title for found in chats.list(two)] == ["Renamed"]
+        done = "UPDATE messages SET content = 'Twenty-five.', state = 'complete' WHERE id = %(answer)s RETURNING id"
+        write(done, answer=answer)
+        assert chats.messages(one, first.id)[0].content == "Twenty-five."
+        write("UPDATE chat_logs SET outcome = 'answered' WHERE id = %(log)s RETURNING id", log=log)
+        assert chats.page(one, first.id, last=5).messages[0].outcome == "answered"
+        Feedback(world.primary).rate(one, answer, 1)
+        assert chats.messages(one, first.id)[0].rating == 1
+        chats.pin(one, first.id, is_pinned=True)
+        chats.delete(one, gone.id)
+        assert [(found.title, found.pinned_at is not None) for found in chats.list(one)] == [("First", True)]
+        assert [behind_of(call) for call in read.values()] == [1, 1, 1]
+        chats.delete(one, first.id)
+        with pytest.raises(NotFound):
+            chats.messages(one, first.id)
+    finally:
+        for standby in world.standbys:
+            standby.execute("SELECT pg_wal_replay_resume()")
+        chats.delete(two, theirs.id)
 
 
 def test_changes_count_once_a_transaction_and_progress_counts_not_at_all(world: World, shelf: Shelf) -> None:

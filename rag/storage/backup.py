@@ -1,8 +1,8 @@
 """Back up the built-in server to one file, the database as `pg_dump` writes it and the originals, and restore it.
 
 It can be made while people work: the database is a snapshot, and the originals are those that the snapshot refers to.
-Passwords of the server's own roles are
-not in it: a restored folder makes new ones.
+Passwords of the server's own roles are not in it: a restored folder makes new ones. With recipients of age
+(https://age-encryption.org) the file is encrypted for them; the age program reads it too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 import psycopg
+import pyrage
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import SettingsError
@@ -43,7 +44,10 @@ from rag.storage.files import KEY, TENANT
 from rag.storage.migrations import LAST_REPLACED, MIGRATIONS
 
 DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
-
+#: A backup before it is encrypted and after it is decrypted, in a private folder of the data folder.
+PLAIN = "backup.tar"
+#: How files encrypted with age begin.
+ENCRYPTED = b"age-encryption.org/"
 
 #: How often a new snapshot is taken because a document was deleted while its file was copied.
 MOST_MOMENTS = 20
@@ -68,24 +72,60 @@ class BackedUp:
     size: int
 
 
-def back_up(settings: Settings, path: Path) -> BackedUp:
+def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp:
     """Write a backup of the built-in server and its originals to `path`, a tar file.
 
-    Raises `SettingsError` when another database is used, there is none yet, the file is there already, or it cannot be
-    written.
+    With `recipients`, public keys of age separated by spaces, it is encrypted and only their private keys read it.
+    Raises `SettingsError` when another database is used, there is none yet, the file is there already, a key is none,
+    or it cannot be written.
     """
     _require_built_in(settings)
+    keys = read_recipients(recipients)
     try:
         with whole_file(path) as file:
-            moment = _write(settings, file)
+            moment = _write(settings, file, keys)
     except OSError as exc:
         raise SettingsError(f"The backup cannot be written to {path}: {exc.strerror or exc}.") from exc
     return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
 
 
-def _write(settings: Settings, file: BinaryIO) -> Moment:
+def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
+    """Return the public keys of age in a text. Raises `SettingsError` for what is none."""
+    try:
+        return [pyrage.x25519.Recipient.from_str(key) for key in text.replace(",", " ").split()]
+    except pyrage.RecipientError as exc:
+        raise SettingsError(
+            "A public key of age looks like age1…, with 62 letters and digits. One is made by "
+            "`python -m rag backups new-key FILE`."
+        ) from exc
+
+
+def read_identities(path: Path) -> list[pyrage.x25519.Identity]:
+    """Return the private keys of age in a file, as age-keygen writes them. Raises `SettingsError` for another file."""
+    try:
+        lines = [line.strip() for line in path.read_text("ascii").splitlines()]
+        keys = [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
+    except (OSError, UnicodeDecodeError, pyrage.IdentityError) as exc:
+        raise SettingsError(f"{path} holds no private key of age; such a key begins with AGE-SECRET-KEY-1.") from exc
+    if not keys:
+        raise SettingsError(f"{path} holds no private key of age; such a key begins with AGE-SECRET-KEY-1.")
+    return keys
+
+
+def _write(settings: Settings, file: BinaryIO, recipients: Sequence[pyrage.x25519.Recipient]) -> Moment:
     if not (settings.data_dir / "postgres" / "PG_VERSION").exists():
         raise SettingsError(_nothing_in(settings))
+    if not recipients:
+        return _write_plain(settings, file)
+    # Unencrypted beside the unencrypted database, so that nothing has to be held in memory.
+    with private_folder(settings.data_dir, BACKUP) as folder, (folder / PLAIN).open("x+b") as plain:
+        moment = _write_plain(settings, plain)
+        plain.seek(0)
+        pyrage.encrypt_io(plain, file, recipients)
+    return moment
+
+
+def _write_plain(settings: Settings, file: BinaryIO) -> Moment:
     server = start_server(settings.data_dir)
     try:
         with private_folder(settings.data_dir, BACKUP) as folder, tarfile.open(fileobj=file, mode="w") as archive:
@@ -113,8 +153,8 @@ def _nothing_in(settings: Settings) -> str:
     return f"There is nothing to back up: {settings.data_dir} holds no database of the application yet."
 
 
-def restore(settings: Settings, path: Path) -> BackedUp:
-    """Restore a backup into an empty data folder.
+def restore(settings: Settings, path: Path, *, identity: Path | None = None) -> BackedUp:
+    """Restore a backup into an empty data folder; `identity` is the file with the private key of an encrypted one.
 
     It is unpacked into a hidden folder first, which is renamed when it is complete: after a kill at any moment, the
     data folder starts either without any of it or with all of it. Raises `SettingsError` when the folder is in use or
@@ -139,7 +179,7 @@ def restore(settings: Settings, path: Path) -> BackedUp:
                     "RAG_DATA_DIR to an empty one."
                 )
             with private_folder(folder, RESTORE) as beside:
-                brought = _restore_into(beside, path)
+                brought = _restore_into(beside, path, identity)
                 beside.rename(folder / RESTORED)  # from here on it is restored, even if this process is killed
                 move_restored(folder)
     except BaseException as exc:
@@ -153,9 +193,39 @@ def restore(settings: Settings, path: Path) -> BackedUp:
     return brought
 
 
-def _restore_into(folder: Path, path: Path) -> BackedUp:
+def try_restore(settings: Settings, path: Path, *, identity: Path | None = None) -> BackedUp:
+    """Restore a backup into a folder that is removed at once, also while people work.
+
+    Everything of `restore` is done: the dump is read by a server of its own, and each original compared with its hash.
+    Raises `SettingsError` as `restore` does.
+    """
+    try:
+        with private_folder(settings.data_dir, RESTORE) as beside:
+            return _restore_into(beside, path, identity)
+    except (OSError, tarfile.TarError, KeyError, TypeError, ValueError, EOFError) as exc:
+        raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
+
+
+def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
+    """Return the backup itself, or what it holds decrypted within the folder."""
+    with path.open("rb") as file:
+        if file.read(len(ENCRYPTED)) != ENCRYPTED:
+            return path
+        if identity is None:
+            raise SettingsError(f"{path} is encrypted. Name the file with its private key: --identity FILE.")
+        file.seek(0)
+        with (folder / PLAIN).open("xb") as plain:
+            try:
+                pyrage.decrypt_io(file, plain, read_identities(identity))
+            except pyrage.DecryptError as exc:
+                raise SettingsError(f"{identity} does not open {path}, or the backup is damaged: {exc}.") from exc
+    return folder / PLAIN
+
+
+def _restore_into(folder: Path, path: Path, identity: Path | None) -> BackedUp:
     """Make a complete data folder from a backup, and stop its server."""
-    with tarfile.open(path) as archive:
+    plain = _decrypted(path, folder, identity)
+    with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
         known = {file.stem for file in MIGRATIONS.glob("*.sql")}
         if newer := sorted(name for name in {*manifest["migrations"]} - known if name[:14] > LAST_REPLACED):

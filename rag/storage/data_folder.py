@@ -74,6 +74,17 @@ def used_alone(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
+@contextmanager
+def only_one(folder: Path, name: str) -> Iterator[bool]:
+    """Say whether no other process does what `name` stands for, and keep others from it meanwhile."""
+    lock = _lock(folder / name, fcntl.LOCK_EX, 0)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
 def leave(lock: int) -> bool:
     """Stop using the folder; call it within `starting`. Returns True, with the lock still held, when no other process
     uses it.

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -85,12 +85,13 @@ Entering = Who | Worker | None
 
 
 def entering(
-    key: bytes, who: Entering, *, token_hash: str = "", email: str = "", is_search: bool = False
+    key: bytes, who: Entering, *, token_hash: str = "", email: str = "", is_planned_once: bool = False
 ) -> dict[str, str]:
     """Return the parameters of `ENTER`: whose transaction it is and what they may read, sealed with `key`.
 
     The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
-    A search's statements are planned once, not for each value, which took as long as running the small ones.
+    With `is_planned_once` statements are planned once on a connection, not for each value: planning the small ones of a
+    question takes several times as long as running them.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):
@@ -104,7 +105,7 @@ def entering(
     values |= {name: value for name, value in (("token_hash", token_hash), ("email", email)) if value}
     # Postgres knows neither zero characters nor halves of surrogate pairs.
     known = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
-    return {**sealed(key, known), "plans": "force_generic_plan" if is_search else "auto"}
+    return {**sealed(key, known), "plans": "force_generic_plan" if is_planned_once else "auto"}
 
 
 def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
@@ -139,6 +140,21 @@ def sealing_key(conninfo: str) -> bytes:
     return bytes(found[0])
 
 
+def analyse_grown_tables(conninfo: str) -> bool:
+    """Have the planner know tables in parts as a whole once they have grown; return whether they had.
+
+    Needs a connection as the owner of the tables. Raises `psycopg.Error`.
+    """
+    # While an index is being made, it is left for later.
+    with suppress(psycopg.errors.LockNotAvailable), psycopg.connect(conninfo, prepare_threshold=None) as connection:
+        found = connection.execute(queries["tables_in_parts_have_grown"]).fetchone()
+        if found == (True,):
+            connection.execute("SELECT set_config('lock_timeout', '2s', true)")
+            connection.execute(queries["analyse_tables_in_parts"])
+            return True
+    return False
+
+
 class Database:
     """A pool of connections to one database. Thread-safe; hold no connection while a model streams."""
 
@@ -147,7 +163,7 @@ class Database:
         conninfo: str,
         key: bytes = b"",
         *,
-        maximum_connections: int = 20,
+        maximum_connections: int = 30,
         is_pooled: bool | None = None,
         outage: Callable[[], str] | None = None,
     ) -> None:
@@ -168,10 +184,13 @@ class Database:
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5
         options = _connection_options(conninfo)
+        #: A connection that knows how vectors are read and written. Others take it over: asking the server for their
+        #: types takes four statements, while fifty people who ask at once wait for new connections.
+        self._types: Session | None = None
         self._pool = ConnectionPool(
             conninfo,
             connection_class=Session,
-            kwargs=options,
+            kwargs=lambda: options if self._types is None else options | {"context": self._types},
             min_size=1,
             max_size=maximum_connections,
             reconnect_timeout=RECONNECT_SECONDS,
@@ -263,28 +282,40 @@ class Database:
     def pipeline(self, who: Who) -> Iterator[Pipeline]:
         """Open a `snapshot` of few round trips: statements leave together, and reading rows waits for them.
 
-        Raises `DatabaseUnavailable`.
+        For what every question needs: statements are prepared and planned once on a connection; behind a pooler, where
+        they are not kept, for the values at hand, which reads less of tables in parts. Raises `DatabaseUnavailable`.
         """
-        with self._session() as session, Pipeline(session) as pipeline:
-            pipeline.execute(ENTER, entering(self.key, who, is_search=True))
+        with self._session() as session, Pipeline(session, prepares_at_once=True) as pipeline:
+            pipeline.execute(ENTER, entering(self.key, who, is_planned_once=not self.is_pooled))
             yield pipeline
 
-    def read(self, who: Who, work: Callable[[Pipeline], Result]) -> Result:
+    @contextmanager
+    def writing(self, who: Who) -> Iterator[Pipeline]:
+        """Open a `transaction` of few round trips: statements leave together, and reading rows waits for them.
+
+        An error inside takes all of them back. Statements are planned as in `pipeline`. Raises `DatabaseUnavailable`.
+        """
+        with self._session() as session, Pipeline(session, WRITABLE, prepares_at_once=True) as pipeline:
+            pipeline.execute(ENTER, entering(self.key, who, is_planned_once=not self.is_pooled))
+            yield pipeline
+
+    def read(self, who: Who, work: Callable[[Pipeline], Result], *, owner_id: UUID | None = None) -> Result:
         """Return what `work` reads in a `pipeline`: at a standby that has all the tenant's people can find, or here.
 
-        `work` runs a second time where the standby fails or is behind. Raises `DatabaseUnavailable`.
+        With `owner_id`, one that also has all that this account or program sees of its own conversations. `work` runs a
+        second time where the standby fails or is behind. Raises `DatabaseUnavailable`.
         """
         standby = self.standbys.next() if self.standbys is not None else None
         if standby is not None:
             with self.pipeline(who) as pipeline:
-                asked = _ask_changes(pipeline, who)
+                asked = _ask_changes(pipeline, who, owner_id)
                 pipeline.finish()
-                wanted = _count(asked)
+                wanted = _counts(asked)
             with suppress(DatabaseUnavailable), standby.database.pipeline(who) as pipeline:
                 # In the snapshot that `work` reads, and on the way with its first statements.
-                there = _ask_changes(pipeline, who)
+                there = _ask_changes(pipeline, who, owner_id)
                 found = work(pipeline)
-                if _count(there) >= wanted:
+                if all(has >= needs for has, needs in zip(_counts(there), wanted, strict=True)):
                     standby.reads += 1
                     metrics.reads.labels("standby").inc()
                     return found
@@ -322,10 +353,9 @@ class Database:
         """Run a named statement; return the number of rows it touched."""
         return self._alone(who, name, parameters, lambda found: found.rowcount)
 
-    def execute_together(self, who: Entering, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def execute_together(self, who: Who, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Run named statements with their parameters in one transaction and one round trip."""
-        with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
-            pipeline.execute(ENTER, entering(self.key, who))
+        with self.writing(who) as pipeline:
             for name, parameters in statements:
                 pipeline.run(queries[name], parameters)
 
@@ -374,12 +404,15 @@ class Database:
 
     def _check_pool(self) -> None:
         """Replace connections that no longer work, before anybody is given one."""
+        self._types = None  # the server may have been restored, with other numbers for them
         with suppress(PoolClosed, PoolTimeout, psycopg.Error):
             self._pool.check()
 
     def _configure(self, connection: Session) -> None:
         connection.prepare_threshold = self._prepare_threshold
         connection.prepared, connection.seen = None if self.is_pooled else {}, Counter()
+        if self._types is not None:
+            return
         with connection.transaction():
             # As the application's role: another may not see the schema the types are in.
             connection.execute(
@@ -387,16 +420,18 @@ class Database:
                 "set_config('search_path', 'public, extensions, pg_temp', true)"
             )
             register_vector(connection)
+        self._types = connection
 
 
-def _ask_changes(pipeline: Pipeline, who: Who) -> PendingResult:
-    """Ask how often what the tenant's people can find had changed when this transaction began."""
-    return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
+def _ask_changes(pipeline: Pipeline, who: Who, owner_id: UUID | None) -> PendingResult:
+    """Ask how often what people can find, and somebody's conversations, had changed when this transaction began."""
+    if owner_id is None:
+        return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
+    return pipeline.execute(queries["history_changes"], {"owner_id": owner_id})
 
 
-def _count(asked: PendingResult) -> int:
-    found = asked.fetchone()
-    return int(found[0]) if found else 0
+def _counts(asked: PendingResult) -> tuple[int, ...]:
+    return tuple(int(count) for count in asked.fetchone() or (0,))
 
 
 def _connection_options(conninfo: str) -> dict[str, Any]:

@@ -104,8 +104,10 @@ class Pipeline:
     Waits for nothing until rows are read. Raises psycopg's errors and leaves the connection usable for others.
     """
 
-    def __init__(self, session: Session, begin: str = SNAPSHOT) -> None:
+    def __init__(self, session: Session, begin: str = SNAPSHOT, *, prepares_at_once: bool = False) -> None:
         self._session, self._pgconn, self._begin = session, session.pgconn, begin
+        #: For statements of every question: with thirty connections one is seen a sixth time long after the rush.
+        self._prepares_at_once = prepares_at_once
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
         #: In the order of their results: answers, statements that are prepared, None for the transaction's ends.
@@ -221,8 +223,8 @@ class Pipeline:
         self._expected.append(answer)
 
     def _is_worth_preparing(self, key: Key, prepared: Mapping[Key, bytes]) -> bool:
-        """Tell whether a statement comes often: those of a search do, any other is counted first."""
-        if key[1] is None:
+        """Tell whether a statement comes often: those of a question do, any other is counted first."""
+        if key[1] is None or self._prepares_at_once:
             return True
         seen = self._session.seen
         seen[key] += 1

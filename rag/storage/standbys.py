@@ -3,7 +3,8 @@
 What a tenant may find is never stale. Each transaction that publishes, changes or deletes something counts once in
 `tenant_changes`, at its commit. Before a search the primary is asked for the count, one row by its key; the standby's
 own is the first thing read in the snapshot that the search runs in. Where it is lower, or the standby does not answer,
-the search runs at the primary. Figures over time may be some seconds old.
+the search runs at the primary. A person's conversations are read in the same way, by a count of theirs beside it
+(`history_changes`). Figures over time may be some seconds old.
 
 Streaming and promotion are Postgres' own (docs/scaling.md, Standbys).
 """

@@ -78,7 +78,8 @@ SELECT coalesce(sum(questions), 0)::bigint AS questions, coalesce(sum(answered),
        coalesce(sum(refused), 0)::bigint AS refused, coalesce(sum(stopped), 0)::bigint AS stopped,
        coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(rated), 0)::bigint AS rated,
        coalesce(sum(helpful), 0)::bigint AS helpful,
-       (SELECT count(DISTINCT person) FROM asked, unnest(asked.people) AS person) AS people,
+       -- Hashed; count(DISTINCT …) would sort everybody of every day.
+       (SELECT count(*) FROM (SELECT DISTINCT unnest(people) FROM asked) AS person) AS people,
        (SELECT cost FROM spent) AS cost, (SELECT calls FROM spent) AS calls,
        (SELECT unpriced_calls FROM spent) AS unpriced_calls, (SELECT questions_cost FROM spent) AS questions_cost
 FROM asked
@@ -111,17 +112,19 @@ ORDER BY days.day
 -- analytics_times --
 -- Median and 95th percentile of each stage, by day, week or month or (`unit` null) over the whole period: those of
 -- values within one percent of the true ones, between two of them as percentile_cont has it.
-WITH counted AS (
-    SELECT date_trunc(%(unit)s::text, t.day::timestamp)::date AS day, t.stage, u.bucket,
-           sum(u.questions)::integer AS questions
-    FROM rag_time_days(
-        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
-    CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
-    WHERE %(stages)s::text[] IS NULL OR t.stage = ANY (%(stages)s)
+WITH days AS MATERIALIZED (
+    -- Of the day before its buckets are taken apart, which are a hundred of each.
+    SELECT date_trunc(%(unit)s::text, day::timestamp)::date AS day, stage, buckets, questions
+    FROM rag_time_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+    WHERE %(stages)s::text[] IS NULL OR stage = ANY (%(stages)s)
+), counted AS (
+    -- Sums of bigint are numeric, which is slow; a count is exact as a float8.
+    SELECT days.day, days.stage, u.bucket, sum(u.questions::integer)::float8 AS questions
+    FROM days CROSS JOIN LATERAL unnest(days.buckets, days.questions) AS u(bucket, questions)
     GROUP BY 1, 2, 3
 ), ranked AS (
-    SELECT day, stage, bucket, sum(questions) OVER (PARTITION BY day, stage ORDER BY bucket)::float8 AS reached,
-           sum(questions) OVER (PARTITION BY day, stage)::float8 AS questions
+    SELECT day, stage, bucket, sum(questions) OVER (PARTITION BY day, stage ORDER BY bucket) AS reached,
+           sum(questions) OVER (PARTITION BY day, stage) AS questions
     FROM counted
 ), placed AS (
     SELECT day, stage, max(questions) AS questions,
@@ -143,7 +146,7 @@ ORDER BY day, stage
 -- How many questions a stage took how long: buckets of some ten percent.
 SELECT exp(counted.bucket / 10.0::float8) AS ms, counted.questions
 FROM (
-    SELECT (u.bucket + 2) / 5 AS bucket, sum(u.questions)::bigint AS questions
+    SELECT (u.bucket + 2) / 5 AS bucket, sum(u.questions::integer) AS questions
     FROM rag_time_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
     CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
     WHERE t.stage = %(stage)s
@@ -190,14 +193,17 @@ ORDER BY 2 DESC, 1
 
 -- analytics_top_documents --
 -- Documents by the number of questions whose answers were built on them. A deleted document is no longer there.
-SELECT d.id AS document_id, d.title, sum(used.questions)::bigint AS questions,
-       max(used.last_asked_at) AS last_asked_at, sum(used.rated)::bigint AS rated,
-       sum(used.helpful)::bigint AS helpful
-FROM rag_document_days(
-    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) used
+SELECT d.id AS document_id, d.title, used.questions, used.last_asked_at, used.rated, used.helpful
+FROM (
+    -- Sums of integers: those of bigint are numeric, which is slow.
+    SELECT document_id, sum(questions::integer) AS questions, max(last_asked_at) AS last_asked_at,
+           sum(rated::integer) AS rated, sum(helpful::integer) AS helpful
+    FROM rag_document_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+    GROUP BY document_id
+) used
 JOIN documents d ON d.id = used.document_id
-GROUP BY d.id, d.title
-ORDER BY questions DESC, d.title
+ORDER BY used.questions DESC, d.title
 LIMIT %(limit)s
 
 -- analytics_unused_documents --
@@ -227,8 +233,27 @@ ORDER BY times DESC, last_asked_at DESC
 LIMIT %(limit)s
 
 -- analytics_questions --
--- Questions, or searches of programs, newest first, with their rating; with names where they are shown. `text` is looked for in
--- question and answer.
+-- Questions, or searches of programs, newest or slowest first, with their rating; with names where they are shown.
+-- `text` is looked for in question and answer. Each order has an index of its own.
+WITH chosen AS (
+    (SELECT l.id FROM chat_logs l
+     WHERE NOT %(slowest_first)s
+           AND rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                            %(language)s)
+           AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
+           AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
+                OR position(lower(%(text)s) IN lower(l.answer)) > 0)
+     ORDER BY l.created_at DESC, l.id LIMIT %(limit)s OFFSET %(offset)s)
+    UNION ALL
+    (SELECT l.id FROM chat_logs l
+     WHERE %(slowest_first)s
+           AND rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                            %(language)s)
+           AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
+           AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
+                OR position(lower(%(text)s) IN lower(l.answer)) > 0)
+     ORDER BY l.total_ms DESC NULLS LAST, l.created_at DESC, l.id LIMIT %(limit)s OFFSET %(offset)s)
+)
 SELECT l.id, l.created_at, l.user_group,
        coalesce((SELECT coalesce(nullif(a.name, ''), a.email) FROM accounts a
                  WHERE a.id = l.account_id AND %(shows_names)s), '') AS asker,
@@ -239,17 +264,19 @@ SELECT l.id, l.created_at, l.user_group,
         FROM feedback f WHERE f.chat_log_id = l.id AND f.comment <> '') AS comment,
        (SELECT coalesce(array_agg(d.title ORDER BY d.title), '{}')
         FROM documents d WHERE d.id = ANY (l.document_ids)) AS documents
-FROM chat_logs l
-WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
-                   %(language)s)
-  AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
-  AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
-       OR position(lower(%(text)s) IN lower(l.answer)) > 0)
-ORDER BY CASE WHEN %(slowest_first)s THEN coalesce(l.total_ms, 0) END DESC, l.created_at DESC, l.id
-LIMIT %(limit)s OFFSET %(offset)s
+FROM chosen JOIN chat_logs l ON l.id = chosen.id
+ORDER BY CASE WHEN %(slowest_first)s THEN coalesce(l.total_ms, -1) END DESC, l.created_at DESC, l.id
+
+-- analytics_count_by_days --
+-- How many questions there are, or with one outcome, where no text is looked for: added up by day.
+SELECT coalesce(sum(CASE %(outcome)s::text
+    WHEN 'answered' THEN answered WHEN 'perhaps' THEN perhaps WHEN 'no_context' THEN no_context
+    WHEN 'small_talk' THEN small_talk WHEN 'asked_back' THEN asked_back WHEN 'refused' THEN refused
+    WHEN 'stopped' THEN stopped WHEN 'failed' THEN failed ELSE questions END), 0)::bigint
+FROM rag_question_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
 
 -- analytics_count_questions --
--- How many questions these filters leave.
+-- How many questions or searches these filters leave.
 SELECT count(*)
 FROM chat_logs l
 WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
@@ -291,7 +318,7 @@ LEFT JOIN LATERAL (
     WHERE result ->> 'chunkId' = found.passage ->> 'chunkId' LIMIT 1
 ) AS reranked ON true
 LEFT JOIN documents d ON d.id = nullif(found.passage ->> 'documentId', '')::uuid
-LEFT JOIN document_chunks c ON c.id = nullif(found.passage ->> 'chunkId', '')::uuid
+LEFT JOIN document_chunks c ON c.tenant_id = rag_tenant() AND c.id = nullif(found.passage ->> 'chunkId', '')::uuid
 WHERE l.id = %(chat_log_id)s
 ORDER BY found.position
 
@@ -365,7 +392,7 @@ WHERE coalesce(result ->> 'documentId', '') <> ''
 GROUP BY 1
 
 -- analytics_top_passages --
--- The passages that most answers name as a source, with how often they do not hold what is said there.
+-- The passages that most answers name as a source, with how often they do not support the answer.
 SELECT d.id AS document_id, d.title, (passage ->> 'firstPage')::integer AS first_page,
        (passage ->> 'lastPage')::integer AS last_page, max(passage ->> 'section') AS section,
        max(passage ->> 'text') AS text, count(*) AS questions,
@@ -385,12 +412,15 @@ ORDER BY questions DESC, d.title, first_page
 LIMIT %(limit)s
 
 -- analytics_errors --
--- Why questions failed or were refused, in the words that people read, most frequent first.
+-- Why the latest questions failed or were refused, in the words that people read, most frequent first.
 SELECT l.error, l.outcome, count(*) AS times, max(l.created_at) AS last_at
-FROM chat_logs l
-WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
-                   %(language)s)
-  AND l.outcome IN ('failed', 'refused') AND l.error <> ''
+FROM (
+    SELECT l.error, l.outcome, l.created_at FROM chat_logs l
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                       %(language)s)
+      AND l.outcome IN ('failed', 'refused') AND l.error <> ''
+    ORDER BY l.created_at DESC LIMIT %(latest)s
+) l
 GROUP BY l.error, l.outcome
 ORDER BY times DESC, last_at DESC
 LIMIT %(limit)s

@@ -6,7 +6,7 @@ INSERT INTO audit_log (tenant_id, account_id, actor, action, target, changes)
 VALUES (rag_tenant(), rag_account(), rag_actor(), %(action)s, %(target)s, %(changes)s)
 
 -- note_sign_in --
--- Record a sign-in or a refused one; the actor is the account's person, whoever typed the password.
+-- Record a sign-in or a refused one; the actor is the account's person, no matter who typed the password.
 INSERT INTO audit_log (tenant_id, account_id, actor, action, target_id, target)
 SELECT tenant_id, id, email, %(action)s, id::text, %(target)s FROM accounts
 WHERE tenant_id = rag_tenant() AND id = %(account_id)s

@@ -39,3 +39,10 @@ ON CONFLICT DO NOTHING
 
 -- remove_budget --
 DELETE FROM budgets WHERE id = %(id)s
+
+-- estimates_under_way --
+-- What documents that are being processed are expected to cost and have not cost yet.
+SELECT sum(greatest(0, (d.estimate ->> 'total')::numeric
+                       - coalesce((SELECT sum(c.cost) FROM cost_ledger c WHERE c.document_id = d.id), 0)))
+FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.status = 'processing'

@@ -18,3 +18,9 @@ INSERT INTO chat_threads (tenant_id, program, channel, thread, account_id, conve
 VALUES (rag_tenant(), %(program)s, %(channel)s, %(thread)s, %(account_id)s, %(conversation_id)s)
 ON CONFLICT (tenant_id, program, channel, thread, account_id) DO UPDATE
     SET conversation_id = excluded.conversation_id
+
+-- forget_thread --
+-- Have the next question of a person in a thread begin a new conversation.
+DELETE FROM chat_threads
+WHERE tenant_id = (SELECT rag_tenant()) AND program = %(program)s AND channel = %(channel)s AND thread = %(thread)s
+  AND account_id = %(account_id)s

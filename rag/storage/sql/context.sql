@@ -18,8 +18,20 @@ SELECT hit.id AS hit_id, hit.start_character AS hit_start, hit.end_character AS 
        c.id AS chunk_id, c.chunk_index - hit.chunk_index AS step, c.content, c.section, c.first_page, c.last_page,
        c.start_character AS start, c.end_character AS end
 FROM document_chunks hit
-JOIN document_chunks c ON c.document_id = hit.document_id AND c.chunk_index IN (hit.chunk_index - 1, hit.chunk_index + 1)
-WHERE hit.tenant_id = (SELECT rag_tenant()) AND hit.id = ANY (%(chunk_ids)s::uuid[])
+JOIN document_chunks c ON c.tenant_id = hit.tenant_id AND c.document_id = hit.document_id
+                      AND c.chunk_index IN (hit.chunk_index - 1, hit.chunk_index + 1)
+WHERE hit.tenant_id = rag_tenant() AND hit.id = ANY (%(chunk_ids)s::uuid[])
+
+-- passages_of_section --
+-- Read the first passages of a document's section: those filed under a heading of that number, else those with such a
+-- heading in them. `heading` is a regular expression for the end of a path and `line` one for a line.
+SELECT c.id AS chunk_id, c.document_id, d.title, d.file_name, c.first_page, c.last_page, c.section,
+       c.content AS passage
+FROM document_chunks c JOIN documents d ON d.id = c.document_id
+WHERE c.tenant_id = rag_tenant() AND c.document_id = %(document_id)s AND d.status = 'completed'
+  AND (c.section ~* %(heading)s OR c.content ~* %(line)s)
+ORDER BY c.section ~* %(heading)s DESC, c.chunk_index
+LIMIT %(wanted)s
 
 -- passages_to_calibrate --
 -- Choose passages that are long enough to ask about, spread evenly over a collection.
@@ -28,7 +40,7 @@ FROM (
     SELECT c.content, c.section, d.title, row_number() OVER (ORDER BY d.id, c.chunk_index) AS number,
            count(*) OVER () AS total
     FROM document_chunks c JOIN documents d ON d.id = c.document_id
-    WHERE c.tenant_id = (SELECT rag_tenant()) AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+    WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND d.status = 'completed'
       AND length(c.content) >= %(least_characters)s
 ) AS long
 WHERE number %% greatest(1, total / %(wanted)s) = 0
@@ -45,7 +57,8 @@ FROM (
     FROM unnest(%(positions)s::integer[], %(passages)s::integer[]) WITH ORDINALITY AS matching (position, passage, rank)
     CROSS JOIN LATERAL (
         SELECT d.collection_id, d.chunk_ids[matching.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
-        WHERE (d.collection_id, d.first_passage)
+        WHERE d.tenant_id = %(tenant_id)s
+          AND (d.collection_id, d.first_passage)
               <= ((%(collection_ids)s::uuid[])[matching.position + 1], matching.passage)
         ORDER BY d.collection_id DESC, d.first_passage DESC LIMIT 1
     ) AS k
@@ -67,7 +80,7 @@ SELECT value FROM (
     WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status = 'completed'
     UNION
     SELECT c.metadata ->> %(field)s FROM document_chunks c JOIN documents d ON d.id = c.document_id
-    WHERE c.tenant_id = (SELECT rag_tenant()) AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+    WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND d.status = 'completed'
 ) AS found
 WHERE value <> ''
 ORDER BY value
@@ -95,7 +108,7 @@ LIMIT %(limit)s
 -- List documents with a passage that has all of these words, those with most such passages first.
 SELECT c.document_id
 FROM document_chunks c JOIN documents d ON d.id = c.document_id
-WHERE c.tenant_id = (SELECT rag_tenant()) AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND NOT EXISTS (SELECT FROM unnest(%(words)s::text[]) AS word WHERE strpos(lower(c.content), word) = 0)
 GROUP BY c.document_id
@@ -105,7 +118,7 @@ LIMIT %(limit)s
 -- passages_in_collection --
 -- Count a collection's passages, up to a limit.
 SELECT count(*) FROM (
-    SELECT FROM document_chunks WHERE tenant_id = (SELECT rag_tenant()) AND collection_id = %(collection_id)s LIMIT %(limit)s
+    SELECT FROM document_chunks WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s LIMIT %(limit)s
 ) AS passages
 
 -- document_sections --

@@ -1,3 +1,9 @@
+-- history_changes --
+-- How often what the tenant's people can find, and what this person sees of their conversations, has changed.
+SELECT coalesce((SELECT changes FROM tenant_changes WHERE tenant_id = (SELECT rag_tenant())), 0),
+       coalesce((SELECT changes FROM history_changes
+                 WHERE tenant_id = (SELECT rag_tenant()) AND owner_id = %(owner_id)s), 0)
+
 -- list_conversations --
 -- List a person's conversations: pinned ones first, then the one last used.
 SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at,
@@ -12,14 +18,14 @@ LIMIT %(limit)s
 
 -- get_conversation --
 -- Read one conversation, if it is this person's.
-SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at
+SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at, asks_all
 FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 
 -- create_conversation --
 -- Add an empty conversation of an account or an API key to a collection of this tenant.
-INSERT INTO conversations (tenant_id, account_id, api_key_id, collection_id, title)
-SELECT tenant_id, (SELECT id FROM accounts WHERE id = %(account_id)s),
+INSERT INTO conversations (id, tenant_id, account_id, api_key_id, collection_id, title)
+SELECT %(conversation_id)s, tenant_id, (SELECT id FROM accounts WHERE id = %(account_id)s),
        (SELECT id FROM api_keys WHERE id = %(account_id)s), id, %(title)s
 FROM collections
 WHERE id = %(collection_id)s
@@ -123,7 +129,7 @@ FOR UPDATE
 
 -- touch_conversation --
 -- Move it to the top of the list.
-UPDATE conversations SET updated_at = clock_timestamp() WHERE id = %(conversation_id)s
+UPDATE conversations SET updated_at = clock_timestamp(), asks_all = %(asks_all)s WHERE id = %(conversation_id)s
 
 -- has_streaming_answer --
 -- Tell whether any process is writing an answer in a conversation.
@@ -131,8 +137,8 @@ SELECT EXISTS (SELECT FROM messages WHERE conversation_id = %(conversation_id)s 
 
 -- add_message --
 -- Add a question, or the answer that is about to be written.
-INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id)
-VALUES (rag_tenant(), %(conversation_id)s, %(role)s, %(content)s, %(state)s, %(chat_log_id)s)
+INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id, limited_to)
+VALUES (rag_tenant(), %(conversation_id)s, %(role)s, %(content)s, %(state)s, %(chat_log_id)s, %(limited_to)s::uuid[])
 RETURNING id
 
 -- flush_answers --
@@ -186,10 +192,11 @@ LIMIT 1
 
 -- open_chat_log --
 -- Add the log of a question before anything is done for it. A program that asks has no account.
-INSERT INTO chat_logs (tenant_id, account_id, user_group, conversation_id, collection_id, question, kind)
-SELECT rag_tenant(), (SELECT id FROM accounts WHERE id = %(account_id)s), %(user_group)s, %(conversation_id)s,
-       %(collection_id)s, %(question)s, %(kind)s
-RETURNING id
+INSERT INTO chat_logs (
+    id, tenant_id, account_id, user_group, conversation_id, collection_id, question, kind, limited_to
+)
+SELECT %(chat_log_id)s, rag_tenant(), (SELECT id FROM accounts WHERE id = %(account_id)s), %(user_group)s, %(conversation_id)s,
+       %(collection_id)s, %(question)s, %(kind)s, %(limited_to)s::uuid[]
 
 -- close_chat_log --
 -- Store how a question ended. Its cost is the sum of its rows in the ledger.
@@ -257,7 +264,7 @@ WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last
 ORDER BY number
 
 -- passage_places --
--- Where passages stand in their documents, with all headings of these; only of passages in which a section begins.
+-- The positions of passages in their documents, with all headings of these; only of passages in which a section begins.
 SELECT c.id AS chunk_id, c.start_character AS start, c.end_character AS end, d.metadata -> 'sections' AS sections
 FROM document_chunks c JOIN documents d ON d.id = c.document_id
 WHERE c.tenant_id = rag_tenant() AND c.id = ANY (%(chunk_ids)s::uuid[]) AND jsonb_path_exists(

@@ -98,6 +98,18 @@ FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned')
 GROUP BY collection_id, status, language, chunking_method, mime_type
 
+-- sample_documents --
+-- List the documents with the content of a sample, and those of the sample notice board, unless they are in the bin.
+SELECT coalesce(array_agg(id), '{}') FROM (
+    SELECT d.id FROM documents d
+    WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned') AND d.sha256 = ANY(%(hashes)s)
+      AND d.collection_id = ANY(ARRAY(SELECT c.id FROM collections c WHERE c.tenant_id = rag_tenant()))
+    UNION
+    SELECT d.id FROM documents d
+    JOIN collection_sources s ON s.tenant_id = d.tenant_id AND s.collection_id = d.collection_id
+    WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned') AND s.kind = %(kind)s
+) AS samples
+
 -- documents_at_work --
 -- List documents that are being read, processed or tagged, in the order in which the worker takes them.
 SELECT id, status FROM documents
@@ -133,6 +145,19 @@ FROM documents d
 CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post ("categorySlug" text, "categoryName" text, category text)
 WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status NOT IN ('superseded', 'binned')
   AND post."categorySlug" <> ''
+
+-- document_years --
+-- List the years that the searchable documents of a collection are about, the latest first.
+SELECT DISTINCT (said.year #>> '{}')::numeric::integer AS year
+FROM documents d
+CROSS JOIN LATERAL jsonb_array_elements(
+    jsonb_build_array(d.metadata -> 'year')
+    || CASE jsonb_typeof(d.metadata -> 'years') WHEN 'array' THEN d.metadata -> 'years' ELSE '[]' END
+) AS said (year)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status = 'completed'
+  AND CASE jsonb_typeof(said.year) WHEN 'number' THEN (said.year #>> '{}')::numeric BETWEEN 1 AND 9999 ELSE false END
+ORDER BY year DESC
+LIMIT 100
 
 -- board_figures --
 -- Count a notice board's posts by category, with their marks and the unfinished ones.
@@ -422,16 +447,50 @@ SELECT count(DISTINCT (original_id, binned_at)) FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND status = 'binned'
 
 -- take_from_bin --
--- A document back to the status it had, with the versions that came into the bin with it. What answered is an earlier
--- version until it is indexed again
+-- Documents back to the status they had, with the versions that came into the bin with them. What answered is an
+-- earlier version until it is indexed again
 UPDATE documents d
 SET status = CASE d.status_before WHEN 'completed' THEN 'superseded' ELSE d.status_before END,
     status_before = NULL, binned_at = NULL, binned_by = NULL, starts = 0, updated_at = now()
 FROM documents wanted, documents before
-WHERE wanted.tenant_id = rag_tenant() AND wanted.id = %(document_id)s AND wanted.status = 'binned'
+WHERE wanted.tenant_id = rag_tenant() AND wanted.id = ANY (%(document_ids)s::uuid[]) AND wanted.status = 'binned'
   AND d.tenant_id = rag_tenant() AND d.status = 'binned'
   AND d.original_id = wanted.original_id AND d.binned_at = wanted.binned_at AND before.id = d.id
 RETURNING d.id, before.status_before
+
+-- lock_versions_of_all --
+-- Make publishing, restoring and deleting versions of these documents wait until this transaction ends.
+SELECT pg_advisory_xact_lock(hashtextextended('versions ' || original_id::text, 0))
+FROM (
+    SELECT DISTINCT original_id FROM documents
+    WHERE tenant_id = rag_tenant() AND id = ANY (%(document_ids)s::uuid[]) ORDER BY original_id
+) AS originals
+
+-- hold_embedding_models --
+-- Keep the models of these documents' collections unchanged until this transaction ends.
+SELECT id FROM collections
+WHERE tenant_id = rag_tenant()
+  AND id IN (SELECT collection_id FROM documents WHERE tenant_id = rag_tenant() AND id = ANY (%(document_ids)s::uuid[]))
+ORDER BY id FOR SHARE
+
+-- restore_versions --
+-- Publish documents again whose vectors are of their collection's model and have no other version in their place.
+-- With the collection of each; the others need a look at each
+UPDATE documents d
+SET status = 'completed', step = 'publish', superseded_at = NULL, published_at = now(), updated_at = now(),
+    requested_at = clock_timestamp()
+FROM collections c
+WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s::uuid[]) AND d.status = 'superseded'
+  AND c.tenant_id = rag_tenant() AND c.id = d.collection_id
+  AND c.embedding_model = ALL (SELECT k.embedding_model FROM document_chunks k
+                               WHERE k.tenant_id = rag_tenant() AND k.document_id = d.id)
+  AND EXISTS (SELECT FROM document_chunks k WHERE k.tenant_id = rag_tenant() AND k.document_id = d.id)
+  AND NOT EXISTS (
+      SELECT FROM documents other
+      WHERE other.tenant_id = rag_tenant() AND other.original_id = d.original_id AND other.id <> d.id
+        AND (other.status = 'completed' OR other.id = ANY (%(document_ids)s::uuid[]))
+  )
+RETURNING d.id, d.collection_id
 
 -- take_out_of_bin_for_good --
 -- What is in the bin for so long, or of these documents with their versions: deleted
@@ -519,7 +578,7 @@ LIMIT %(limit)s
 SELECT k.document_id, array_position(%(collection_ids)s::uuid[], k.collection_id) - 1, k.first_passage,
        cardinality(k.chunk_ids)
 FROM keyword_documents k
-WHERE k.tenant_id = (SELECT rag_tenant()) AND k.collection_id = ANY (%(collection_ids)s::uuid[])
+WHERE k.tenant_id = rag_tenant() AND k.collection_id = ANY (%(collection_ids)s::uuid[])
 
 -- library_reminders --
 -- Documents of an owner that are due for review or are no longer valid; of everybody's without one
@@ -635,6 +694,11 @@ SET status = 'processing', step = CASE WHEN ocr_pages = '{}' THEN 'chunk' ELSE '
     steps_done = 0, steps_total = 0, message = '', updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
 
+-- hold_estimate --
+-- Say why somebody is asked about an estimate that needs no confirmation otherwise.
+UPDATE documents SET message = %(message)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
+
 -- confirm_within_limit --
 -- Nobody is asked about a document whose estimate is within its limit, unless it would take the place of another
 UPDATE documents d
@@ -682,8 +746,9 @@ SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document
 
 -- suggestions --
 -- List suggested questions from the metadata of searchable documents, newest document first: those known to be answered,
--- until they are chosen those a model wrote.
-SELECT coalesce(metadata -> 'suggested_questions', metadata -> 'questions') AS questions, language
+-- until they are chosen those a model wrote. With those in other languages than the document's, by language.
+SELECT coalesce(metadata -> 'suggested_questions', metadata -> 'questions') AS questions, language,
+       coalesce(metadata -> 'suggested_elsewhere', '{}') AS elsewhere, id
 FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
   AND metadata ?| '{questions,suggested_questions}'

@@ -49,29 +49,35 @@ ORDER BY g.changed_at DESC
 LIMIT %(limit)s
 
 -- golden_from_documents --
--- Questions that documents answer, as they were read from them.
+-- Questions that documents answer: those that a model wrote when it tagged them, and those about their headings.
 SELECT asked.question, d.file_name AS document, '' AS answer, d.language, '{}'::integer[] AS pages,
        true AS is_answerable
 FROM documents d
-CROSS JOIN LATERAL jsonb_array_elements_text(
-    coalesce(nullif(d.metadata -> 'questions', '[]'), d.metadata -> 'suggested_questions', '[]')) AS asked(question)
+CROSS JOIN LATERAL (
+    SELECT question, min(place) AS place
+    FROM jsonb_array_elements_text(coalesce(d.metadata -> 'questions', '[]')
+                                   || coalesce(d.metadata -> 'suggested_questions', '[]'))
+        WITH ORDINALITY AS listed (question, place)
+    GROUP BY question
+) asked
 WHERE d.collection_id = %(collection_id)s AND d.status = 'completed'
   AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
   AND NOT EXISTS (SELECT FROM golden_questions g WHERE g.collection_id = d.collection_id
                   AND lower(g.golden ->> 'question') = lower(asked.question))
-ORDER BY d.created_at DESC, d.id
+ORDER BY d.created_at DESC, d.id, asked.place
 LIMIT %(limit)s
 
 -- open_evaluation_run --
-INSERT INTO evaluation_runs (tenant_id, collection_id, profile, model, overrides, golden)
-VALUES (rag_tenant(), %(collection_id)s, %(profile)s, %(model)s, %(overrides)s, %(golden)s)
+INSERT INTO evaluation_runs (tenant_id, collection_id, profile, model, overrides, golden, is_judged)
+VALUES (rag_tenant(), %(collection_id)s, %(profile)s, %(model)s, %(overrides)s, %(golden)s, %(is_judged)s)
 RETURNING id
 
 -- evaluation_runs --
 -- The newest runs, or one, with how far each came.
 SELECT r.id, r.collection_id, c.name AS collection, r.profile, r.model, r.overrides,
        jsonb_array_length(r.golden) AS questions,
-       (SELECT count(*) FROM evaluation_results e WHERE e.run_id = r.id) AS done, r.figures, r.created_at, r.finished_at
+       (SELECT count(*) FROM evaluation_results e WHERE e.run_id = r.id) AS done, r.figures, r.created_at, r.finished_at,
+       r.is_judged
 FROM evaluation_runs r JOIN collections c ON c.id = r.collection_id
 WHERE (%(run_id)s::uuid IS NULL OR r.id = %(run_id)s)
   AND (%(collection_id)s::uuid IS NULL OR r.collection_id = %(collection_id)s)

@@ -33,55 +33,77 @@ WITH reopened AS (
     WHERE id = %(gap_id)s AND status = 'solved' AND solved_by_id IS NOT NULL
       AND changed_at < (SELECT created_at FROM chat_logs WHERE id = %(chat_log_id)s)
 )
-INSERT INTO gap_questions (chat_log_id, tenant_id, gap_id, embedder, embedding)
-VALUES (%(chat_log_id)s, rag_tenant(), %(gap_id)s, %(embedder)s, %(embedding)s)
+INSERT INTO gap_questions (chat_log_id, tenant_id, gap_id, embedder, embedding, probability, asked_at, account_id,
+                           user_group, language, outcome)
+SELECT l.id, l.tenant_id, %(gap_id)s, %(embedder)s, %(embedding)s,
+       (l.rag_details #>> '{evidence,probability}')::real, l.created_at, l.account_id, l.user_group,
+       coalesce(l.language, ''), coalesce(l.outcome, '')
+FROM chat_logs l WHERE l.id = %(chat_log_id)s
 
 -- list_gaps --
 -- Gaps that were asked in a period, most asked first, with the latest wording and how often it was asked in the period
 -- before. The nearest passage is the one that the latest question found.
-WITH asked AS (
-    SELECT q.gap_id, l.id, l.question, l.created_at, l.user_group, l.language, l.account_id, l.rag_details,
-           l.outcome, l.created_at >= %(start)s AS is_current,
+-- The questions themselves are read for the gaps that are listed alone.
+WITH asked AS MATERIALIZED (
+    SELECT q.gap_id, q.chat_log_id, q.asked_at, q.user_group, q.language, q.account_id, q.outcome,
+           q.asked_at >= %(start)s AS is_current,
            -- Without evidence nothing is known of the topic.
-           coalesce((l.rag_details #>> '{evidence,probability}')::float8, 1) AS probability
-    FROM gap_questions q JOIN chat_logs l ON l.id = q.chat_log_id
-    WHERE l.created_at >= %(start)s - (%(end)s::timestamptz - %(start)s::timestamptz) AND l.created_at < %(end)s
-      AND (%(collection_id)s::uuid IS NULL OR l.collection_id = %(collection_id)s)
-      AND (%(of_group)s::text IS NULL OR l.user_group = %(of_group)s)
-      AND (%(language)s::text IS NULL OR l.language = %(language)s)
-)
-SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to,
-       coalesce(nullif(a.name, ''), a.email, '') AS assignee,
-       g.solved_by_id, coalesce(d.title, '') AS solved_by, counted.times, counted.times_before, counted.people,
-       counted.last_asked_at, counted.user_groups, counted.languages, counted.wordings, counted.badly_rated,
-       waits.waiting,
-       latest.id AS latest_id, latest.question,
-       coalesce((latest.rag_details #>> '{search,rawResults,0,similarity}')::float8, 0) AS nearest_similarity,
-       coalesce((SELECT n.title FROM documents n
-                 WHERE n.id = nullif(latest.rag_details #>> '{search,rawResults,0,documentId}', '')::uuid), '') AS nearest
-FROM (
+           coalesce(q.probability, 1) AS probability
+    FROM gap_questions q
+    WHERE q.asked_at >= %(start)s - (%(end)s::timestamptz - %(start)s::timestamptz) AND q.asked_at < %(end)s
+      AND (%(of_group)s::text IS NULL OR q.user_group = %(of_group)s)
+      AND (%(language)s::text IS NULL OR q.language = %(language)s)
+), counted AS (
     SELECT gap_id, count(*) FILTER (WHERE is_current) AS times, count(*) FILTER (WHERE NOT is_current) AS times_before,
-           count(DISTINCT account_id) FILTER (WHERE is_current) AS people, max(created_at) AS last_asked_at,
-           coalesce(array_agg(DISTINCT user_group) FILTER (WHERE is_current AND user_group <> ''), '{}') AS user_groups,
-           coalesce(array_agg(DISTINCT language) FILTER (WHERE is_current AND language <> ''), '{}') AS languages,
-           array_agg(DISTINCT question) FILTER (WHERE is_current) AS wordings,
+           max(asked_at) AS last_asked_at,
            count(*) FILTER (WHERE is_current AND outcome = 'answered') AS badly_rated,
            max(probability) FILTER (WHERE is_current) AS probability
     FROM asked GROUP BY gap_id
-) counted
-JOIN gaps g ON g.id = counted.gap_id
-JOIN LATERAL (SELECT * FROM asked WHERE asked.gap_id = g.id ORDER BY created_at DESC, id LIMIT 1) latest ON true
-CROSS JOIN LATERAL (
-    SELECT count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
-    WHERE q.gap_id = g.id AND h.status = 'open'
-) waits
-LEFT JOIN accounts a ON a.id = g.assigned_to
-LEFT JOIN documents d ON d.id = g.solved_by_id
-WHERE counted.times > 0 AND g.status = %(status)s
-  AND (%(off_topic)s::boolean IS NULL
-       OR %(off_topic)s = (counted.probability < %(least_probability)s AND counted.badly_rated = 0 AND waiting = 0))
-ORDER BY counted.times DESC, counted.last_asked_at DESC
-LIMIT %(limit)s
+), listed AS MATERIALIZED (
+    SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, g.solved_by_id, counted.times,
+           counted.times_before, counted.last_asked_at, counted.badly_rated, waits.waiting
+    FROM counted
+    JOIN gaps g ON g.id = counted.gap_id
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+        WHERE q.gap_id = g.id AND h.status = 'open'
+    ) waits
+    WHERE counted.times > 0 AND g.status = %(status)s
+      AND (%(collection_id)s::uuid IS NULL OR g.collection_id = %(collection_id)s)
+      AND (%(off_topic)s::boolean IS NULL
+           OR %(off_topic)s = (counted.probability < %(least_probability)s AND counted.badly_rated = 0 AND waiting = 0))
+    ORDER BY counted.times DESC, counted.last_asked_at DESC
+    LIMIT %(limit)s
+), worded AS (
+    SELECT asked.gap_id, count(DISTINCT asked.account_id) FILTER (WHERE is_current) AS people,
+           coalesce(array_agg(DISTINCT asked.user_group) FILTER (WHERE is_current AND asked.user_group <> ''), '{}')
+               AS user_groups,
+           coalesce(array_agg(DISTINCT asked.language) FILTER (WHERE is_current AND asked.language <> ''), '{}')
+               AS languages,
+           array_agg(DISTINCT l.question) FILTER (WHERE is_current) AS wordings
+    FROM asked JOIN listed ON listed.id = asked.gap_id
+    LEFT JOIN chat_logs l ON l.id = asked.chat_log_id AND asked.is_current
+    GROUP BY asked.gap_id
+), newest AS (
+    SELECT DISTINCT ON (asked.gap_id) asked.gap_id, asked.chat_log_id
+    FROM asked JOIN listed ON listed.id = asked.gap_id
+    ORDER BY asked.gap_id, asked.asked_at DESC, asked.chat_log_id
+)
+SELECT listed.id, listed.collection_id, listed.status, listed.reason, listed.assigned_to,
+       coalesce(nullif(a.name, ''), a.email, '') AS assignee,
+       listed.solved_by_id, coalesce(d.title, '') AS solved_by, listed.times, listed.times_before, worded.people,
+       listed.last_asked_at, worded.user_groups, worded.languages, worded.wordings, listed.badly_rated,
+       listed.waiting, latest.id AS latest_id, latest.question,
+       coalesce((latest.rag_details #>> '{search,rawResults,0,similarity}')::float8, 0) AS nearest_similarity,
+       coalesce((SELECT n.title FROM documents n
+                 WHERE n.id = nullif(latest.rag_details #>> '{search,rawResults,0,documentId}', '')::uuid), '') AS nearest
+FROM listed
+JOIN worded ON worded.gap_id = listed.id
+JOIN newest ON newest.gap_id = listed.id
+JOIN chat_logs latest ON latest.id = newest.chat_log_id
+LEFT JOIN accounts a ON a.id = listed.assigned_to
+LEFT JOIN documents d ON d.id = listed.solved_by_id
+ORDER BY listed.times DESC, listed.last_asked_at DESC
 
 -- waiting_for_gap --
 -- Questions of a gap that people passed on and that nobody has answered.

@@ -26,11 +26,13 @@ ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE
 RETURNING id, sent, unsettled
 
 -- begin_call_of_question --
--- As `begin_paid_call`, without waiting for the disk: somebody waits, and what a process leaves behind when it is killed
--- does not need it
+-- As `begin_paid_call`. Alone it does not wait for the disk: somebody waits, and what a process leaves behind when it is
+-- killed does not need it.
 INSERT INTO paid_calls (tenant_id, owner_id, operation, digest, expected, chat_log_id)
 SELECT rag_tenant(), %(chat_log_id)s, %(operation)s, %(digest)s, %(expected)s, %(chat_log_id)s
-FROM set_config('synchronous_commit', 'off', true)
+FROM set_config(
+    'synchronous_commit', CASE WHEN %(is_alone)s THEN 'off' ELSE current_setting('synchronous_commit') END, true
+)
 ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE
     SET expected = excluded.expected, sent_at = clock_timestamp()
 RETURNING id

@@ -25,7 +25,7 @@ FROM (
       AND NOT EXISTS (SELECT FROM meaning_vectors m WHERE m.chunk_id = c.id)
     ORDER BY d.published_at, d.id, c.chunk_index LIMIT %(limit)s
 ) AS next
-JOIN document_chunks c ON c.id = next.id
+JOIN document_chunks c ON c.tenant_id = %(tenant_id)s AND c.id = next.id
 JOIN documents d ON d.id = c.document_id
 JOIN collections l ON l.id = d.collection_id
 WHERE l.embedding_model = 'builtin/lexical@1536'
@@ -60,7 +60,7 @@ SELECT d.id AS document_id, d.collection_id, count(c.id) AS passages, count(m.ch
        count(m.chunk_id) FILTER (WHERE m.embedding IS NULL) AS unreadable
 FROM documents d
 JOIN collections l ON l.id = d.collection_id
-JOIN document_chunks c ON c.document_id = d.id
+JOIN document_chunks c ON c.tenant_id = d.tenant_id AND c.document_id = d.id
 LEFT JOIN meaning_vectors m ON m.chunk_id = c.id
 WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_model = 'builtin/lexical@1536'
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
@@ -73,7 +73,7 @@ ORDER BY d.id
 SELECT count(c.id) AS passages, count(m.chunk_id) AS done
 FROM documents d
 JOIN collections l ON l.id = d.collection_id
-JOIN document_chunks c ON c.document_id = d.id
+JOIN document_chunks c ON c.tenant_id = d.tenant_id AND c.document_id = d.id
 LEFT JOIN meaning_vectors m ON m.chunk_id = c.id
 WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_model = 'builtin/lexical@1536'
   AND EXISTS (SELECT FROM procrastinate_jobs

@@ -95,7 +95,7 @@ WHERE id = rag_tenant()
 UPDATE feedback SET comment = '' WHERE comment <> '' AND created_at < %(before)s
 
 -- forget_help_requests --
--- Its question and comment go; an answer stays for whoever asked as long as their conversation does.
+-- Its question and comment go; an answer stays for its asker as long as their conversation does.
 UPDATE help_requests SET question = '', comment = '' WHERE created_at < %(before)s AND (question, comment) <> ('', '')
 
 -- forget_gap_questions --

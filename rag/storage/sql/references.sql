@@ -40,7 +40,8 @@ UPDATE documents
 SET status = 'registered', step = 'chunk', message = '', page_count = %(page_count)s,
     character_count = %(character_count)s, chunk_count = %(chunk_count)s, language = %(language)s,
     empty_pages = '{}', estimate = NULL, updated_at = now(),
-    metadata = metadata - '{sections,summary,topics,questions,suggested_questions,untagged_chunks}'::text[]
+    metadata = metadata - '{sections,summary,topics,questions,suggested_questions,suggested_elsewhere,
+                            untagged_chunks}'::text[]
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- remove_chunks --

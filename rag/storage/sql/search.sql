@@ -2,6 +2,9 @@
 -- The tenant is a parameter in place of rag_tenant(), which other files use: that checks the seal of the transaction once
 -- more for each scan, and a hybrid search took 1.06 times as long with 200 tenants and 1.11 times with one of 100,000
 -- chunks ((SELECT rag_tenant()): 1.02 and 1.06).
+-- Large tables are in parts by tenant (document_chunks, chunk_terms, chunk_bits, keyword_documents, keyword_blocks,
+-- meaning_bits): a statement names the tenant of each of them, so that one part is read. Found by a parameter or by
+-- rag_tenant(), the others are left out as the statement starts; by (SELECT rag_tenant()) or by a join, only as it runs.
 
 -- tenant_changes --
 -- How often what the tenant's people can find has changed, by which a standby knows whether it is as far.
@@ -12,20 +15,20 @@ SELECT changes FROM tenant_changes WHERE tenant_id = %(tenant_id)s
 SELECT lock_keywords(%(tenant_id)s, %(collection_id)s)
 
 -- delete_keywords --
--- Take a document out of the keyword index; counts and tombstones follow by trigger.
-DELETE FROM keyword_documents WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
+-- Take documents out of the keyword index; counts and tombstones follow by trigger.
+DELETE FROM keyword_documents WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::uuid[])
 
 -- delete_terms --
--- Take away the terms in order of a document's passages.
-DELETE FROM chunk_terms WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
+-- Take away the terms in order of documents' passages.
+DELETE FROM chunk_terms WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::uuid[])
 
 -- delete_bits --
--- Take a document out of what large collections are scanned by.
-DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
+-- Take documents out of what large collections are scanned by.
+DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::uuid[])
 
 -- chunks_to_index --
--- A document's passages with what stands in front of them, and the language of their analyser.
-SELECT c.id, CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.title END,
+-- Documents' passages with the text before each, and the language of their analyser; document by document.
+SELECT c.document_id, c.id, CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.title END,
        CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE c.section END, c.content,
        o.language || CASE WHEN l.overrides ->> 'tokenizer' = 'plain' THEN '+plain'
            WHEN o.language LIKE 'ko%%' AND l.overrides ->> 'korean_analyser' = 'kiwi' THEN '+kiwi' ELSE '' END
@@ -33,8 +36,9 @@ FROM document_chunks c
 JOIN documents d ON d.id = c.document_id
 JOIN collections l ON l.id = c.collection_id
 CROSS JOIN LATERAL (SELECT coalesce(nullif(d.language, ''), l.language)) AS o (language)
-WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND c.document_id = %(document_id)s
-ORDER BY c.chunk_index
+WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
+  AND c.document_id = ANY (%(document_ids)s::uuid[])
+ORDER BY array_position(%(document_ids)s::uuid[], c.document_id), c.chunk_index
 
 -- keyword_total --
 -- How many passages a collection's keyword index holds.
@@ -49,9 +53,12 @@ ON CONFLICT (collection_id) DO UPDATE SET next_passage = n.next_passage + exclud
 RETURNING next_passage - %(passages)s
 
 -- insert_keywords --
--- A document into the keyword index.
+-- Documents into the keyword index; the ids of their passages come as one list, in the order of the numbers.
 INSERT INTO keyword_documents (document_id, tenant_id, collection_id, language, first_passage, tokens, chunk_ids)
-VALUES (%(document_id)s, %(tenant_id)s, %(collection_id)s, %(language)s, %(first_passage)s, %(tokens)s, %(chunk_ids)s)
+SELECT document_id, %(tenant_id)s, %(collection_id)s, language, first_passage, tokens,
+       (%(chunk_ids)s::uuid[])[first_passage - %(first_passage)s + 1 : first_passage - %(first_passage)s + passages]
+FROM unnest(%(indexed_ids)s::uuid[], %(languages)s::text[], %(first_passages)s::integer[], %(tokens)s::bigint[],
+            %(passages)s::integer[]) AS document (document_id, language, first_passage, tokens, passages)
 
 -- insert_segment --
 -- A segment with its blocks.
@@ -71,7 +78,7 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 ORDER BY first_passage, id
 
 -- take_blocks --
--- The blocks of segments that are written anew.
+-- The blocks of segments that are written again.
 DELETE FROM keyword_blocks WHERE tenant_id = %(tenant_id)s AND segment_id = ANY (%(segment_ids)s::bigint[])
 RETURNING data
 
@@ -91,17 +98,17 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
   AND first_passage = ANY (%(first_passages)s::integer[])
 
 -- insert_terms --
--- The terms of a document's passages in their order.
+-- The terms of passages in their order.
 INSERT INTO chunk_terms (chunk_id, tenant_id, collection_id, document_id, terms)
-SELECT chunk_id, %(tenant_id)s, %(collection_id)s, %(document_id)s, terms
-FROM unnest(%(chunk_ids)s::uuid[], %(terms)s::bytea[]) AS passages (chunk_id, terms)
+SELECT chunk_id, %(tenant_id)s, %(collection_id)s, document_id, terms
+FROM unnest(%(chunk_ids)s::uuid[], %(owner_ids)s::uuid[], %(terms)s::bytea[]) AS passages (chunk_id, document_id, terms)
 
 -- insert_bits --
--- The signs of a document's vectors, those of embedders that are not dense left out.
+-- The signs of documents' vectors, those of embedders that are not dense left out.
 INSERT INTO chunk_bits (chunk_id, tenant_id, collection_id, document_id, embedding_model, bits)
 SELECT id, tenant_id, collection_id, document_id, embedding_model, binary_quantize(embedding)
 FROM document_chunks
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND document_id = %(document_id)s
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND document_id = ANY (%(document_ids)s::uuid[])
   AND embedding IS NOT NULL AND embedding_model NOT LIKE 'builtin/%%'
 
 -- search_scope --
@@ -113,7 +120,7 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uui
 -- Documents of the scope that meet the conditions, with the numbers of their passages. The day of a document is that
 -- written in it, else of its making.
 SELECT d.id, array_position(%(collection_ids)s::uuid[], d.collection_id) - 1, k.first_passage, cardinality(k.chunk_ids)
-FROM documents d JOIN keyword_documents k ON k.document_id = d.id
+FROM documents d JOIN keyword_documents k ON k.document_id = d.id AND k.tenant_id = %(tenant_id)s
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND (%(categories)s::text[] IS NULL OR d.metadata -> 'categories' ?| %(categories)s
@@ -129,7 +136,7 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
   AND (NOT %(important_only)s OR d.metadata -> 'isImportant' = 'true')
   AND (%(metadata)s::jsonb IS NULL OR d.metadata @> %(metadata)s OR EXISTS (
       SELECT FROM document_chunks c
-      WHERE c.document_id = d.id AND NOT EXISTS (
+      WHERE c.tenant_id = %(tenant_id)s AND c.document_id = d.id AND NOT EXISTS (
           SELECT FROM jsonb_each(%(metadata)s) AS wanted
           WHERE NOT (c.metadata || jsonb_build_object('chunkIndex', c.chunk_index))
                     @> jsonb_build_object(wanted.key, wanted.value)
@@ -140,19 +147,19 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
 SELECT array_position(%(collection_ids)s::uuid[], s.collection_id) - 1, asked.term, block.data
 FROM keyword_segments s CROSS JOIN unnest(%(terms)s::integer[]) AS asked (term) CROSS JOIN LATERAL (
     SELECT b.data FROM keyword_blocks b
-    WHERE b.segment_id = s.id AND b.first_term <= asked.term
+    WHERE b.tenant_id = %(tenant_id)s AND b.segment_id = s.id AND b.first_term <= asked.term
     ORDER BY b.first_term DESC LIMIT 1
 ) AS block
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = ANY (%(collection_ids)s::uuid[])
 
 -- search_removed --
--- Passages whose postings are not to be counted: of documents that are gone, and of those that must not be found now.
+-- Passages whose postings are not to be counted: of documents that are gone or must not be found now.
 SELECT array_position(%(collection_ids)s::uuid[], collection_id) - 1, first_passage, passages
 FROM keyword_tombstones
 WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
 UNION ALL
 SELECT array_position(%(collection_ids)s::uuid[], k.collection_id) - 1, k.first_passage, cardinality(k.chunk_ids)
-FROM documents d JOIN keyword_documents k ON k.document_id = d.id
+FROM documents d JOIN keyword_documents k ON k.document_id = d.id AND k.tenant_id = %(tenant_id)s
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status <> 'completed'
 
 -- search_by_vector --
@@ -182,7 +189,7 @@ ORDER BY distance, chunk_id
 
 -- search_by_bits --
 -- The nearest passages of a large collection: the nearest by the signs of their dimensions, compared exactly. The
--- question's bits come from a subquery of their own, or a generic plan computes them anew for every row.
+-- question's bits come from a subquery of their own, or a generic plan computes them again for every row.
 WITH near AS MATERIALIZED (
     SELECT b.chunk_id
     FROM (
@@ -204,11 +211,26 @@ SELECT chunk_id, 1 - distance
 FROM (
     SELECT near.chunk_id, c.distance
     FROM near CROSS JOIN LATERAL (
-        SELECT embedding <=> %(vector)s::halfvec AS distance FROM document_chunks WHERE id = near.chunk_id OFFSET 0
+        SELECT embedding <=> %(vector)s::halfvec AS distance FROM document_chunks
+        WHERE tenant_id = %(tenant_id)s AND id = near.chunk_id OFFSET 0
     ) AS c
     ORDER BY distance, near.chunk_id
     LIMIT %(limit)s
 ) AS nearest
+WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
+ORDER BY distance, chunk_id
+
+-- search_index --
+-- The index by which a collection's nearest passages are found, where it was measured to be good enough.
+SELECT breadth, passages FROM vector_indexes
+WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[]) AND is_used
+  AND rag_has_vector_index(collection_id)
+
+-- search_by_index --
+-- The nearest passages of a collection by its index; compared exactly, those it looks at.
+SELECT chunk_id, 1 - distance
+FROM rag_nearest_by_index(%(tenant_id)s, (%(collection_ids)s::uuid[])[1], %(vector)s::halfvec, %(breadth)s::integer,
+                          %(neighbours)s::integer, %(limit)s::integer)
 WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
@@ -227,7 +249,8 @@ WITH near AS (
     WITH ORDINALITY AS asked (position, passage, share, rank)
     CROSS JOIN LATERAL (
         SELECT d.collection_id, d.chunk_ids[asked.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
-        WHERE (d.collection_id, d.first_passage) <= ((%(collection_ids)s::uuid[])[asked.position + 1], asked.passage)
+        WHERE d.tenant_id = %(tenant_id)s
+          AND (d.collection_id, d.first_passage) <= ((%(collection_ids)s::uuid[])[asked.position + 1], asked.passage)
         ORDER BY d.collection_id DESC, d.first_passage DESC LIMIT 1
     ) AS k
     WHERE k.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1]
@@ -245,7 +268,7 @@ WITH near AS (
     FROM joined CROSS JOIN LATERAL (
         SELECT CASE WHEN joined.vector_rank IS NOT NULL THEN joined.similarity ELSE (
             SELECT nullif(1 - (embedding <=> %(vector)s::halfvec), 'NaN') FROM document_chunks
-            WHERE document_chunks.id = joined.id AND embedding_model = %(embedding_model)s
+            WHERE tenant_id = %(tenant_id)s AND document_chunks.id = joined.id AND embedding_model = %(embedding_model)s
         ) END OFFSET 0
     ) AS compared (similarity)
 ), best AS (
@@ -259,13 +282,16 @@ FROM best AS fused
 CROSS JOIN LATERAL (
     SELECT c.id AS chunk_id, c.document_id, c.collection_id, c.content, c.first_page, c.last_page, c.section,
            c.chunk_index, c.metadata::text
-    FROM document_chunks c WHERE c.id = fused.id OFFSET 0
+    FROM document_chunks c WHERE c.tenant_id = %(tenant_id)s AND c.id = fused.id OFFSET 0
 ) AS c
 CROSS JOIN LATERAL (
-    SELECT d.title, d.file_name, (SELECT k.language FROM keyword_documents k WHERE k.document_id = d.id) AS language
+    SELECT d.title, d.file_name, (
+        SELECT k.language FROM keyword_documents k WHERE k.tenant_id = %(tenant_id)s AND k.document_id = d.id) AS language
     FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
 ) AS d
-LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = fused.id OFFSET 0) AS t ON true
+LEFT JOIN LATERAL (
+    SELECT terms FROM chunk_terms WHERE tenant_id = %(tenant_id)s AND chunk_id = fused.id OFFSET 0
+) AS t ON true
 LEFT JOIN LATERAL (
     SELECT coalesce(parts.nearest, -(v.embedding <#> %(meaning)s::halfvec)) AS meaning, parts.meanings
     FROM meaning_vectors v CROSS JOIN LATERAL (
@@ -276,3 +302,20 @@ LEFT JOIN LATERAL (
     WHERE v.chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
 ) AS m ON true
 ORDER BY fused.score DESC, fused.vector_rank, fused.keyword_rank
+
+-- tables_in_parts_have_grown --
+-- Whether a table in parts by tenant has a fifth more rows than when it was analysed as a whole. Postgres looks at each part
+-- by itself, and never at the whole. At most once an hour, as its counts of rows are estimates.
+SELECT coalesce(bool_or(parts.rows > 1000 + 1.2 * greatest(whole.reltuples, 0)
+                        AND coalesce(seen.last_analyze, '-infinity') < now() - interval '1 hour'), false)
+FROM pg_class whole
+JOIN pg_stat_all_tables seen ON seen.relid = whole.oid
+CROSS JOIN LATERAL (
+    SELECT sum(part.n_live_tup) AS rows
+    FROM pg_inherits i JOIN pg_stat_all_tables part ON part.relid = i.inhrelid WHERE i.inhparent = whole.oid) parts
+WHERE whole.relkind = 'p' AND whole.relnamespace = 'public'::regnamespace
+
+-- analyse_tables_in_parts --
+-- Have the planner know the rows of whole tables. Nobody who reads or writes waits for it.
+ANALYZE public.document_chunks, public.chunk_terms, public.chunk_bits, public.keyword_documents, public.keyword_blocks,
+    public.meaning_bits

@@ -2,15 +2,26 @@
 
 -- find_sources --
 -- List the sources of one collection, or of all.
-SELECT collection_id, kind, settings, every_minutes, next_sync_at FROM collection_sources
+SELECT collection_id, kind, settings, secrets, every_minutes, next_sync_at FROM collection_sources
 WHERE tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
 ORDER BY created_at, kind
 
 -- set_source --
 -- Store where a collection's documents come from.
-INSERT INTO collection_sources (collection_id, kind, tenant_id, settings)
-VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(settings)s)
-ON CONFLICT (collection_id, kind) DO UPDATE SET settings = excluded.settings
+INSERT INTO collection_sources (collection_id, kind, tenant_id, settings, secrets)
+VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(settings)s, %(secrets)s)
+ON CONFLICT (collection_id, kind) DO UPDATE
+SET settings = excluded.settings, secrets = excluded.secrets, state = '{}'
+
+-- source_state --
+-- What a source kept of its last sync.
+SELECT state FROM collection_sources
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s
+
+-- keep_source_state --
+-- Store what a source needs to ask only for changes at its next sync.
+UPDATE collection_sources SET state = %(state)s
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s
 
 -- drop_source --
 -- Stop following a source; the documents that came from it stay.

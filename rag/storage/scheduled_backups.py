@@ -1,0 +1,349 @@
+"""Back up by itself: to a folder or an S3-compatible storage, for as long as wanted, with a restore tried every month.
+
+The names of the backups say when each was made, so any process that works off the queue knows after any restart whether
+the next is due. What the last backup and the last trial brought is kept in the data folder, for `doctor` and metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from rag.errors import RagError, SettingsError
+from rag.settings import Settings
+from rag.storage.backup import back_up, try_restore
+from rag.storage.data_folder import BACKUP, only_one, private_folder, write_private
+
+log = logging.getLogger("rag.backups")
+
+NAME = re.compile(r"hr-assistant-(\d{8}T\d{6})Z\.tar(?:\.age)?")
+TIME = "%Y%m%dT%H%M%S"
+REPORT, LOCK = "backups.json", "backing-up.lock"
+#: However old they are, so many are kept.
+LEAST_KEPT = 3
+TRIAL_DAYS = 30
+#: Packages whose errors are a storage's.
+CLIENTS = ("minio", "urllib3")
+#: For connecting and for each wait on the network.
+S3_TIMEOUT_SECONDS = 60.0
+#: After a failure it is tried again at this interval.
+RETRY = timedelta(hours=1)
+
+
+@dataclass(frozen=True, order=True)
+class StoredBackup:
+    """A backup where backups are stored. `size` is in bytes."""
+
+    made_at: datetime
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What a backup or a trial brought; `error` is empty when it worked."""
+
+    at: datetime
+    name: str = ""
+    documents: int = 0
+    files: int = 0
+    seconds: float = 0.0
+    error: str = ""
+
+
+class Place(Protocol):
+    """Where backups are stored."""
+
+    def list(self) -> list[tuple[str, int]]:
+        """Return the names of what is there, with their sizes in bytes."""
+
+    def store(self, path: Path, name: str) -> None:
+        """Store a file: whole under its name, or not at all."""
+
+    def fetch(self, name: str, path: Path) -> None:
+        """Write what is stored to a path."""
+
+    def delete(self, name: str) -> None:
+        """Delete what is stored."""
+
+
+class FolderPlace:
+    """A folder, such as a mounted disk of another machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def list(self) -> list[tuple[str, int]]:
+        return [(path.name, path.stat().st_size) for path in self._folder.iterdir() if path.is_file()]
+
+    def store(self, path: Path, name: str) -> None:
+        partial = self._folder / f".{name}.part"
+        try:
+            shutil.copyfile(path, partial)
+            partial.chmod(0o600)
+            partial.replace(self._folder / name)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def fetch(self, name: str, path: Path) -> None:
+        shutil.copyfile(self._folder / name, path)
+
+    def delete(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+
+class S3Place:
+    """A bucket, or a part of one, of an S3-compatible storage."""
+
+    def __init__(self, address: str, settings: Settings) -> None:
+        """Read an address such as s3://bucket/prefix. Raises `SettingsError` for another."""
+        parts, server = urlsplit(address), urlsplit(settings.aws_endpoint_url)
+        if not parts.netloc or server.scheme not in ("http", "https") or not server.netloc:
+            raise SettingsError(
+                f"RAG_BACKUP_TO is {address!r} and AWS_ENDPOINT_URL {settings.aws_endpoint_url!r}, but they have to "
+                "look like s3://bucket/prefix and https://s3.example.com."
+            )
+        import minio  # only where it is used: a start without it is quicker
+        import urllib3
+
+        self._bucket = parts.netloc
+        self._prefix = f"{parts.path.strip('/')}/".lstrip("/")
+        self._client = minio.Minio(
+            server.netloc,
+            access_key=settings.aws_access_key_id,
+            secret_key=settings.aws_secret_access_key,
+            region=settings.aws_region,
+            secure=server.scheme == "https",
+            http_client=urllib3.PoolManager(timeout=S3_TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)),
+        )
+
+    def list(self) -> list[tuple[str, int]]:
+        found = self._client.list_objects(self._bucket, prefix=self._prefix)
+        return [((one.object_name or "").removeprefix(self._prefix), one.size or 0) for one in found]
+
+    def store(self, path: Path, name: str) -> None:
+        self._client.fput_object(self._bucket, self._prefix + name, str(path))
+
+    def fetch(self, name: str, path: Path) -> None:
+        self._client.fget_object(self._bucket, self._prefix + name, str(path))
+
+    def delete(self, name: str) -> None:
+        self._client.remove_object(self._bucket, self._prefix + name)
+
+
+@contextmanager
+def _said(place: str) -> Iterator[None]:
+    """Raise `SettingsError` for what a place refuses."""
+    try:
+        yield
+    except SettingsError:
+        raise
+    except Exception as exc:  # of a file system, of the network or of the storage
+        if not isinstance(exc, OSError | ValueError) and type(exc).__module__.partition(".")[0] not in CLIENTS:
+            raise
+        reason = getattr(exc, "strerror", None) or getattr(exc, "message", None) or str(exc)
+        raise SettingsError(
+            f"Backups cannot be stored at {place}: {reason[:200].rstrip('.')}. See RAG_BACKUP_TO."
+        ) from exc
+
+
+class ScheduledBackups:
+    """Makes, keeps and tries the backups that the settings ask for."""
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._busy = threading.Lock()
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether backups are made by themselves."""
+        return bool(self._settings.backup_to) and not self._settings.database_url
+
+    def list(self) -> list[StoredBackup]:
+        """Return what is stored, newest first. Raises `SettingsError` when the place cannot be read."""
+        found = []
+        with _said(self._settings.backup_to):
+            for name, size in self._place().list():
+                if made := NAME.fullmatch(name):
+                    found.append(StoredBackup(datetime.strptime(made[1], TIME).replace(tzinfo=UTC), name, size))
+        return sorted(found, reverse=True)
+
+    def last(self) -> tuple[Attempt | None, Attempt | None]:
+        """Return what the last backup and the last trial brought."""
+        kept = self._read()
+        return kept.get("backup"), kept.get("trial")
+
+    def ages(self) -> dict[str, float]:
+        """Return the seconds since the last backup and the last trial that worked; infinity where there is none."""
+        kept, now = self._read(), self._clock()
+        worked = {kind: kept.get(f"{kind}_that_worked") for kind in ("backup", "trial")}
+        return {kind: (now - one.at).total_seconds() if one else math.inf for kind, one in worked.items()}
+
+    def run_due(self) -> None:
+        """Make a backup if one is due, then try one if that is due. What goes wrong is kept, logged and tried again."""
+        if not self.is_on or not self._busy.acquire(blocking=False):
+            return
+        try:
+            with only_one(self._settings.data_dir, LOCK) as is_mine:
+                if not is_mine:
+                    return
+                backup, trial = self.last()
+                now = self._clock()
+                if self._is_due(backup, now):
+                    self._attempt("backup", self._back_up)
+                if self._is_trial_due(trial, now):
+                    self._attempt("trial", self._try)
+        finally:
+            self._busy.release()
+
+    def make(self) -> Attempt:
+        """Make a backup now and delete those that are too old. Raises `SettingsError` when that fails."""
+        return self._now("backup", self._back_up)
+
+    def try_newest(self) -> Attempt:
+        """Restore the newest backup into a folder that is removed at once. Raises `SettingsError` when that fails."""
+        return self._now("trial", self._try)
+
+    def trouble(self) -> str:
+        """Return what an operator should know, as a sentence; empty when all is well."""
+        backup, trial = self.last()
+        if backup is None:
+            return "None was made yet. The first is made a minute after the application starts."
+        said = []
+        if backup.error:
+            said.append(f"The backup of {backup.at:%Y-%m-%d %H:%M} UTC failed: {backup.error}")
+        elif self._clock() - backup.at > 2 * self._interval:
+            said.append(f"The last is of {backup.at:%Y-%m-%d %H:%M} UTC. They are made while the application runs.")
+        if trial is not None and trial.error:
+            said.append(f"Restoring one as a trial failed on {trial.at:%Y-%m-%d %H:%M} UTC: {trial.error}")
+        return " ".join(said)
+
+    @property
+    def _interval(self) -> timedelta:
+        return timedelta(hours=self._settings.backup_hours)
+
+    def _is_due(self, last: Attempt | None, now: datetime) -> bool:
+        if last is not None and last.error:
+            return now - last.at >= min(RETRY, self._interval)
+        try:
+            stored = self.list()
+        except SettingsError as exc:
+            self._keep("backup", Attempt(at=now, error=exc.message))
+            log.error("No backup is made: %s", exc.message)
+            return False
+        return not stored or now - stored[0].made_at >= self._interval
+
+    def _is_trial_due(self, last: Attempt | None, now: datetime) -> bool:
+        if "backup_that_worked" not in self._read():
+            return False
+        if last is not None and last.error:
+            return now - last.at >= 24 * RETRY
+        return last is None or now - last.at >= timedelta(days=TRIAL_DAYS)
+
+    def _now(self, kind: str, work: Callable[[], Attempt]) -> Attempt:
+        if self._settings.database_url:
+            raise SettingsError("DATABASE_URL is set: back up that database by its own means (docs/operations.md).")
+        if not self._settings.backup_to:
+            raise SettingsError("RAG_BACKUP_TO is not set. Name a folder, or s3://bucket/prefix.")
+        with only_one(self._settings.data_dir, LOCK) as is_mine:
+            if not is_mine:
+                raise SettingsError("Another process is at a backup. Try again when it is done.")
+            done = self._attempt(kind, work)
+        if done.error:
+            raise SettingsError(done.error)
+        return done
+
+    def _attempt(self, kind: str, work: Callable[[], Attempt]) -> Attempt:
+        try:
+            done = work()
+        except RagError as exc:
+            done = Attempt(at=self._clock(), error=exc.message)
+            log.error("The %s failed: %s", kind, exc.message)
+        except Exception as exc:
+            done = Attempt(at=self._clock(), error=f"An error of our own ({type(exc).__name__}); the log has it.")
+            log.exception("The %s failed", kind)
+        else:
+            log.info("The %s %s took %.0f s", kind, done.name, done.seconds)
+        self._keep(kind, done)
+        return done
+
+    def _back_up(self) -> Attempt:
+        began, now = time.monotonic(), self._clock()
+        recipients = self._settings.backup_recipients
+        name = f"hr-assistant-{now.strftime(TIME)}Z.tar{'.age' if recipients else ''}"
+        with private_folder(self._settings.data_dir, BACKUP) as folder:
+            made = back_up(self._settings, folder / name, recipients=recipients)
+            with _said(self._settings.backup_to):
+                self._place().store(folder / name, name)
+        self._delete_old(now)
+        return Attempt(
+            at=now, name=name, documents=made.documents, files=made.files, seconds=round(time.monotonic() - began, 1)
+        )
+
+    def _delete_old(self, now: datetime) -> None:
+        oldest = now - timedelta(days=self._settings.backup_keep_days)
+        with _said(self._settings.backup_to):
+            for backup in self.list()[LEAST_KEPT:]:
+                if backup.made_at < oldest:
+                    self._place().delete(backup.name)
+
+    def _try(self) -> Attempt:
+        began, now = time.monotonic(), self._clock()
+        stored = self.list()
+        if not stored:
+            raise SettingsError("There is no backup to try yet.")
+        name = stored[0].name
+        identity = Path(self._settings.backup_identity) if self._settings.backup_identity else None
+        if name.endswith(".age") and identity is None:
+            raise SettingsError(
+                "The backups are encrypted, and RAG_BACKUP_IDENTITY does not name the file with their private key. Set "
+                "it, or try one on another machine: python -m rag restore FILE --identity KEY."
+            )
+        with private_folder(self._settings.data_dir, BACKUP) as folder:
+            with _said(self._settings.backup_to):
+                self._place().fetch(name, folder / name)
+            brought = try_restore(self._settings, folder / name, identity=identity)
+        return Attempt(
+            at=now,
+            name=name,
+            documents=brought.documents,
+            files=brought.files,
+            seconds=round(time.monotonic() - began, 1),
+        )
+
+    def _place(self) -> Place:
+        if self._settings.backup_to.startswith("s3://"):
+            return S3Place(self._settings.backup_to, self._settings)
+        return FolderPlace(Path(self._settings.backup_to).expanduser())
+
+    def _read(self) -> dict[str, Attempt]:
+        try:
+            kept = json.loads((self._settings.data_dir / REPORT).read_text("utf-8"))
+            return {
+                kind: Attempt(**{**values, "at": datetime.fromisoformat(values["at"])})
+                for kind, values in kept.items()
+                if values
+            }
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return {}
+
+    def _keep(self, kind: str, attempt: Attempt) -> None:
+        kept = {**self._read(), kind: attempt}
+        if not attempt.error:
+            kept[f"{kind}_that_worked"] = attempt
+        values = {name: {**asdict(one), "at": one.at.isoformat()} for name, one in kept.items()}
+        with suppress(OSError):  # a full disk is said elsewhere
+            write_private(self._settings.data_dir / REPORT, json.dumps(values, indent=2))
