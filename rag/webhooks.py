@@ -38,10 +38,12 @@ from rag.types import Identity, Who, page_path
 EVENTS = {
     "document.ready": N_("A document can be searched"),
     "document.failed": N_("A document could not be processed"),
+    "budget.near": N_("Most of a budget is spent"),
     "budget.reached": N_("A budget is spent"),
     "gap.solved": N_("A gap is solved"),
     "sync.failed": N_("A sync failed"),
     "evaluation.fell": N_("An evaluation is worse than the one before"),
+    "digest.weekly": N_("The report of a week"),
 }
 #: What the button “Send a test” sends.
 TEST = "test"

@@ -14,9 +14,11 @@ import yaml
 from prometheus_client import REGISTRY
 
 from rag.__main__ import command_line
+from rag.api.app import API_ROUTES
 from rag.monitoring import metrics
 from rag.settings import Settings, environment_name
 from tests.doc_blocks import PROJECT, blocks
+from tests.helm_template import rendered
 
 DEPLOY = PROJECT / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
@@ -112,3 +114,69 @@ def names_of(name: str, kind: str) -> list[str]:
         name,
         *(f"{name}_{end}" for end in ({"histogram": ("bucket", "count", "sum"), "counter": ("total",)}.get(kind, ()))),
     ]
+
+
+CHART = DEPLOY / "helm"
+
+
+def objects(**changes: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(found["kind"], found["metadata"]["name"]): found for found in rendered(CHART, **changes)}
+
+
+def test_the_chart_is_small_and_starts_what_the_product_has() -> None:
+    files = [CHART / "Chart.yaml", CHART / "values.yaml", *(CHART / "templates").iterdir()]
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 200
+    made = objects()
+    assert {kind for kind, _ in made} == {
+        "Deployment", "Service", "Ingress", "PodDisruptionBudget", "PersistentVolumeClaim",
+    }  # fmt: skip
+    known = {environment_name(name) for name in Settings.__dataclass_fields__} | {"FORWARDED_ALLOW_IPS"}
+    paths = {route.path for route in API_ROUTES} | {"/_stcore/health"}
+    for name in ("hr", "hr-worker"):
+        pod = made["Deployment", name]["spec"]["template"]
+        labels = made["Deployment", name]["spec"]["selector"]["matchLabels"]
+        assert labels == pod["metadata"]["labels"]
+        (container,) = pod["spec"]["containers"]
+        assert pod["spec"]["securityContext"]["runAsNonRoot"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert {one["name"] for one in container["env"]} <= known
+        assert {one["name"] for one in container["volumeMounts"]} == {one["name"] for one in pod["spec"]["volumes"]}
+        if "args" in container:
+            command_line().parse_args(container["args"])
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            if probe in container:
+                assert container[probe]["httpGet"]["path"] in paths
+    application = made["Deployment", "hr"]["spec"]["template"]["spec"]["containers"][0]
+    values = {one["name"]: one["value"] for one in application["env"]}
+    assert (values["RAG_PUBLIC_URL"], values["RAG_WORKER"]) == ("https://hr.example.com", "false")
+    # The guard answers under the host of the settings alone.
+    assert application["readinessProbe"]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": "hr.example.com"}]
+    assert made["Service", "hr"]["spec"]["selector"] == {"app": "hr"}
+    affinity = made["Ingress", "hr"]["metadata"]["annotations"]["nginx.ingress.kubernetes.io/affinity"]
+    assert affinity == "cookie", "a page's state is in one process"
+
+
+def test_the_chart_follows_its_values() -> None:
+    alone = objects(workers=0, replicas=1, settings={"RAG_SAMPLES": 'a "b"'})
+    assert ("Deployment", "hr-worker") not in alone
+    environment = alone["Deployment", "hr"]["spec"]["template"]["spec"]["containers"][0]["env"]
+    values = {one["name"]: one["value"] for one in environment}
+    assert (values["RAG_WORKER"], values["RAG_SAMPLES"]) == ("true", 'a "b"')
+    scaled = objects(maxReplicas=6)
+    assert "replicas" not in scaled["Deployment", "hr"]["spec"], "two would set the number of applications"
+    assert scaled["HorizontalPodAutoscaler", "hr"]["spec"]["maxReplicas"] == 6
+    backup = {**yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))["backup"], "schedule": "0 2 * * *"}
+    job = objects(backup=backup)["CronJob", "hr-backup"]["spec"]
+    assert job["schedule"] == "0 2 * * *"
+    (container,) = job["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    done = subprocess.run(["sh", "-n"], input=container["args"][0], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "-mtime +30" in container["args"][0]
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="there is no Helm here")
+def test_helm_renders_the_same() -> None:
+    done = subprocess.run(["helm", "template", "hr", CHART], capture_output=True, text=True, check=True)
+    made = {(found["kind"], found["metadata"]["name"]): found for found in yaml.safe_load_all(done.stdout) if found}
+    assert made == objects()

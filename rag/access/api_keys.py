@@ -32,6 +32,7 @@ SCOPES = {
     "documents:read": N_("List and read documents"),
     "documents:write": N_("Add, change and delete documents"),
     "sync": N_("Keep collections equal to their sources"),
+    "scim": N_("Add, change and deactivate people and groups (SCIM)"),
     "admin": N_("Everything, also settings and details of the service"),
 }
 READING = frozenset({"chat", "search", "documents:read"})

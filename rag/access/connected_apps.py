@@ -70,7 +70,7 @@ class ConnectedApp:
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """What a code or token stands for."""
+    """The person a code or token acts for, and the program it was given to."""
 
     id: UUID
     tenant_id: str
@@ -165,7 +165,7 @@ class ConnectedApps:
         return code
 
     def grant(self, token: str) -> Grant | None:
-        """Return what a code or token stands for, also where it has expired."""
+        """Return the grant of a code or token, also of an expired one."""
         if not SECRET.fullmatch(token):
             return None
         hashed = token_hash(token)
@@ -223,7 +223,7 @@ class ConnectedApps:
             raise NotFound
 
     def drop(self, grant: Grant) -> None:
-        """Disconnect the program of a token, for whoever holds it."""
+        """Disconnect the program that holds this token."""
         self._database.execute(grant.tenant_id, "disconnect_app", id=grant.id, account_id=None)
 
 

@@ -24,7 +24,7 @@ from rag.access.api_keys import SECRET, KeyUse
 from rag.access.connected_apps import PREFIX as APP_PREFIX
 from rag.access.connected_apps import SECRET as APP_SECRET
 from rag.access.identity import AccessServices
-from rag.access.problems import OPENAI_API, refusal
+from rag.access.problems import OPENAI_API, SCIM, refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.websockets import PATH as MEDIA_PATH
 from rag.access.websockets import ShownMedia, Sockets
@@ -129,6 +129,8 @@ OAUTH = "/oauth/"
 WIDGET = "/widget"
 #: What Slack sends, with a signature that its route checks.
 SLACK = "/slack/events"
+#: What Microsoft Teams sends, with a token that its route checks.
+TEAMS = "/teams/messages"
 EMBEDDED = frozenset({f"{WIDGET}/ask", f"{WIDGET}/rate"})
 #: What a program sends to connect: proven by its code, never by a cookie, so sites of the settings may send it too.
 CONNECTING = frozenset({f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"})
@@ -146,7 +148,7 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(CONNECTING, frozenset({"POST"})),
     "/sso/logout": frozenset({"POST"}),
     **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
-    SLACK: frozenset({"POST"}),
+    **dict.fromkeys([SLACK, TEAMS], frozenset({"POST"})),
     **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
@@ -412,7 +414,7 @@ def route_path(scope: Scope) -> str:
 
 def is_for_programs(path: str) -> bool:
     """Return whether programs call this path, with a key."""
-    return path.startswith((API, OPENAI_API)) or path == MCP_PATH
+    return path.startswith((API, OPENAI_API, SCIM)) or path == MCP_PATH
 
 
 def is_https(scope: Scope, settings: Settings) -> bool:

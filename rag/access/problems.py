@@ -26,6 +26,9 @@ REFERENCE_ROUTES = ("/api/reference-documents", "/api/opinion")
 RECOGNISERS = frozenset({"upstage"})
 #: Where the routes of OpenAI's API begin, whose errors have its form.
 OPENAI_API = "/v1/"
+#: Where a directory keeps people and groups equal.
+SCIM = "/scim/v2/"
+SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
 #: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
 #: An error of OpenAI's API.
@@ -94,14 +97,30 @@ def problem(error: RagError, *, headers: Mapping[str, str] | None = None, is_ref
     )
 
 
+def scim_error(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer as SCIM does (RFC 7644, 3.12), so that a directory shows our sentence."""
+    status = 400 if error.status == HTTPStatus.UNPROCESSABLE_ENTITY else error.status
+    kind = {400: "invalidValue", 409: "uniqueness"}.get(status)
+    fields = {"schemas": [SCIM_ERROR], "status": str(status), "detail": error.message}
+    wait = {"Retry-After": str(error.details["wait_seconds"])} if "wait_seconds" in error.details else {}
+    return JSONResponse(
+        {**fields, **({"scimType": kind} if kind else {})},
+        status_code=status,
+        media_type="application/scim+json",
+        headers={"Cache-Control": "no-store", **wait, **(headers or {})},
+    )
+
+
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer an error in the form that callers of this route read: OpenAI's below `/v1/`, else a problem.
+    """Answer an error in the form that callers of this route read: OpenAI's or SCIM's below theirs, else a problem.
 
     Routes of reference documents and opinions have the fields and statuses of their description (002) besides.
     """
     path = _path(scope)
     if path.startswith("/v1/"):
         return openai_error(error, headers=headers)
+    if path.startswith(SCIM):
+        return scim_error(error, headers=headers)
     return problem(error, headers=headers, is_reference=path.startswith(REFERENCE_ROUTES))
 
 

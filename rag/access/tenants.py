@@ -235,6 +235,8 @@ class Tenants:
             owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
             owner.execute(queries["delete_tenant_jobs"], {"tenant_id": tenant_id})
             owner.execute(queries["delete_tenant"], {"tenant_id": tenant_id})
+            owner.commit()
+            owner.execute(queries["drop_unused_indexes"])
         for key in self._files.keys(tenant_id):
             self._files.delete(tenant_id, key)
         with self._database.transaction(tenant_id) as connection:

@@ -31,7 +31,7 @@ PUBLIC_KEY = re.compile(r"pub_[A-Za-z0-9_-]{24}")
 #: The beginning of the e-mail address under which a widget's questions are asked.
 ACTOR = "widget:"
 REQUESTS_PER_MINUTE = 20
-#: Questions a minute of one network address, of those that all may ask together.
+#: Questions a minute of one network address, out of the number that all may ask together.
 ADDRESS_PER_MINUTE = 6
 MOST_WIDGETS, MOST_SITES, LONGEST_NAME, LONGEST_GREETING = 50, 20, 80, 500
 MAXIMUM_KEPT = 10_000

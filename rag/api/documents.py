@@ -153,6 +153,8 @@ class Picture(ApiModel):
     """What is marked on a page."""
 
     highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
+    sentence_start: int = Field(default=0, ge=0, le=1_000_000, description="Where in its text a sentence begins ...")
+    sentence_end: int = Field(default=0, ge=0, le=1_000_000, description="... and ends that is marked more strongly.")
 
 
 async def library() -> DocumentLibrary:
@@ -293,17 +295,18 @@ def page_image(
     page: Annotated[int, Path(ge=0, le=HIGHEST_PAGE)],
     wanted: Annotated[Picture, Query()],
 ) -> Response:
-    """Draw a page of a document as PNG, with the text of a chunk marked."""
+    """Draw a page of a document as PNG, with the text of a chunk marked, and a sentence of it more strongly."""
     document = library.get(caller, document_id)
-    highlight = ""
+    highlight = sentence = ""
     if wanted.highlight:
         found = library.chunks(caller, document.id, chunk_id=wanted.highlight)
         highlight = found[0].content if found else ""
-    tag = hashlib.sha256(f"{document.sha256} {page} {highlight}".encode()).hexdigest()[:32]
+        sentence = highlight[wanted.sentence_start : wanted.sentence_end]
+    tag = hashlib.sha256(f"{document.sha256} {page} {highlight}\0{sentence}".encode()).hexdigest()[:32]
     headers = {**HEADERS, "ETag": f'"{tag}"'}
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
-    picture = library.page_image(caller, document.id, page, highlight=highlight, scale=SCALE)
+    picture = library.page_image(caller, document.id, page, highlight=highlight, sentence=sentence, scale=SCALE)
     return Response(picture, media_type="image/png", headers=headers)
 
 

@@ -18,6 +18,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from rag.access.problems import request_id
+from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
 from rag.types import ContextResponse, MessageState, Outcome
@@ -33,7 +34,7 @@ HEADERS = {
     # nginx would collect the events otherwise.
     "X-Accel-Buffering": "no",
 }
-KINDS = ("searching", "context", "generating", "chunk", "restart", "followUps", "done", "error")
+KINDS = ("searching", "queued", "context", "generating", "chunk", "restart", "followUps", "done", "error")
 #: Each event of the stream.
 EVENTS = {
     "type": "object",
@@ -51,7 +52,8 @@ EVENTS = {
         '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
         '{"type": "restart"} where the chunks so far are withdrawn and those after it are the whole answer, and '
         '{"type": "followUps", "data": ["question"]} where they were asked for; or, where the answer is not whole, '
-        '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. The last event says how it ended, '
+        '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. While too many questions are being '
+        'answered, {"type": "queued", "data": 3} says how many are before this one. The last event says how it ended, '
         "with `outcome`, `state` and `notices` as in the JSON answer. Lines that begin with a colon keep the "
         "connection open."
     ),
@@ -108,6 +110,7 @@ async def answer_events(
     """
     changes = Changes(live)
     shown, restarts, has_context, is_generating = 0, 0, False, False
+    queued: StepEvent | None = None
     yield event("searching")
     with live.heard_by(changes.note):
         while True:
@@ -116,6 +119,10 @@ async def answer_events(
                 if shown:
                     yield event("restart")
                 shown, restarts, text = 0, live.restarts, live.text
+            if (step := live.steps[-1] if live.steps else None) is not None and step is not queued:
+                queued = step
+                if step.name == QUEUED:
+                    yield event("queued", int(step.detail))
             if not has_context and live.context is not None:
                 has_context = True
                 try:

@@ -1,4 +1,4 @@
-"""What is configured, what is missing and what each missing key would add: for `doctor`, `/api/health`, programs."""
+"""Report configured and missing parts, and what each missing key would add: for `doctor`, `/api/health`, programs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> H
 
 
 def model_checks(parts: Services) -> tuple[Check, ...]:
-    """Return what is known of the models and of text recognition, which are the same for every tenant."""
+    """Return the checks of models and text recognition, which are the same for every tenant."""
     return (_language_model(parts), _embedder(parts), _reranker(parts), _text_recognition(parts))
 
 
@@ -81,6 +81,7 @@ def _checked(parts: Services, database: Check) -> Health:
             database,
             _database_role(parts),
             *_standbys(parts),
+            *_backups(parts),
             _documents(parts),
             _originals(parts),
             _reading(parts),
@@ -158,6 +159,23 @@ def _standbys(parts: Services) -> list[Check]:
         )
         for standby in standbys.all
     ]
+
+
+def _backups(parts: Services) -> list[Check]:
+    """Whether backups are made by themselves and come back; backups of a Postgres of your own are not known."""
+    if parts.settings.database_url:
+        return []
+    if not parts.backups.is_on:
+        sentence = "None is made by itself. Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix."
+        return [Check(name="Backups", state="missing", sentence=sentence)]
+    if trouble := parts.backups.trouble():
+        return [Check(name="Backups", state="warning", sentence=trouble)]
+    backup, trial = parts.backups.last()
+    assert backup is not None  # noqa: S101  otherwise there is trouble
+    sentence = f"The last is of {backup.at:%Y-%m-%d %H:%M} UTC"
+    if trial is not None:
+        sentence += f"; {trial.name} was restored whole as a trial on {trial.at:%Y-%m-%d}"
+    return [Check(name="Backups", state="ok", sentence=f"{sentence}.")]
 
 
 def _addresses(parts: Services) -> list[Check]:

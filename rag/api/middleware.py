@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag import language
 from rag.access.guard import CONNECTING, SECURITY_HEADERS, is_for_programs, route_path
-from rag.access.problems import OPENAI_API
+from rag.access.problems import OPENAI_API, SCIM
 from rag.monitoring import metrics
 from rag.monitoring.tracing import request_span
 from rag.settings import Settings
@@ -50,6 +50,7 @@ AREAS = (
     ("/api/", "api"),
     (OPENAI_API, "openai"),
     ("/mcp", "mcp"),
+    ("/scim/", "scim"),
     ("/answers/", "answer text"),
     ("/_stcore/", "streamlit"),
     ("/static/", "streamlit"),
@@ -152,7 +153,11 @@ class Cors(CORSMiddleware):
 
 def is_open_to_sites(path: str) -> bool:
     """Return whether pages of the sites in the settings may call this path: the API, and how a program connects."""
-    return is_for_programs(path) or path in CONNECTING or path.startswith("/.well-known/oauth-")
+    return (
+        (is_for_programs(path) and not path.startswith(SCIM))
+        or path in CONNECTING
+        or path.startswith("/.well-known/oauth-")
+    )
 
 
 def area_of(scope: Scope) -> str:

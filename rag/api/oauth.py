@@ -59,7 +59,7 @@ MAXIMUM_BYTES = 16 * 1024
 
 
 class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Hands the protocol's handlers what is kept."""
+    """Gives the protocol's handlers access to the stored clients and tokens."""
 
     @property
     def _apps(self) -> ConnectedApps:

@@ -85,7 +85,7 @@ class StreamOptions(_OpenAIModel):
 
 
 class ResponseFormat(_OpenAIModel):
-    """The form of the answer, of which there is one: text."""
+    """The form of the answer; text is the only one."""
 
     type: Literal["text"] = "text"
 
@@ -156,7 +156,7 @@ class CompletionUsage(BaseModel):
 
 
 class Completion(BaseModel):
-    """An answer. `outcome`, `state` and `notices` are those of `/api/rag/chat`."""
+    """An answer. `outcome`, `state` and `notices` are the same as in `/api/rag/chat`."""
 
     model_config = ConfigDict(title="CreateChatCompletionResponse")
 

@@ -147,7 +147,7 @@ class SearchOptions(ApiBody):
 
 
 class ChatOptions(SearchOptions):
-    """The options of a search, and those of the answer."""
+    """The options of a search and of its answer."""
 
     stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
     follow_ups: int | None = Field(
@@ -174,6 +174,11 @@ CollectionName = Annotated[
         "oldest of the profile hr with documents, else the oldest with any.",
     ),
 ]
+ALL_COLLECTIONS = (
+    "Search every collection that the caller may read. The profile of `collection` orders the best of each by how "
+    "likely they answer, and writes the answer; each result names its own. Not kept with a conversation: say it with "
+    "each question."
+)
 Query = Annotated[str, Field(min_length=1, max_length=4000, description="The question, in any language.")]
 
 
@@ -183,6 +188,7 @@ class SearchBody(ApiBody):
     query: Query
     options: SearchOptions = Field(default_factory=SearchOptions)
     collection: CollectionName | None = None
+    all_collections: bool = Field(default=False, description=ALL_COLLECTIONS)
     language: str | None = Field(
         default=None, pattern="^[a-z]{2}$", description="The question's language, ISO 639-1. Default: detected."
     )
@@ -194,6 +200,7 @@ class ChatBody(ApiBody):
     query: Query
     options: ChatOptions = Field(default_factory=ChatOptions)
     collection: CollectionName | None = None
+    all_collections: bool = Field(default=False, description=ALL_COLLECTIONS)
     conversation_id: UUID | None = Field(
         default=None, description="Goes on with a conversation: the header X-Conversation-Id of an earlier answer."
     )
@@ -262,13 +269,19 @@ def search(
     collection = chosen_collection(parts, caller, body.collection)
     parts.limits.count_question(caller)
     found = parts.searches.search(
-        Question(text=text, identity=caller, collection=collection, reader_languages=accepted_languages(request)),
+        Question(
+            text=text,
+            identity=caller,
+            collection=collection,
+            others=parts.documents.others_to_ask(caller, collection) if body.all_collections else (),
+            reader_languages=accepted_languages(request),
+        ),
         profile=profile_of(collection),
         language=body.language,
         options=body.options.to_options(),
     ).response
     parts.documents.note_last(caller, collection)
-    results = search_results(parts.database, caller, found.results)
+    results = search_results(parts.database, caller, found.results, names_collections=body.all_collections)
     return SearchAnswer(
         query=body.query,
         results=results,
@@ -301,7 +314,7 @@ async def chat(
     live, extras = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
 
     def told(context: ContextResponse) -> list[RAGSearchResult]:
-        return search_results(parts.database, caller, context.results)
+        return search_results(parts.database, caller, context.results, names_collections=body.all_collections)
 
     conversation = {"X-Conversation-Id": str(live.conversation_id)}
     if body.options.stream:
@@ -363,6 +376,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
             body.query,
             options=body.options.options_for(collection),
             languages=languages,
+            others=parts.documents.others_to_ask(caller, collection) if body.all_collections else (),
         )
     return live, profile_of(collection).api_extras
 

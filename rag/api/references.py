@@ -255,7 +255,7 @@ class Block(ApiModel):
 
 
 class Case(Wanted):
-    """The kind of opinion, the case, and what is asked for."""
+    """The kind of opinion, the facts of the case, and the request."""
 
     data_block: str = Field("", max_length=200_000, description="The facts of the case; the analysis if not given.")
     user_prompt: str = Field("", max_length=LONGEST_SUMMARY, description="What is wanted of the draft.")

@@ -45,6 +45,7 @@ class RAGSearchResult(ApiModel):
     metadata: dict[str, Any] = Field(description="The fields kept with the vector; times in milliseconds since 1970.")
     attachments: list[Any] = Field(description="The post's files in its order; `url` only where a link may lead there.")
     url: str = Field(default="", description="The original post, where its board says how it is addressed.")
+    collection: str | None = Field(default=None, description="The id of its collection, where all were searched.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +60,21 @@ class SourceDocument:
     updated_at: datetime
 
 
-def search_results(database: Database, who: Who, results: Sequence[SearchResult]) -> list[RAGSearchResult]:
+def search_results(
+    database: Database, who: Who, results: Sequence[SearchResult], *, names_collections: bool = False
+) -> list[RAGSearchResult]:
     """Return the results for a caller; their documents are read in one statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return []
     rows = database.fetch_all(who, "source_documents", SourceDocument, document_ids=ids)
     documents = {row.id: row for row in rows}
-    return [_result(found, documents[found.document_id]) for found in results if found.document_id in documents]
+    shown = [
+        (found, _result(found, documents[found.document_id])) for found in results if found.document_id in documents
+    ]
+    if names_collections:
+        return [result.model_copy(update={"collection": str(found.collection_id)}) for found, result in shown]
+    return [result for _, result in shown]
 
 
 def _result(found: SearchResult, document: SourceDocument) -> RAGSearchResult:

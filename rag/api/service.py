@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from rag.access.api_keys import scopes_of
 from rag.access.problems import problems
+from rag.answering.turns import RETRY_SECONDS
 from rag.api.health import Health, check_rag_health
 from rag.api.routing import ANYBODY, PUBLIC, ApiKey, ApiModel, ApiRoute, Caller, needs
 from rag.errors import RagError
@@ -49,6 +50,12 @@ class HealthShape(ApiModel):
     checks: list[CheckShape] | None = None
 
 
+class ReadyShape(ApiModel):
+    """Whether more people may be sent to this process."""
+
+    ready: bool
+
+
 class Me(BaseModel):
     """Who calls."""
 
@@ -85,6 +92,20 @@ async def health(request: Request, response: Response, key: ApiKey) -> HealthSha
     checks = [CheckShape.model_validate(check, from_attributes=True) for check in report.checks] if report else None
     response.status_code = 200 if ready else 503
     return HealthShape(ok=ready, live=True, ready=ready, database=database, checks=checks)
+
+
+@router.get("/api/ready", summary="Readiness", dependencies=[needs(PUBLIC)], responses=problems(503))
+def ready(response: Response) -> ReadyShape:
+    """Check whether more people may be sent to this process, without signing in; for load balancers.
+
+    503 where the database does not answer, and while nearly as many answers are being written as may be at once
+    (`RAG_ANSWERS_UNDER_WAY`): before anybody has to wait for their turn. Who is here already goes on being served.
+    """
+    is_ready = database_state().state == "up" and services().answers.has_room
+    if not is_ready:
+        response.status_code = 503
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    return ReadyShape(ready=is_ready)
 
 
 @router.get("/api/me", summary="Who is calling", dependencies=[needs(ANYBODY)])

@@ -108,7 +108,7 @@ class SignInPages:
                 answer.headers["Retry-After"] = str(exc.details["wait_seconds"])
             return answer
         if (chosen := form.get("language", "")) in LANGUAGES:
-            # Chosen on this page by whoever signs in; what the browser had from earlier may be another person's.
+            # Chosen on this page by the person who signs in; what the browser had from earlier may be another person's.
             await to_thread.run_sync(self._services().sessions.set_language, account.tenant_id, account.id, chosen)
         return await self.forms.start_session(request, account, target)
 

@@ -1,7 +1,7 @@
 """Answer in Slack: a question in, the answer with its sources out; a thread is a conversation, thumbs are feedback.
 
 Slack's own library checks signatures and speaks to Slack. Who asks is the account here with the same e-mail address, so
-that rights hold: in a direct message people get what they may read. What stands in a channel is read by everybody in
+that rights hold: in a direct message people get what they may read. A channel is read by everybody in
 it, so there only collections are asked that everybody in the company may read, and none in channels shared with others.
 """
 
@@ -12,7 +12,6 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from rag.access.account_rows import account_in_chat
 from rag.access.guard import SLACK
 from rag.access.problems import refusal
 from rag.answering.live_answer import LiveAnswer
@@ -33,7 +33,7 @@ from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
 from rag.language import N_, _
 from rag.profile import Options
 from rag.services import Services, services
-from rag.types import Citation, Collection, Identity, Role, page_path, title_with_pages
+from rag.types import Citation, Collection, Identity, page_path, title_with_pages
 
 log = logging.getLogger("rag.slack")
 PROGRAM = "slack"
@@ -52,15 +52,6 @@ STRANGER = N_(
 )
 OUTSIDE = N_("I do not answer in channels that are shared with other companies. Write me a direct message.")
 PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer here. Write me a direct message.")
-
-
-@dataclass(frozen=True)
-class _Person:
-    id: UUID
-    name: str
-    role: str
-    user_group: str
-    email: str
 
 
 class SlackBot:
@@ -179,18 +170,10 @@ class SlackBot:
         email = str(found.get("profile", {}).get("email", ""))
         if not is_ours or not email or found.get("is_email_confirmed") is False:
             raise NotAllowed(_(STRANGER))
-        tenant_id = self._parts.settings.tenant
-        person = self._parts.database.fetch_one(tenant_id, "account_in_chat", _Person, email=email)
+        person = account_in_chat(self._parts.database, self._parts.settings.tenant, email)
         if person is None:
             raise NotAllowed(_(STRANGER))
-        return Identity(
-            account_id=person.id,
-            tenant_id=tenant_id,
-            email=person.email,
-            name=person.name,
-            role=Role(person.role),
-            user_group=person.user_group,
-        )
+        return person
 
     def _is_known(self, event_id: str) -> bool:
         """Return whether this event came before."""

@@ -20,7 +20,7 @@ KINDS = ", ".join(EVENTS)
 
 
 class WebhookShape(ApiModel):
-    """An address that is told of events, with the outcomes of the last seven days."""
+    """An address that receives events, with the outcomes of the last seven days."""
 
     id: UUID
     name: str
@@ -60,7 +60,7 @@ class MadeWebhook(WebhookShape):
 
 
 class WebhookChanges(ApiBody):
-    """Whether an address is told of events."""
+    """Whether an address receives events."""
 
     is_active: bool
 

@@ -4,8 +4,9 @@ import unicodedata
 
 import pytest
 from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
 
-from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
+from rag.access.passwords import NOT_CHOSEN, Passwords, decoy, require_good_password
 from rag.errors import WeakPassword
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -84,3 +85,14 @@ def test_other_parameters_make_a_hash_outdated() -> None:
 
 def test_a_password_that_cannot_be_encoded_is_only_wrong() -> None:
     assert not Passwords(CHEAP).matches("\ud800 correct horse", Passwords(CHEAP).hash("correct horse"))
+
+
+def test_what_is_checked_for_an_unknown_account_is_a_hash_like_any_other() -> None:
+    """It is drawn and not made, yet checked to its end: what is no hash would be refused at once."""
+    for hasher in (CHEAP, PasswordHasher()):
+        drawn = decoy(hasher)
+        assert not hasher.check_needs_rehash(drawn)
+        assert list(map(len, drawn.split("$"))) == list(map(len, hasher.hash("correct horse").split("$")))
+        with pytest.raises(VerifyMismatchError):
+            hasher.verify(drawn, "correct horse")
+    assert decoy(CHEAP) != decoy(CHEAP)

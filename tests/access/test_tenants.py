@@ -118,7 +118,8 @@ def test_every_table_of_a_collection_holds_readers_to_their_groups(superuser_con
     with psycopg.connect(superuser_conninfo) as connection:
         without = connection.execute(
             "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
-            "WHERE c.relkind = 'r' AND a.attname IN ('collection_id', 'conversation_id') AND NOT a.attisdropped "
+            "WHERE c.relkind IN ('r', 'p') AND a.attname IN ('collection_id', 'conversation_id') "
+            "AND NOT a.attisdropped "
             "AND c.relnamespace = 'public'::regnamespace AND NOT EXISTS ("
             "SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND NOT p.polpermissive)"
         ).fetchall()
@@ -287,7 +288,8 @@ def test_a_deleted_tenant_leaves_nothing_but_the_proof(
     with psycopg.connect(superuser_conninfo) as connection:
         tables = connection.execute(
             "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
-            "WHERE relkind = 'r' AND attname = 'tenant_id' AND relname <> 'tenant_deletions'"
+            "WHERE relkind IN ('r', 'p') AND attname = 'tenant_id' AND relname <> 'tenant_deletions' "
+            "AND relnamespace = 'public'::regnamespace"
         ).fetchall()
         for (table,) in tables:
             left = connection.execute(f"SELECT count(*) FROM {table} WHERE tenant_id = 'demo'").fetchone()

@@ -6,6 +6,7 @@ others need to come so far (a turn, a thread of few, a connection) keeps them fr
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.types import Collection, MessageState
 from tests import hostile
+from tests.answering.test_live import eventually
 from tests.api.callers import Api
 from tests.standin import ProviderStandin
 
@@ -160,3 +162,35 @@ def posted(api: Api, secret: str, path: str, body: dict[str, object]) -> str:
     answer = httpx.post(f"{api.url}{path}", json=body, headers={"Authorization": f"Bearer {secret}"}, timeout=120)
     assert answer.status_code == 200, answer.text
     return answer.text
+
+
+def test_a_process_without_room_queues_questions_then_refuses_them_and_is_not_ready_before(
+    api: Api, asked: Collection, provider_standin: ProviderStandin
+) -> None:
+    answerer = api.parts.answers._answerer
+    secret, caller = api.key("chat"), api.client()
+    assert caller.get("/api/ready").json() == {"ready": True}
+    body: dict[str, object] = {"query": QUESTION, "collection": str(asked.id), "options": {"stream": True}}
+    usual, barrier = answerer.settings, provider_standin.meet("chat", 2)
+    answerer.settings = replace(usual, answers_under_way=1, answers_waiting=1)
+    try:
+        first = api.parts.answers.ask(api.admin, None, asked, QUESTION)
+        eventually(lambda: barrier.n_waiting == 1)
+        busy = caller.get("/api/ready")
+        assert (busy.status_code, busy.json(), busy.headers["Retry-After"]) == (503, {"ready": False}, "5")
+        assert caller.get("/api/health").status_code == 200
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(posted, api, secret, "/api/rag/chat", body)
+            eventually(lambda: len(api.parts.answers._turns._line) == 1)
+            third = api.client(secret).post("/api/rag/chat", json={"query": QUESTION, "collection": str(asked.id)})
+            assert (third.status_code, third.json()["code"], third.headers["Retry-After"]) == (503, "saturated", "5")
+            provider_standin.meetings.clear()
+            barrier.wait()
+            events = [json.loads(line[6:]) for line in second.result(30).splitlines() if line.startswith("data: ")]
+    finally:
+        answerer.settings = usual
+    assert events[:2] == [{"type": "searching"}, {"type": "queued", "data": 0}]
+    assert events[-1]["type"] == "done"
+    assert first.wait(10)
+    eventually(lambda: caller.get("/api/ready").status_code == 200)
+    assert api.outcomes() == ["answered", "answered"]

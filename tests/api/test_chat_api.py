@@ -242,6 +242,15 @@ def test_without_a_collection_the_one_with_documents_is_asked_and_then_the_keys_
         answer = client.post("/api/rag/search", json={"query": "mooring fee", **more}).json()
         return str(answer["results"][0]["title"])
 
+    # All of them at once, also where the two differ in their profile; each result names its collection.
+    asker, both = api.client(api.key("search", "chat")), {"query": "mooring fee", "allCollections": True}
+    everywhere = asker.post("/api/rag/search", json=both).json()["results"]
+    assert {result["title"] for result in everywhere} == {"Board", "Rules"}
+    ids = {str(c.id): c.name for c in parts.documents.collections("demo")}
+    assert all(ids[result["collection"]] == result["title"] for result in everywhere)
+    answered = asker.post("/api/rag/chat", json=both).json()
+    assert {source["title"] for source in answered["sources"]} == {"Board", "Rules"}
+
     assert found(caller) == "Rules", "neither the empty oldest nor the notice board"
     assert found(caller, collection="Board") == "Board"
     assert (found(caller), found(other)) == ("Board", "Rules")

@@ -1,0 +1,293 @@
+"""Let a company's directory keep its people and groups here: what SCIM writes, in one transaction per request.
+
+A person of the directory is an account, and stays one when the directory deletes them: disabled, because the logs refer
+to it. A person is in one group, the one that the directory put them into last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from rag.access.account_rows import (
+    add_account,
+    end_sessions,
+    normal_email,
+    normal_group,
+    normal_name,
+    read_value,
+    require_domain,
+)
+from rag.access.passwords import NOT_CHOSEN
+from rag.access.sessions import Sessions
+from rag.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
+from rag.storage.database import Database, queries
+from rag.types import Identity, Role
+
+#: The scope of the key that a directory uses.
+SCOPE = "scim"
+LAST_ADMINISTRATOR = (
+    "This is the only active administrator. Make somebody else an administrator first, on the page People."
+)
+#: The id of what has none yet.
+NEW = UUID(int=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which people or groups a directory asks for, and which page of them."""
+
+    id: str | None = None
+    name: str | None = None
+    external_id: str | None = None
+    offset: int = 0
+    limit: int = 100
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {field: getattr(self, field) for field in ("id", "name", "external_id", "offset", "limit")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectoryPerson:
+    """An account as a directory sees it."""
+
+    email: str
+    name: str
+    is_active: bool
+    #: Names and the directory's own id, as it wrote them; None where it wrote nothing yet.
+    directory_fields: dict[str, Any] | None
+    id: UUID = NEW
+    role: str = Role.EMPLOYEE
+    created_at: datetime | None = None
+    group_id: UUID | None = None
+    group_name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectoryGroup:
+    """A group as a directory sees it."""
+
+    name: str
+    external_id: str | None
+    #: The id and name of everybody in it.
+    members: Sequence[tuple[str, str]]
+    id: UUID = NEW
+    created_at: datetime | None = None
+
+
+class Provisioning:
+    """Reads and writes the people and groups of a tenant for its directory."""
+
+    def __init__(self, database: Database, sessions: Sessions) -> None:
+        self._database = database
+        self._sessions = sessions
+
+    # People
+
+    def people(self, identity: Identity, wanted: Wanted) -> tuple[list[DirectoryPerson], int]:
+        """Return a page of the people, and how many there are in all."""
+        with self._reading(identity) as connection:
+            return self._people(connection, wanted), _count(connection, "count_provisioned_people", wanted)
+
+    def person(self, identity: Identity, person_id: str) -> DirectoryPerson:
+        """Return one person. Raises `NotFound`."""
+        with self._reading(identity) as connection:
+            return self._person(connection, person_id)
+
+    def add_person(self, identity: Identity, person: DirectoryPerson) -> DirectoryPerson:
+        """Add an employee without a password; one whom the directory had deleted comes back.
+
+        Raises `AlreadyThere` for an address that an account has, `InvalidInput` for one that cannot be one.
+        """
+        address = normal_email(person.email)
+        with self._writing(identity) as connection:
+            require_domain(address, read_value(connection, "tenant_domains") or [])
+            row = connection.execute(queries["restore_provisioned_person"], {"email": address}).fetchone()
+            if row is None:
+                if self._people(connection, Wanted(name=address)):
+                    raise AlreadyThere("There is an account with this address already.")
+                values = {"email": address, "name": normal_name(person.name), "role": Role.EMPLOYEE, "user_group": ""}
+                row = (add_account(connection, **values, password_hash=NOT_CHOSEN).id,)
+            self._write_person(connection, replace(person, id=row[0]))
+            return self._person(connection, str(row[0]))
+
+    def change_person(
+        self, identity: Identity, person_id: str, change: Callable[[DirectoryPerson], DirectoryPerson]
+    ) -> DirectoryPerson:
+        """Change a person as it is now. One who is deactivated is signed out everywhere at once, and their keys stop.
+
+        Raises `NotFound`, `AlreadyThere`, `InvalidInput`, and `NotAllowed` for the last active administrator.
+        """
+        with self._writing(identity) as connection:
+            before = self._person(connection, person_id)
+            after = replace(change(before), id=before.id)
+            if before.email != normal_email(after.email):
+                require_domain(normal_email(after.email), read_value(connection, "tenant_domains") or [])
+            if before.is_active and not after.is_active:
+                _require_another_administrator(connection, before)
+            self._write_person(connection, after)
+            touched = self._sessions_of(connection, before.id, is_over=not after.is_active)
+            found = self._person(connection, person_id)
+        self._tell(touched, is_over=not after.is_active)
+        return found
+
+    def remove_person(self, identity: Identity, person_id: str) -> None:
+        """Disable a person whom the directory deleted. Raises `NotFound`, `NotAllowed`."""
+        with self._writing(identity) as connection:
+            before = self._person(connection, person_id)
+            if before.is_active:
+                _require_another_administrator(connection, before)
+            connection.execute(queries["remove_provisioned_person"], {"id": before.id})
+            touched = self._sessions_of(connection, before.id, is_over=True)
+        self._tell(touched, is_over=True)
+
+    # Groups
+
+    def groups(self, identity: Identity, wanted: Wanted) -> tuple[list[DirectoryGroup], int]:
+        """Return a page of the groups, and how many there are in all."""
+        with self._reading(identity) as connection:
+            return self._groups(connection, wanted), _count(connection, "count_provisioned_groups", wanted)
+
+    def group(self, identity: Identity, group_id: str) -> DirectoryGroup:
+        """Return one group. Raises `NotFound`."""
+        with self._reading(identity) as connection:
+            return self._group(connection, group_id)
+
+    def add_group(self, identity: Identity, group: DirectoryGroup) -> DirectoryGroup:
+        """Add a group with its people. Raises `AlreadyThere`, `InvalidInput`."""
+        with self._writing(identity) as connection:
+            values = {"name": _group_name(group.name), "external_id": group.external_id}
+            try:
+                row = connection.execute(queries["add_provisioned_group"], values).fetchone()
+            except psycopg.errors.UniqueViolation as exc:
+                raise AlreadyThere("There is a group with this name already.") from exc
+            assert row is not None  # noqa: S101 - INSERT … RETURNING returns its row
+            touched = self._write_members(connection, values["name"] or "", group)
+            found = self._group(connection, str(row[0]))
+        self._sessions.refresh(touched)
+        return found
+
+    def change_group(
+        self, identity: Identity, group_id: str, change: Callable[[DirectoryGroup], DirectoryGroup]
+    ) -> DirectoryGroup:
+        """Change a group as it is now. Raises `NotFound`, `AlreadyThere`, `InvalidInput`."""
+        with self._writing(identity) as connection:
+            before = self._group(connection, group_id)
+            after = change(before)
+            name = _group_name(after.name)
+            values = {"id": before.id, "before": before.name, "name": name, "external_id": after.external_id}
+            try:
+                connection.execute(queries["write_provisioned_group"], values)
+            except psycopg.errors.UniqueViolation as exc:
+                raise AlreadyThere("There is a group with this name already.") from exc
+            everybody = [member for member, _name in before.members] if name != before.name else []
+            touched = self._write_members(connection, name, after)
+            touched += [s for m in everybody for s in self._sessions_of(connection, UUID(m), is_over=False)]
+            found = self._group(connection, group_id)
+        self._sessions.refresh(touched)
+        return found
+
+    def remove_group(self, identity: Identity, group_id: str) -> None:
+        """Delete a group; its people are in none then. Raises `NotFound`."""
+        with self._writing(identity) as connection:
+            before = self._group(connection, group_id)
+            touched = self._write_members(connection, before.name, replace(before, members=()))
+            connection.execute(queries["remove_provisioned_group"], {"id": before.id})
+        self._sessions.refresh(touched)
+
+    # Inside
+
+    @contextmanager
+    def _reading(self, identity: Identity) -> Iterator[Connection]:
+        # The route has checked the key's scope, which is no role: what it does is an administrator's.
+        with self._database.transaction(replace(identity, role=Role.ADMIN)) as connection:
+            connection.execute(queries["name_groups"])
+            yield connection
+
+    @contextmanager
+    def _writing(self, identity: Identity) -> Iterator[Connection]:
+        with self._reading(identity) as connection:
+            connection.execute(queries["lock_accounts"])
+            yield connection
+
+    def _people(self, connection: Connection, wanted: Wanted) -> list[DirectoryPerson]:
+        with connection.cursor(row_factory=class_row(DirectoryPerson)) as cursor:
+            return cursor.execute(queries["provisioned_people"], wanted.parameters).fetchall()
+
+    def _person(self, connection: Connection, person_id: str) -> DirectoryPerson:
+        found = self._people(connection, Wanted(id=person_id))
+        if not found:
+            raise NotFound
+        return found[0]
+
+    def _write_person(self, connection: Connection, person: DirectoryPerson) -> None:
+        values = {
+            "id": person.id,
+            "email": normal_email(person.email),
+            "name": normal_name(person.name),
+            "is_active": person.is_active,
+            "directory_fields": Jsonb(person.directory_fields or {}),
+        }
+        try:
+            connection.execute(queries["write_provisioned_person"], values)
+        except psycopg.errors.UniqueViolation as exc:
+            raise AlreadyThere("There is an account with this address already.") from exc
+
+    def _groups(self, connection: Connection, wanted: Wanted) -> list[DirectoryGroup]:
+        with connection.cursor(row_factory=class_row(DirectoryGroup)) as cursor:
+            return cursor.execute(queries["provisioned_groups"], wanted.parameters).fetchall()
+
+    def _group(self, connection: Connection, group_id: str) -> DirectoryGroup:
+        found = self._groups(connection, Wanted(id=group_id))
+        if not found:
+            raise NotFound
+        return found[0]
+
+    def _write_members(self, connection: Connection, name: str, group: DirectoryGroup) -> list[str]:
+        """Put exactly the group's members into it, and return the sessions of everybody who moved."""
+        try:
+            members = list({UUID(member) for member, _name in group.members})
+        except ValueError as exc:
+            raise InvalidInput("A member of a group is a person, by the id that this service gave them.") from exc
+        row = connection.execute(queries["count_people_of"], {"members": members}).fetchone()
+        if row is None or row[0] != len(members):
+            raise InvalidInput("A member of this group is nobody here. Groups within groups are not kept.")
+        moved = connection.execute(queries["write_members"], {"members": members, "name": name}).fetchall()
+        return [session for row in moved for session in self._sessions_of(connection, row[0], is_over=False)]
+
+    def _sessions_of(self, connection: Connection, account_id: UUID, *, is_over: bool) -> list[str]:
+        if is_over:
+            return end_sessions(connection, account_id)
+        rows = connection.execute(queries["sessions_of_account"], {"account_id": account_id, "idle_minutes": 0})
+        return [row[0] for row in rows]
+
+    def _tell(self, session_ids: list[str], *, is_over: bool) -> None:
+        """Let other processes know, once it is stored."""
+        (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
+
+
+def _count(connection: Connection, statement: str, wanted: Wanted) -> int:
+    row = connection.execute(queries[statement], wanted.parameters).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _group_name(text: str) -> str:
+    name = normal_group(text)
+    if not name:
+        raise InvalidInput("A group needs a name.")
+    return name
+
+
+def _require_another_administrator(connection: Connection, person: DirectoryPerson) -> None:
+    if person.role == Role.ADMIN and read_value(connection, "count_active_admins") == 1:
+        raise NotAllowed(LAST_ADMINISTRATOR)

@@ -1,0 +1,142 @@
+"""Keep a company's bot in Microsoft Teams: its registration with Microsoft, its secret, and whose people it answers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import psycopg
+from cryptography.fernet import Fernet, InvalidToken
+
+from rag.access.sessions import require_admin, require_recent, token_hash
+from rag.errors import InvalidInput, NotFound
+from rag.storage.database import Database, queries
+from rag.types import Identity, Who
+
+GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MOST_DIRECTORIES, LONGEST_SECRET = 20, 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamsBot:
+    """A company's bot in Microsoft Teams."""
+
+    tenant_id: str
+    #: The application (client) id of its registration.
+    app_id: str
+    #: Directories (tenants of Microsoft Entra ID) whose people are answered; the first is the registration's own.
+    directories: list[str]
+    #: The client secret, encrypted.
+    secret: bytes = field(repr=False)
+    #: The collection that is asked; None: each person's own.
+    collection_id: UUID | None
+    is_active: bool
+    created_at: datetime
+
+
+class TeamsBots:
+    """Keeps one bot a company. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, who: Who) -> TeamsBot | None:
+        """Return the company's bot, None where it has none. Raises `NotAllowed`."""
+        require_admin(who)
+        return self._database.fetch_one(who, "get_teams_bot", TeamsBot)
+
+    def keep(
+        self,
+        identity: Identity,
+        app_id: str,
+        directories: Sequence[str],
+        secret: str,
+        collection_id: UUID | None = None,
+    ) -> TeamsBot:
+        """Keep the bot. An empty secret leaves the one that is kept.
+
+        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an id or a secret that is none.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        app_id, secret = app_id.strip().lower(), secret.strip()
+        wanted = list(dict.fromkeys(one.strip().lower() for one in directories if one.strip()))
+        if not GUID.fullmatch(app_id):
+            raise InvalidInput(
+                "The application (client) id is 32 letters and digits with hyphens, such as "
+                "12345678-1234-1234-1234-123456789abc. Copy it from the overview of the app registration."
+            )
+        if not 1 <= len(wanted) <= MOST_DIRECTORIES or not all(GUID.fullmatch(one) for one in wanted):
+            raise InvalidInput(
+                "Each directory (tenant) id is 32 letters and digits with hyphens. Copy it from the overview of the "
+                "app registration."
+            )
+        kept = self.get(identity)
+        if not secret and (kept is None or kept.app_id != app_id):
+            raise InvalidInput(
+                "The client secret is missing. Make one under Certificates & secrets and copy its value."
+            )
+        if len(secret) > LONGEST_SECRET or not re.fullmatch(r"[!-~]*", secret):
+            raise InvalidInput("This is not a client secret: it is one line of letters, digits and signs.")
+        if GUID.fullmatch(secret.lower()):
+            raise InvalidInput("This is the id of the client secret. Copy its value, in the column beside it.")
+        try:
+            self._database.fetch_value(
+                identity,
+                "set_teams_bot",
+                app_id=app_id,
+                key_hash=token_hash(app_id),
+                directories=wanted,
+                secret=self._locker.encrypt(secret.encode()) if secret else b"",
+                collection_id=collection_id,
+            )
+        except psycopg.errors.UniqueViolation:
+            raise InvalidInput("Another company here uses this app registration. Make one of your own.") from None
+        found = self.get(identity)
+        if found is None:
+            raise NotFound
+        return found
+
+    def switch(self, identity: Identity, *, is_active: bool) -> None:
+        """Have the bot answer, or no longer. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        if not self._database.execute(identity, "switch_teams_bot", is_active=is_active):
+            raise NotFound
+
+    def remove(self, identity: Identity) -> None:
+        """Forget the bot with its secret. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
+        if not self._database.execute(identity, "remove_teams_bot"):
+            raise NotFound
+
+    # For messages from Teams
+
+    def find(self, app_id: str) -> TeamsBot | None:
+        """Return the bot of this application id that is on. Raises `DatabaseUnavailable`."""
+        if not GUID.fullmatch(app_id):
+            return None
+        hashed = token_hash(app_id)
+        with self._database.transaction(None, token_hash=hashed) as connection:
+            row = connection.execute(queries["tenant_of_teams_bot"], {"key_hash": hashed}).fetchone()
+        found = self._database.fetch_one(row[0], "get_teams_bot", TeamsBot) if row else None
+        return found if found is not None and found.is_active and found.app_id == app_id else None
+
+    def secret_of(self, bot: TeamsBot) -> str:
+        """Return the client secret of a bot. Raises `InvalidInput` where it cannot be read any more."""
+        try:
+            return self._locker.decrypt(bot.secret).decode()
+        except InvalidToken as exc:
+            raise InvalidInput(
+                "The client secret of the bot in Microsoft Teams cannot be read any more. Enter it again on the page "
+                "Other programs."
+            ) from exc
+
+    @property
+    def _locker(self) -> Fernet:
+        key = hashlib.sha256(b"teams\x00" + self._database.key).digest()
+        return Fernet(base64.urlsafe_b64encode(key))

@@ -1,0 +1,411 @@
+"""Serve SCIM 2.0 at `/scim/v2`, by which a company's directory keeps its people and groups (RFC 7643, RFC 7644).
+
+A directory sends an API key with the scope `scim`; the scope `admin` is not enough. The models are of scim2-models,
+with the attributes that are kept here alone; others are ignored. A `userName` is an e-mail address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+from uuid import UUID
+
+from anyio import CapacityLimiter, to_thread
+from pydantic import RootModel, ValidationError
+from scim2_models import (
+    AuthenticationScheme,
+    Bulk,
+    ChangePassword,
+    Context,
+    Error,
+    ETag,
+    Filter,
+    ListResponse,
+    Meta,
+    NotImplementedException,
+    Patch,
+    PatchOp,
+    Required,
+    Resource,
+    ResourceType,
+    ResponseParameters,
+    Schema,
+    SCIMException,
+    ScimPolicy,
+    ScimProvider,
+    ServiceProviderConfig,
+    Sort,
+    Uniqueness,
+)
+from scim2_models.annotations import Mutability
+from scim2_models.resources.group import GroupMember
+from scim2_models.resources.user import GroupMembership, Name
+from scim2_models.urn import URN
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from rag.access.problems import SCIM, refusal, unexpected
+from rag.access.provisioning import SCOPE, DirectoryGroup, DirectoryPerson, Wanted
+from rag.api.bodies import read_json
+from rag.api.routing import HANDLERS_AT_ONCE, MAXIMUM_BODY_BYTES
+from rag.errors import InvalidInput, MethodNotAllowed, NotFound, RagError, ScopeMissing, SignedOut
+from rag.services import services
+from rag.types import Identity
+
+MEDIA_TYPE = "application/scim+json"
+#: People or groups in one answer.
+MOST_RESULTS = 200
+FILTER = re.compile(r'\s*(\w+)\s+eq\s+"((?:[^"\\]|\\.)*)"\s*', re.IGNORECASE)
+#: By what a directory may look for a person or a group.
+FILTERS = {"username": "name", "displayname": "name", "externalid": "external_id", "id": "id"}
+#: As Microsoft Entra and Okta write: attributes that nobody keeps here, and members to remove as a value.
+POLICY = ScimPolicy(
+    unknown=ScimPolicy.Unknown.ignore,
+    remove_value_as_filter=ScimPolicy.RemoveValue.apply,
+    unmatched_path_filter=ScimPolicy.UnmatchedPathFilter.create,
+)
+
+
+class User(Resource[Any]):
+    """A person: the attributes of SCIM's user that are kept here."""
+
+    __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:User")
+
+    user_name: Annotated[str | None, Uniqueness.server, Required.true] = None
+    name: Name | None = None
+    display_name: str | None = None
+    active: bool | None = None
+    groups: Annotated[list[GroupMembership] | None, Mutability.read_only] = None
+
+
+class Member(GroupMember):
+    """A person in a group, by their id; their name is read with the person."""
+
+    display: Annotated[str | None, Mutability.read_only] = None
+
+
+class Group(Resource[Any]):
+    """A group: people who may read the same collections."""
+
+    __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:Group")
+
+    display_name: Annotated[str | None, Required.true] = None
+    members: list[Member] | None = None
+
+
+CONFIG = ServiceProviderConfig(
+    documentation_uri=None,
+    patch=Patch(supported=True),
+    bulk=Bulk(supported=False, max_operations=0, max_payload_size=0),
+    filter=Filter(supported=True, max_results=MOST_RESULTS),
+    change_password=ChangePassword(supported=False),
+    sort=Sort(supported=False),
+    etag=ETag(supported=False),
+    authentication_schemes=[
+        AuthenticationScheme(
+            type=AuthenticationScheme.Type.oauthbearertoken,
+            name="API key",
+            description="A key with the scope scim, made by an administrator on the page People.",
+            primary=True,
+        )
+    ],
+)
+PROVIDER = ScimProvider(models=[User, Group], config=CONFIG, policy=POLICY)
+_limiter = CapacityLimiter(HANDLERS_AT_ONCE)
+Body = dict[str, Any]
+
+
+async def serve(request: Request) -> Response:
+    """Answer one request of a directory."""
+    try:
+        identity = _require_directory(request)
+        path = [part for part in request.path_params["path"].split("/") if part]
+        if path[:1] and path[0] in DISCOVERED and request.method not in ("GET", "HEAD"):
+            raise MethodNotAllowed
+        body: Body = {}
+        if request.method in ("POST", "PUT", "PATCH"):
+            read = await read_json(request, RootModel[Body], maximum_bytes=MAXIMUM_BODY_BYTES)
+            body = read.model_dump()
+        answer = partial(_answer, identity, request, path, body)
+        return await to_thread.run_sync(answer, limiter=_limiter)
+    except SCIMException as exc:
+        return _error(exc.to_error())
+    except ValidationError as exc:
+        return _error(Error.from_validation_errors(exc)[0])
+    except RagError as exc:
+        return refusal(request.scope, exc)
+    except Exception as exc:
+        return unexpected(request.scope, exc)
+
+
+def _require_directory(request: Request) -> Identity:
+    identity, key = request.scope.get("identity"), request.scope.get("api_key")
+    if not isinstance(identity, Identity):
+        raise SignedOut
+    if key is None or SCOPE not in key.scopes:
+        raise ScopeMissing("This needs an API key with the scope scim.", scope=SCOPE)
+    return identity
+
+
+def _answer(identity: Identity, request: Request, path: list[str], body: Body) -> Response:
+    base = f"{str(request.base_url).rstrip('/')}{SCIM.rstrip('/')}"
+    if len(path) in (1, 2) and path[0] in DISCOVERED:
+        return _described(path, base)
+    if path == [".search"]:
+        raise NotImplementedException(detail="People and groups are searched each at its own address.")
+    if len(path) not in (1, 2) or path[0] not in KINDS:
+        raise NotFound
+    kind = KINDS[path[0]](identity, base)
+    if len(path) == 1:
+        if request.method in ("GET", "HEAD"):
+            return kind.query(request.query_params)
+        if request.method == "POST":
+            return kind.create(body)
+        raise MethodNotAllowed
+    if path[1] == ".search" and request.method == "POST":
+        return kind.query(body)
+    if request.method in ("GET", "HEAD"):
+        return kind.read(path[1], request.query_params)
+    if request.method == "DELETE":
+        kind.remove(path[1])
+        return Response(status_code=204, headers={"Cache-Control": "no-store"})
+    if request.method in ("PUT", "PATCH"):
+        return kind.replace(path[1], body) if request.method == "PUT" else kind.patch(path[1], body)
+    raise MethodNotAllowed
+
+
+class People:
+    """What a directory may do with people."""
+
+    model: Any = User
+    endpoint = "Users"
+
+    def __init__(self, identity: Identity, base: str) -> None:
+        self.identity, self.base = identity, base
+        self.kept = services().provisioning
+
+    def query(self, asked: Any) -> Response:
+        """Answer a page of those who meet the filter."""
+        start, count = max(_number(asked, "startIndex", 1), 1), min(_number(asked, "count", 100), MOST_RESULTS)
+        wanted = Wanted(**_filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
+        found, total = self.find(wanted)
+        listed = ListResponse[self.model](  # type: ignore[name-defined]
+            total_results=total, start_index=start, items_per_page=len(found), resources=found
+        )
+        chosen = _chosen(asked, self.model)
+        return _json(listed.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
+
+    def find(self, wanted: Wanted) -> tuple[list[Any], int]:
+        people, total = self.kept.people(self.identity, wanted)
+        return [self.shown(person) for person in people], total
+
+    def read(self, one: str, asked: Any) -> Response:
+        """Answer one of them."""
+        shown = self.shown(self.current(one))
+        chosen = _chosen(asked, self.model)
+        return _json(shown.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
+
+    def create(self, body: Body) -> Response:
+        """Add one."""
+        given = self.model.model_validate(
+            _booleans(body), scim_ctx=Context.RESOURCE_CREATION_REQUEST, scim_policy=POLICY
+        )
+        made = self.shown(self.add(given))
+        shown = made.model_dump(scim_ctx=Context.RESOURCE_CREATION_RESPONSE)
+        return _json(shown, status=201, headers={"Location": str(made.meta.location)})
+
+    def replace(self, one: str, body: Body) -> Response:
+        """Write every attribute; what is left out is removed, but nobody is deactivated by that."""
+        given = self.model.model_validate(
+            _booleans(body), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST, scim_policy=POLICY
+        )
+        shown = self.shown(self.change(one, lambda _now: given))
+        return _json(shown.model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_RESPONSE))
+
+    def patch(self, one: str, body: Body) -> Response:
+        """Carry out the operations, all or none."""
+        model = self.model
+        operations = PatchOp[model].model_validate(  # type: ignore[valid-type]
+            _booleans(body), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
+        )
+
+        def patched(now: Any) -> Any:
+            operations.patch(now, scim_policy=POLICY)
+            return now
+
+        shown = self.shown(self.change(one, patched))
+        return _json(shown.model_dump(scim_ctx=Context.RESOURCE_PATCH_RESPONSE))
+
+    def current(self, one: str) -> Any:
+        return self.kept.person(self.identity, one)
+
+    def add(self, given: Any) -> Any:
+        return self.kept.add_person(self.identity, _person_from(given))
+
+    def change(self, one: str, to: Callable[[Any], Any]) -> Any:
+        def changed(now: DirectoryPerson) -> DirectoryPerson:
+            wanted = to(self.shown(now))
+            return _person_from(wanted, is_active=now.is_active if wanted.active is None else wanted.active)
+
+        return self.kept.change_person(self.identity, one, changed)
+
+    def remove(self, one: str) -> None:
+        self.kept.remove_person(self.identity, one)
+
+    def shown(self, person: DirectoryPerson) -> Any:
+        fields = {"displayName": person.name} if person.directory_fields is None else person.directory_fields
+        groups = None
+        if person.group_id:
+            ref = f"{self.base}/Groups/{person.group_id}"
+            groups = [{"value": str(person.group_id), "$ref": ref, "display": person.group_name, "type": "direct"}]
+        values = {**fields, "userName": person.email, "active": person.is_active, "groups": groups}
+        return self._made(person.id, person.created_at, values)
+
+    def _made(self, one: UUID, created_at: Any, values: Body) -> Any:
+        made = self.model.model_validate({"schemas": [str(self.model.__schema__)], **values})
+        made.id = str(one)
+        location = f"{self.base}/{self.endpoint}/{one}"
+        made.meta = Meta(resource_type=self.model.__name__, created=created_at, location=location)
+        return made
+
+
+class Groups(People):
+    """What a directory may do with groups."""
+
+    model: Any = Group
+    endpoint = "Groups"
+
+    def find(self, wanted: Wanted) -> tuple[list[Any], int]:
+        groups, total = self.kept.groups(self.identity, wanted)
+        return [self.shown(group) for group in groups], total
+
+    def current(self, one: str) -> Any:
+        return self.kept.group(self.identity, one)
+
+    def add(self, given: Any) -> Any:
+        return self.kept.add_group(self.identity, _group_from(given))
+
+    def change(self, one: str, to: Callable[[Any], Any]) -> Any:
+        return self.kept.change_group(self.identity, one, lambda now: _group_from(to(self.shown(now))))
+
+    def remove(self, one: str) -> None:
+        self.kept.remove_group(self.identity, one)
+
+    def shown(self, group: Any) -> Any:
+        found: DirectoryGroup = group
+        members = [
+            {"value": member, "$ref": f"{self.base}/Users/{member}", "type": "User"} for member, _name in found.members
+        ]
+        values = {"displayName": found.name, "externalId": found.external_id, "members": members or None}
+        return self._made(found.id, found.created_at, values)
+
+
+KINDS: dict[str, type[People]] = {"Users": People, "Groups": Groups}
+DISCOVERED = ("ServiceProviderConfig", "ResourceTypes", "Schemas")
+
+
+def _described(path: list[str], base: str) -> Response:
+    """Say what this service is able to do."""
+    if path[0] == "ServiceProviderConfig":
+        if len(path) > 1:
+            raise NotFound
+        return _json(_located(CONFIG, f"{base}/ServiceProviderConfig"))
+    described: tuple[Any, ...] = PROVIDER.resource_types if path[0] == "ResourceTypes" else PROVIDER.schemas
+    shown = [_located(one, f"{base}/{path[0]}/{one.id}") for one in described]
+    if len(path) == 1:
+        urn = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+        many = {"totalResults": len(shown), "startIndex": 1, "itemsPerPage": len(shown), "Resources": shown}
+        return _json({"schemas": [urn], **many})
+    found = [one for one in shown if one["id"] == path[1]]
+    if not found:
+        raise NotFound
+    return _json(found[0])
+
+
+def _located(one: ServiceProviderConfig | ResourceType | Schema, location: str) -> Body:
+    shown: Body = one.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE)
+    return {**shown, "meta": {"resourceType": type(one).__name__, "location": location}}
+
+
+def _person_from(given: Any, *, is_active: bool | None = None) -> DirectoryPerson:
+    """Read a person; their name is the one to display, else the one in parts, else their address."""
+    name = given.name.model_dump(scim_ctx=None, by_alias=True, exclude_none=True) if given.name else {}
+    kept = {"externalId": given.external_id, "name": name, "displayName": given.display_name}
+    fields = {field: value for field, value in kept.items() if value}
+    parts = " ".join(filter(None, [name.get("givenName"), name.get("familyName")]))
+    address = given.user_name or ""
+    shown = fields.get("displayName") or name.get("formatted") or parts or address.partition("@")[0]
+    active = given.active is not False if is_active is None else is_active
+    return DirectoryPerson(email=address, name=shown[:120], is_active=active, directory_fields=fields)
+
+
+def _group_from(given: Any) -> DirectoryGroup:
+    members = given.members or []
+    if any(member.type == "Group" for member in members):
+        raise InvalidInput("Groups within groups are not kept here. Send the people of the inner group.")
+    return DirectoryGroup(
+        name=given.display_name or "",
+        external_id=given.external_id,
+        members=[(member.value or "", member.display or "") for member in members],
+    )
+
+
+def _booleans(body: Body) -> Body:
+    """Read the booleans that Microsoft Entra writes as words."""
+
+    def read(name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {inner: read(inner, one) for inner, one in value.items()}
+        if name.lower() == "active" and isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        return value
+
+    found = {name: read(name, value) for name, value in body.items()}
+    if isinstance(operations := found.get("Operations"), list):
+        found["Operations"] = [
+            {**one, "value": read(str(one.get("path", "")), one["value"])}
+            if isinstance(one, dict) and "value" in one
+            else one
+            for one in operations
+        ]
+    return found
+
+
+def _filtered(text: str | None) -> dict[str, str]:
+    if not text:
+        return {}
+    found = FILTER.fullmatch(text)
+    if found is None or found[1].lower() not in FILTERS:
+        raise InvalidFilter
+    return {FILTERS[found[1].lower()]: re.sub(r"\\(.)", r"\1", found[2])}
+
+
+class InvalidFilter(SCIMException):
+    """A filter that this service does not know."""
+
+    scim_type = "invalidFilter"
+    _default_detail = 'A filter is one comparison: userName, displayName, externalId or id, then eq "…".'
+
+
+def _number(asked: Any, name: str, otherwise: int) -> int:
+    try:
+        return min(int(asked.get(name) or otherwise) if str(asked.get(name)) != "0" else 0, 2**31 - 1)
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput(f"{name} is a whole number.") from exc
+
+
+def _chosen(asked: Any, model: Any) -> ResponseParameters[Any]:
+    """Return which attributes are wanted, of a query or of a search's body."""
+    named = {name: asked.get(name) for name in ("attributes", "excludedAttributes") if asked.get(name)}
+    return ResponseParameters[model].model_validate(named)
+
+
+def _json(shown: Body, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    kept = {"Cache-Control": "no-store", **(headers or {})}
+    return JSONResponse(shown, status_code=status, media_type=MEDIA_TYPE, headers=kept)
+
+
+def _error(error: Error) -> Response:
+    return _json(error.model_dump(), status=int(error.status or 400))

@@ -1,0 +1,55 @@
+"""Take what Microsoft Teams sends. Microsoft's library is imported with the first of it, and not at every start."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rag.access.guard import TEAMS
+from rag.access.problems import refusal
+from rag.errors import BodyTooLarge, KeyRejected, RagError
+from rag.services import Services, services
+
+if TYPE_CHECKING:
+    from rag.api.teams_bot import TeamsConversations
+
+MAXIMUM_BYTES = 256 * 1024
+
+#: What answers for this process's services.
+_made: list[tuple[Services, TeamsConversations]] = []
+_making = threading.Lock()
+
+
+def _conversations(parts: Services) -> TeamsConversations:
+    from rag.api.teams_bot import TeamsConversations
+
+    with _making:
+        if not _made or _made[0][0] is not parts:
+            _made[:] = [(parts, TeamsConversations(parts))]
+        return _made[0][1]
+
+
+async def messages(request: Request) -> Response:
+    """Take one activity, whose token Microsoft's library checks; the answer is sent to Teams by itself."""
+    parts, header = services(), request.headers.get("authorization", "")
+    if not header.startswith("Bearer "):
+        return refusal(request.scope, KeyRejected())
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > MAXIMUM_BYTES:
+            return refusal(request.scope, BodyTooLarge())
+    try:
+        conversations = await to_thread.run_sync(_conversations, parts)
+        await conversations.take(header.removeprefix("Bearer "), content)
+    except RagError as exc:
+        return refusal(request.scope, exc)
+    return Response(status_code=202)
+
+
+ROUTE = Route(TEAMS, messages, methods=["POST"], include_in_schema=False)

@@ -1,0 +1,418 @@
+"""Answer in Microsoft Teams: a question in, the answer with its sources out; a thread is a conversation.
+
+Microsoft's library checks the token of each message and speaks to Teams. It takes tokens of other issuers, and only
+warns where an answer would go elsewhere than the token says; here neither is taken. Who asks is the account with the
+same user name or e-mail address. In a personal chat people get what they may read. What is written in a channel or a
+group chat is read by everybody in it, so there only collections are asked that everybody in the company may read, and
+none where people of other companies take part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import httpx
+import msal
+from aiohttp import ClientSession, ClientTimeout
+from anyio import to_thread
+from joserfc import jws
+from microsoft_agents.activity import Activity, Attachment
+from microsoft_agents.hosting.core.authorization import AgentAuthConfiguration, ClaimsIdentity
+from microsoft_agents.hosting.core.authorization.jwt import JwtTokenValidator
+from microsoft_agents.hosting.core.connector.teams import TeamsConnectorClient
+from pydantic import ValidationError
+
+from rag import language
+from rag.access.account_rows import account_in_chat
+from rag.access.teams import TeamsBot
+from rag.answering.live_answer import LiveAnswer
+from rag.api.questions import chosen_collection
+from rag.api.slack import OUTSIDE, PRIVATE
+from rag.errors import BodyUnreadable, KeyRejected, NotAllowed, NotFound, RagError, TooManyRequests
+from rag.language import N_, _
+from rag.profile import Options
+from rag.services import Services
+from rag.types import Citation, Identity, page_path, title_with_pages
+
+log = logging.getLogger("rag.teams")
+# It writes what people say into the log.
+logging.getLogger("microsoft_agents").setLevel(logging.CRITICAL)
+
+PROGRAM, CHANNEL = "teams", "msteams"
+ISSUER = "https://api.botframework.com"
+SCOPE = "https://api.botframework.com/.default"
+#: Before the application id, where Teams names a bot.
+BOT = "28:"
+#: Ids of Teams go into addresses, so they hold nothing that means something there.
+ID = re.compile(r"[A-Za-z0-9:@._;=~+|-]{1,600}")
+MENTION = re.compile(r"<at>.*?</at>", re.DOTALL)
+#: Teams takes messages of about 100 KB, in which each character may be four bytes and is escaped.
+MOST_CHARACTERS, MOST_SOURCES, MOST_PEOPLE = 10_000, 10, 500
+#: An answer that takes longer is one that hangs.
+ANSWER_SECONDS = 180.0
+CALL_SECONDS = 20.0
+#: A chat has no threads: after so long without a question, the next one begins a new conversation.
+QUIET = timedelta(hours=8)
+MOST_REMEMBERED, MOST_AT_ONCE = 10_000, 200
+STRANGER = N_(
+    "I do not know your e-mail address. Ask an administrator of HR Assistant to add you to People with the address "
+    "that you have in Teams."
+)
+HELLO = N_(
+    "Ask me about your company's documents. Each answer names its sources. Write “new” to begin a new conversation."
+)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of a person, and the bot that it is for."""
+
+    bot: TeamsBot
+    activity: Activity
+    #: Who wrote, as Teams names them.
+    writer: str
+    #: The conversation of Teams, with the thread in a channel.
+    place: str
+    kind: str
+
+    @property
+    def is_direct(self) -> bool:
+        return self.kind == "personal"
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether there are no threads here."""
+        return self.kind in ("personal", "groupChat")
+
+
+class TeamsConversations:
+    """Takes what Teams sends, and answers it by itself."""
+
+    def __init__(self, parts: Services) -> None:
+        self._parts = parts
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._applications: OrderedDict[bytes, msal.ConfidentialClientApplication] = OrderedDict()
+        self._login = httpx.Client(timeout=CALL_SECONDS)
+        self._at_work: set[asyncio.Task[None]] = set()
+
+    async def take(self, token: str, content: bytes) -> None:
+        """Check one activity and begin to answer it.
+
+        Raises `KeyRejected` for one that is not of Teams, `NotAllowed` for another company's, `BodyUnreadable`,
+        `TooManyRequests`.
+        """
+        try:
+            activity = Activity.model_validate_json(content)
+        except ValidationError as exc:
+            raise BodyUnreadable from exc
+        turn = await self._checked(token, activity)
+        key = hashlib.sha256(f"{turn.bot.app_id} {turn.place} {activity.id}".encode()).hexdigest()
+        if self._is_known(key):
+            return
+        if len(self._at_work) >= MOST_AT_ONCE:
+            raise TooManyRequests(wait_seconds=5)
+        language.speak(language.choose(language.accepted(str(activity.locale or ""))))
+        if activity.type == "message" and isinstance(activity.value, dict) and "rating" in activity.value:
+            self._start(self._rate(turn, activity.value))
+        elif activity.type == "message" and activity.text:
+            self._start(self._answer(turn))
+        elif activity.type == "conversationUpdate" and any(
+            one.id == f"{BOT}{turn.bot.app_id}" for one in activity.members_added or ()
+        ):
+            self._start(self._say(turn, _(HELLO)))
+
+    # Who speaks
+
+    async def _checked(self, token: str, activity: Activity) -> Turn:
+        """Return what an activity asks of which bot, once it is sure that Teams sent it to this bot."""
+        where = activity.conversation
+        ids = [
+            str(one.id or "") if one is not None else "" for one in (activity.recipient, activity.from_property, where)
+        ]
+        is_whole = all(ID.fullmatch(one) for one in ids) and bool(activity.id)
+        if where is None or not is_whole or str(activity.channel_id) != CHANNEL:
+            raise KeyRejected
+        bot = await to_thread.run_sync(self._parts.teams_bots.find, ids[0].removeprefix(BOT))
+        if bot is None:
+            raise KeyRejected
+        wanted = AgentAuthConfiguration(client_id=bot.app_id, issuers=[ISSUER], validate_issuer=True)
+        try:
+            # The library would fetch the keys of any issuer of Microsoft's for a token that nobody has checked yet.
+            if json.loads(jws.extract_compact(token.encode()).payload)["iss"] != ISSUER:
+                raise KeyRejected
+            claims: ClaimsIdentity = await JwtTokenValidator(wanted).validate_token(token)
+        except Exception as exc:  # whatever is wrong with a token, it is none of Microsoft's
+            log.warning("A message for the bot in Teams has no valid token: %s", type(exc).__name__)
+            raise KeyRejected from None
+        address = str(activity.service_url or "")
+        is_theirs = (
+            claims.get_claim_value("iss") == ISSUER
+            and claims.get_claim_value("exp") is not None
+            and str(claims.get_claim_value("serviceurl") or "").rstrip("/") == address.rstrip("/")
+        )
+        if not is_theirs or not self._is_of_teams(address):
+            log.warning("A message for the bot in Teams is not of Teams, or wants its answer elsewhere")
+            raise KeyRejected
+        data = activity.channel_data if isinstance(activity.channel_data, dict) else {}
+        tenant = data.get("tenant")
+        named = [where.tenant_id, tenant.get("id") if isinstance(tenant, dict) else None]
+        directories = {str(one).lower() for one in named if one}
+        if not directories or not directories <= set(bot.directories):
+            raise NotAllowed
+        return Turn(bot, activity, writer=ids[1], place=ids[2], kind=str(where.conversation_type or ""))
+
+    def _is_of_teams(self, address: str) -> bool:
+        base = self._parts.settings.teams_service_url.rstrip("/") + "/"
+        return (address.rstrip("/") + "/").lower().startswith(base.lower())
+
+    async def _person(self, turn: Turn, client: TeamsConnectorClient) -> Identity:
+        """Return the account of who wrote. Raises `NotAllowed` for guests, and for people without one."""
+        found = await client.get_conversation_member(turn.place, turn.writer)
+        if not _is_own(turn.bot, found):
+            raise NotAllowed(_(STRANGER))
+        for email in (found.user_principal_name, found.email):
+            if email:
+                person = await to_thread.run_sync(account_in_chat, self._parts.database, turn.bot.tenant_id, email)
+                if person is not None:
+                    return person
+        raise NotAllowed(_(STRANGER))
+
+    async def _require_own_people(self, turn: Turn, client: TeamsConnectorClient) -> None:
+        """Raise `NotAllowed` where people of other companies would read the answer."""
+        data = turn.activity.channel_data if isinstance(turn.activity.channel_data, dict) else {}
+        channel = data.get("channel")
+        if isinstance(channel, dict) and channel.get("type") == "shared":
+            raise NotAllowed(_(OUTSIDE))
+        if not turn.is_chat:
+            return
+        people = await client.get_conversation_paged_member(turn.place, MOST_PEOPLE, "")
+        if people.continuation_token or not all(_is_own(turn.bot, one) for one in people.members or ()):
+            raise NotAllowed(_(OUTSIDE))
+
+    # Answering
+
+    async def _answer(self, turn: Turn) -> None:
+        async with self._connected(turn) as client:
+            try:
+                person = await self._person(turn, client)
+                if not turn.is_direct:
+                    await self._require_own_people(turn, client)
+                question = MENTION.sub("", turn.activity.text or "").strip()
+                is_new = turn.is_chat and question.strip("/").lower() == "new"
+                if is_new:
+                    await to_thread.run_sync(self._forget, turn, person)
+                    await self._post(client, turn, _(HELLO))
+                    return
+                live = await to_thread.run_sync(self._ask, turn, person, question)
+            except RagError as exc:
+                await self._post(client, turn, exc.message)
+                return
+            said = await self._post(client, turn, _("Reading the documents …"))
+            await _wait(live)
+            answer = _message(live, self._parts.settings.own_address)
+            answer.id = said
+            await client.conversations.update_activity(turn.place, said, answer)
+
+    def _ask(self, turn: Turn, person: Identity, question: str) -> LiveAnswer:
+        parts = self._parts
+        parts.limits.count_request(person)
+        place = _thread(turn, person)
+        known: UUID | None = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
+        wanted = str(turn.bot.collection_id) if turn.bot.collection_id else None
+        if known is not None:
+            conversation = parts.conversations.get(person, known)
+            if turn.is_chat and datetime.now(UTC) - conversation.updated_at > QUIET:
+                known = None
+            else:
+                wanted = str(conversation.collection_id)
+        collection = chosen_collection(parts, person, wanted)
+        if not turn.is_direct and collection.groups:
+            raise NotAllowed(_(PRIVATE, name=collection.name))
+        live = parts.answers.ask(person, known, collection, question, options=Options(follow_ups=0))
+        parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
+        return live
+
+    def _forget(self, turn: Turn, person: Identity) -> None:
+        self._parts.database.execute(person.tenant_id, "forget_thread", **_thread(turn, person))
+
+    async def _rate(self, turn: Turn, value: dict[str, Any]) -> None:
+        async with self._connected(turn) as client:
+            try:
+                person = await self._person(turn, client)
+                message = UUID(str(value.get("message")))
+                rate = partial(self._parts.feedback.rate, person, message, 1 if value["rating"] == 1 else 0)
+                await to_thread.run_sync(rate)
+                said = _("Thank you.")
+            except (NotFound, ValueError):
+                said = _("Only the person who asked can rate this answer.")
+            except RagError as exc:
+                said = exc.message
+            await self._post(client, turn, said)
+
+    async def _say(self, turn: Turn, text: str) -> None:
+        async with self._connected(turn) as client:
+            await self._post(client, turn, text)
+
+    # To Teams
+
+    def _connected(self, turn: Turn) -> _Connected:
+        return _Connected(self, turn)
+
+    async def connect(self, turn: Turn) -> TeamsConnectorClient:
+        token = await to_thread.run_sync(self._token, turn.bot)
+        base = str(turn.activity.service_url).rstrip("/") + "/"
+        session = ClientSession(base_url=base, timeout=ClientTimeout(total=CALL_SECONDS), raise_for_status=True)
+        return TeamsConnectorClient(endpoint=base, token=token, session=session)
+
+    async def _post(self, client: TeamsConnectorClient, turn: Turn, text: str) -> str:
+        """Say something where the person wrote, and return its id."""
+        said = await client.conversations.send_to_conversation(turn.place, _text(_plain(text)))
+        return str(said.id)
+
+    def _token(self, bot: TeamsBot) -> str:
+        """Return what the bot shows to Teams. Raises `NotAllowed`."""
+        with self._lock:
+            application = self._applications.get(bot.secret)
+            if application is None:
+                application = msal.ConfidentialClientApplication(
+                    bot.app_id,
+                    client_credential=self._parts.teams_bots.secret_of(bot),
+                    authority=f"{self._parts.settings.microsoft_login_url}/{bot.directories[0]}",
+                    http_client=self._login,
+                    instance_discovery=False,
+                )
+                self._applications[bot.secret] = application
+                while len(self._applications) > MOST_AT_ONCE:
+                    self._applications.popitem(last=False)
+        found = application.acquire_token_for_client(scopes=[SCOPE])
+        if not found or "access_token" not in found:
+            reason = str((found or {}).get("error"))[:80]
+            raise NotAllowed(f"Microsoft does not accept the client secret of the bot in Teams ({reason}).")
+        return str(found["access_token"])
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as exc:  # nobody waits for it; what people wrote stays out of the log
+                reason = exc.message if isinstance(exc, RagError) else type(exc).__name__
+                log.warning("An answer could not be sent to Teams: %s", reason)
+
+        task = asyncio.create_task(guarded())
+        self._at_work.add(task)
+        task.add_done_callback(self._at_work.discard)
+
+    def _is_known(self, key: str) -> bool:
+        """Return whether this activity came before."""
+        with self._lock:
+            if key in self._seen:
+                return True
+            self._seen[key] = None
+            while len(self._seen) > MOST_REMEMBERED:
+                self._seen.popitem(last=False)
+            return False
+
+
+class _Connected:
+    """Connects to Teams for one turn."""
+
+    def __init__(self, conversations: TeamsConversations, turn: Turn) -> None:
+        self._conversations, self._turn = conversations, turn
+
+    async def __aenter__(self) -> TeamsConnectorClient:
+        self._client = await self._conversations.connect(self._turn)
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+
+async def _wait(live: LiveAnswer) -> None:
+    """Wait until an answer has ended, without holding a thread; end one that hangs."""
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def note() -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(changed.set)
+
+    with suppress(TimeoutError), live.heard_by(note, with_steps=False):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while not live.is_done:
+                await changed.wait()
+                changed.clear()
+    if not live.is_done:
+        live.cancel.set()
+
+
+def _thread(turn: Turn, person: Identity) -> dict[str, Any]:
+    """Return how a thread is remembered: a reply in a channel names the message that its thread begins with."""
+    channel, _separator, _root = turn.place.partition(";")
+    thread = hashlib.sha256(turn.place.encode()).hexdigest()
+    return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}
+
+
+def _is_own(bot: TeamsBot, member: Any) -> bool:
+    """Return whether somebody belongs to the company, and is no guest of it."""
+    name = str(member.user_principal_name or "")
+    is_guest = str(member.user_role or "").lower() in ("guest", "anonymous") or "#EXT#" in name.upper()
+    return str(member.tenant_id or "").lower() in bot.directories and not is_guest
+
+
+def _text(text: str, **more: Any) -> Activity:
+    return Activity(type="message", text_format="markdown", text=text[:MOST_CHARACTERS], **more)
+
+
+def _message(live: LiveAnswer, base: str) -> Activity:
+    """Return a message of Teams: the answer, its sources with links, and the thumbs."""
+    text = live.text or live.notice or _("This answer could not be written. Please ask again.")
+    parts = [_plain(text)[:MOST_CHARACTERS]]
+    citations = () if live.kind == "nearest" else live.citations[:MOST_SOURCES]
+    if citations:
+        parts.append(f"**{_('Sources')}**")
+        parts.extend(_source_line(citation, base) for citation in citations)
+    if live.notice and live.text:
+        parts.append(f"*{_plain(live.notice)}*")
+    message = Activity(type="message", text_format="markdown", text="\n\n".join(parts))
+    if not live.text:
+        return message
+    thumbs = [(1, "👍", _("Helpful")), (0, "👎", _("Not helpful"))]
+    actions = [
+        {
+            "type": "Action.Submit",
+            "title": f"{sign} {label}",
+            "data": {"rating": rating, "message": str(live.message_id)},
+        }
+        for rating, sign, label in thumbs
+    ]
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4",
+        "body": [], "actions": actions,
+    }  # fmt: skip
+    message.attachments = [Attachment(content_type="application/vnd.microsoft.card.adaptive", content=card)]
+    return message
+
+
+def _source_line(citation: Citation, base: str) -> str:
+    title = title_with_pages(citation.title or citation.file_name, citation.first_page, citation.last_page)
+    shown = _plain(title).replace("[", "(").replace("]", ")")
+    return f"[{citation.number}] [{shown}]({base}{page_path(citation.document_id, citation.first_page)})"
+
+
+def _plain(text: str) -> str:
+    """Escape what Teams reads as a tag, a mention or a link: text of a document calls nobody and leads nowhere."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("](", "] (")
