@@ -158,7 +158,7 @@ def draw_opened(document: Document) -> None:
     words, color = status_badge(document.status)
     with st.container(border=True):
         badge = f" :{color}-badge[{words}]" if is_admin else ""
-        st.subheader(f"{plain(document.title)}{badge}", anchor=False)
+        st.header(f"{plain(document.title)}{badge}", anchor=False)
         if is_admin and document.message:
             st.caption(plain(document.message))
         pages = library.pages(identity, document.id)

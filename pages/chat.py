@@ -6,7 +6,6 @@ closing the tab loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 import streamlit as st
@@ -14,13 +13,24 @@ from streamlit.delta_generator import DeltaGenerator
 
 from rag.answering.jobs import LiveAnswer
 from rag.errors import NotFound, RagError
-from rag.language import _
+from rag.language import _, current
 from rag.records.conversations import SharedConversation
 from rag.services import require, services
-from rag.types import Citation, Collection, Conversation, Message, Role
+from rag.types import Citation, Conversation, Message, MessageState, Role
 from rag.ui.budgets import draw_question_to_go_on
 from rag.ui.chat_scope import ChatScope
-from rag.ui.messages import Reading, as_written, be_interrupted, draw_footer, draw_message, draw_shared, follow
+from rag.ui.frame import draw_sidebar, unseen_heading
+from rag.ui.messages import (
+    Reading,
+    as_written,
+    be_interrupted,
+    draw_footer,
+    draw_message,
+    draw_place,
+    draw_shared,
+    follow,
+    hold_back,
+)
 from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
@@ -39,15 +49,21 @@ state.setdefault("chat_problem", "")
 state.setdefault("chat_source", None)
 state.setdefault("chat_dialog", None)
 state.setdefault("chat_taken", False)
+state.setdefault("chat_asked", None)
+state.setdefault("chat_place", (None, 0))
+state.setdefault("chat_moved", None)
 
 
 # What a click or a question does; callbacks run before the page is drawn again.
 
 
 def open_conversation(conversation_id: UUID | None) -> None:
+    opened = str(conversation_id) if conversation_id is not None else ""
+    if left := st.query_params.get("c"):
+        state.chat_moved = (left, opened)
     st.query_params.clear()
-    if conversation_id is not None:
-        st.query_params["c"] = str(conversation_id)
+    if opened:
+        st.query_params["c"] = opened
     state.chat_turns = TURNS_SHOWN
     state.chat_source = None
     state.chat_problem = ""
@@ -55,6 +71,8 @@ def open_conversation(conversation_id: UUID | None) -> None:
 
 def ask(text: str) -> None:
     """Start an answer; one still being written here is ended first and keeps what it has."""
+    if state.get("chat_new"):  # clicked so shortly before that both arrive together
+        open_conversation(None)
     state.chat_problem = ""
     state.chat_source = None
     asked = scope()
@@ -73,6 +91,7 @@ def ask(text: str) -> None:
                 document_ids=asked.document_ids,
                 options=asked.options,
                 languages=reader_languages(),
+                others=asked.others,
             )
     except RagError as exc:
         state.chat_problem = exc.message
@@ -80,6 +99,7 @@ def ask(text: str) -> None:
         state.chat_question = text
     else:
         st.query_params["c"] = str(live.conversation_id)
+        state.chat_asked = live.message_id
 
 
 def ask_from_input() -> None:
@@ -98,6 +118,8 @@ def rate(message_id: UUID) -> None:
     if rating is not None:
         comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
         running.feedback.rate(identity, message_id, rating, comment, reason)
+        # A thumb down asks why at once; what was sent is out of the way.
+        state[f"chat_why_{message_id}"] = rating == 0 and not (comment or reason)
         if comment or reason:
             st.toast(_("Thank you. Your comment is saved."), icon=":material/check:")
 
@@ -109,6 +131,7 @@ def ask_person(message_id: UUID, is_answered: bool) -> None:
         running.feedback.rate(identity, message_id, 0, comment, reason)
     why = reason or ("other" if is_answered else "unanswered")
     running.help_requests.open(identity, message_id, reason=why, comment=comment)
+    state[f"chat_why_{message_id}"] = False
     st.toast(_("Sent. The answer will come back into this conversation."), icon=":material/support_agent:")
 
 
@@ -137,9 +160,21 @@ def show_more_turns() -> None:
 
 def opened_conversation() -> Conversation | None:
     """Return the conversation of the address, if it is this person's."""
+    wanted = wanted_conversation()
     try:
-        return running.conversations.get(identity, UUID(st.query_params["c"]))
-    except (KeyError, ValueError, NotFound):
+        return running.conversations.get(identity, wanted) if wanted is not None else None
+    except NotFound:
+        return None
+
+
+def wanted_conversation() -> UUID | None:
+    """Return what the address names, whosever it is."""
+    if state.chat_moved is not None and st.query_params.get("c") == state.chat_moved[0]:
+        # Sent right after a click on another conversation, before the browser had its address.
+        st.query_params.from_dict({"c": state.chat_moved[1]} if state.chat_moved[1] else {})
+    try:
+        return UUID(st.query_params["c"])
+    except (KeyError, ValueError):
         return None
 
 
@@ -156,13 +191,9 @@ def reader_languages() -> list[str]:
     return [st.context.locale] if st.context.locale else []
 
 
-def scope(collections: Sequence[Collection] | None = None) -> ChatScope:
-    """Return what can be asked, and what of it is chosen now. A callback runs before the frame has read the
-    collections.
-    """
-    if collections is None:
-        collections = running.documents.collections(identity)
-    return ChatScope(running.documents, identity, collections, opened_conversation())
+def scope() -> ChatScope:
+    """Return what can be asked and what of it is chosen, for callbacks: they run before the page has read it."""
+    return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
 
 
 # Drawing.
@@ -186,34 +217,98 @@ def draw_welcome(asked: ChatScope) -> None:
         asked.draw_choice()
         if asked.collection.id not in searchable:
             st.caption(_("Nothing in this collection can be searched yet."))
-    languages = reader_languages()
+    languages = [current(), *reader_languages()]
     if questions := running.documents.suggested_questions(identity, asked.collection.id, languages=languages, limit=4):
         st.space("small")
         draw_question_buttons(questions, key="chat_suggestion", on_ask=ask)
 
 
+def place_of_answer(around: DeltaGenerator, *, is_emptied: bool) -> DeltaGenerator:
+    """Return the place of the latest answer, which is another than that of the answer before.
+
+    A browser keeps what was in a container until something is drawn over it: in the same place the sources of the
+    answer before would stand below the new one while that is written.
+    """
+    answered, place = state.chat_place
+    if messages and messages[-1].id != answered:
+        place = 1 - place
+        state.chat_place = (messages[-1].id, place)
+    with around:
+        places = [st.empty() if is_emptied or number != place else st.container() for number in range(2)]
+    chosen: DeltaGenerator = places[place]
+    return chosen
+
+
+def draw_around() -> None:
+    """Draw everything but the latest question and its answer."""
+    draw_sidebar()
+    with state.frame_sidebar:
+        draw_recent(running.conversations, identity, shown.recent, conversation, open_conversation)
+    if conversation is None and shared is None:
+        with welcome.container():
+            draw_welcome(now)
+    else:
+        welcome.html(unseen_heading(conversation.title if conversation is not None else _("Chat")))
+    if len(shown.messages) > len(messages):
+        earlier.button(_("Show earlier messages"), key="chat_earlier", type="tertiary", on_click=show_more_turns)
+    if now.collections:
+        with filter_slot.container(width="content"):
+            now.draw_filter()
+    if state.chat_problem:
+        problem.error(plain(state.chat_problem), icon=":material/error:")
+    has_dialog = draw_dialog(
+        running.conversations, identity, conversation, open_conversation, address=running.settings.own_address
+    )
+    if state.chat_source is not None and not has_dialog:
+        cited, cited_page = state.chat_source
+        open_page_view(
+            running.documents,
+            identity,
+            cited.document_id,
+            page=cited_page,
+            chunk_id=cited.chunk_id,
+            section=cited.section,
+            passage=cited.passage,
+            terms=cited.matched_terms,
+            on_close=close_source,
+        )
+    with before:
+        if shared is not None:
+            draw_shared(shared, show_source)
+        for message in messages[:-2]:
+            draw_message(message, reading, is_last=False)
+
+
 # The page.
 
-now = scope(state.frame_collections)
-conversation = now.conversation
+wanted = wanted_conversation()
+# The answer first: should it end in between, its message is whole.
+live: LiveAnswer | None = running.answers.active_here(identity, wanted) if wanted is not None else None
+shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
+if live is None and shown.messages and shown.messages[-1].state is MessageState.STREAMING:
+    # Another process writes it, or has died, or it has just ended.
+    live = running.answers.active(identity, shown.messages[-1].conversation_id)
+    shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
+conversation = shown.opened
+now = ChatScope(running.documents, identity, state.frame_collections, conversation)
+messages = list(shown.messages[-2 * state.chat_turns :])
 shared = shared_conversation() if conversation is None and "c" in st.query_params else None
 if conversation is None and shared is None and "c" in st.query_params:
     st.query_params.clear()
     st.toast(_("This conversation does not exist, or no longer."), icon=":material/info:")
 
-with state.frame_sidebar:
-    draw_recent(running.conversations, identity, conversation, open_conversation)
-
 # Slots with fixed places, all filled before the answer streams: what is not redrawn until then would stay grey.
 welcome, earlier, log = st.empty(), st.empty(), st.container()
-next_questions, problem = st.empty(), st.empty()
+# Emptied only where an answer is written: else what is shown stays until it is drawn again, and does not flicker.
+next_questions, problem = st.container() if live is None and messages else st.empty(), st.empty()
 with st.bottom.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
     filter_slot, stop_slot = st.empty(), st.empty()
 with st.bottom.container():
     draw_question_to_go_on(identity)
 asked_in = now.collection_name
+hint = _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents")
 typed = st.chat_input(
-    _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents"),
+    _("Ask in all collections") if now.asks_all else hint,
     key="chat_question",
     on_submit=ask_from_input,
 )
@@ -221,43 +316,6 @@ if typed and not state.chat_taken:  # the first run of a session, which knows of
     ask(str(typed))
     st.rerun()
 state.chat_taken = False
-
-messages: list[Message] = []
-live: LiveAnswer | None = None
-#: Where the footer of an answer comes whose text and sources are drawn already.
-footer: DeltaGenerator | None = None
-if conversation is not None:
-    # The answer first: should it end in between, its message is whole.
-    live = running.answers.active(identity, conversation.id)
-    messages = running.conversations.messages(identity, conversation.id, last=2 * state.chat_turns + 1)
-    if len(messages) > 2 * state.chat_turns:
-        messages = messages[1:]
-        earlier.button(_("Show earlier messages"), key="chat_earlier", type="tertiary", on_click=show_more_turns)
-elif shared is None:
-    with welcome.container():
-        draw_welcome(now)
-
-if now.collections:
-    with filter_slot.container(width="content"):
-        now.draw_filter()
-if state.chat_problem:
-    problem.error(plain(state.chat_problem), icon=":material/error:")
-has_dialog = draw_dialog(
-    running.conversations, identity, conversation, open_conversation, address=running.settings.own_address
-)
-if state.chat_source is not None and not has_dialog:
-    cited, cited_page = state.chat_source
-    open_page_view(
-        running.documents,
-        identity,
-        cited.document_id,
-        page=cited_page,
-        chunk_id=cited.chunk_id,
-        section=cited.section,
-        passage=cited.passage,
-        terms=cited.matched_terms,
-        on_close=close_source,
-    )
 
 reading = Reading(
     on_open=show_source,
@@ -272,20 +330,30 @@ reading = Reading(
 question = next((message.content for message in reversed(messages) if message.role == "user"), "")
 if conversation is not None and any(message.help_status not in ("", "open") for message in messages):
     running.help_requests.mark_seen(identity, conversation.id)
+#: Where the footer of an answer comes whose text and sources are drawn already.
+footer: DeltaGenerator | None = None
 with log:
-    if shared is not None:
-        draw_shared(shared, show_source)
-    for message in messages[:-1]:
-        draw_message(message, reading, is_last=False)
+    before, latest_question = st.container(), st.container()
     # The latest answer has one place, while it is written and after: it does not jump when it is done.
-    answer = st.container(key="chat_now").empty()
+    answer = place_of_answer(st.container(key="chat_now"), is_emptied=live is not None or not messages)
+is_just_asked = live is not None and live.message_id == state.chat_asked
+state.chat_asked = None
+if not is_just_asked:
+    draw_around()
+if len(messages) > 1:
+    with latest_question:
+        draw_message(messages[-2], reading, is_last=False)
 
 if live is not None:
     stop_slot.container(width="content").button(
         _("Stop"), key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
     )
     with answer.container():
-        follow(live, pulse_seconds=running.answers.pulse_seconds())
+        steps = draw_place(live)
+    if is_just_asked:
+        hold_back(live, lambda: running.answers.is_rushed, pulse_seconds=running.answers.pulse_seconds())
+        draw_around()
+    follow(live, steps, pulse_seconds=running.answers.pulse_seconds())
     if not live.wait(SOON_SECONDS):
         # Sources do not wait for next questions, which are another call to the model.
         with answer.container():
@@ -302,9 +370,10 @@ if messages and footer is not None:
         with footer.container():
             draw_footer(messages[-1], reading, question=question)
 elif messages:
-    with answer.container():
+    with answer if live is None else answer.container():
         draw_message(messages[-1], reading, is_last=True, question=question)
 
-if messages and (finished := running.answers.find(identity, messages[-1].id)) and finished.follow_ups:
-    with next_questions.container():
+if messages and (finished := running.answers.find_here(identity, messages[-1].id)) and finished.follow_ups:
+    with next_questions if live is None else next_questions.container():
         draw_question_buttons(finished.follow_ups, key=f"chat_next_{finished.message_id}", on_ask=ask)
+state.chat_moved = None

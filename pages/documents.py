@@ -22,6 +22,7 @@ from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.particulars import SavedView
 from rag.language import _, ngettext
 from rag.profiles import profile_of
+from rag.samples.load import find_samples
 from rag.services import require, services
 from rag.storage.database import one_act
 from rag.types import (
@@ -102,6 +103,7 @@ state.setdefault("documents_handled", set())
 state.setdefault("documents_locked", [])
 state.setdefault("documents_selected", [])
 state.setdefault("documents_finished", [])
+state.setdefault("documents_followed", set())
 state.setdefault("documents_notice", "")
 state.setdefault("documents_binned", [])
 state.setdefault("documents_copies", [])
@@ -116,8 +118,17 @@ def attempt(action: Callable[..., object], *arguments: Any) -> None:
     actions.attempt("documents_notice", action, *arguments)
 
 
+def follow(document_id: UUID) -> None:
+    """Announce this document when it is ready, also when that happens before the page is drawn again."""
+    state.documents_followed.add(document_id)
+
+
 def confirm(document: Document) -> None:
-    attempt(library.confirm, identity, document.id)
+    def confirm_seen() -> None:
+        library.confirm(identity, document.id)
+        follow(document.id)
+
+    attempt(confirm_seen)
 
 
 def confirm_all(until: datetime) -> None:
@@ -230,7 +241,7 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
     """Hand one file to the library; list a file that cannot be used with the reason."""
     forget(key)
     try:
-        library.upload(
+        document = library.upload(
             identity,
             options.collection,
             name,
@@ -242,6 +253,7 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
             metadata=options.metadata,
             confirmed_up_to=library.spending_limit(identity),
         )
+        follow(document.id)
     except PasswordNeeded as error:
         state.documents_locked.append(Locked(key, name, error.message, content, options))
     except DocumentAlreadyStored as error:
@@ -259,7 +271,7 @@ def replace_file(document: Document, name: str, content: bytes) -> None:
 
     def upload() -> None:
         collection = library.collection(identity, document.collection_id)
-        library.upload(identity, collection, name, content, replaces=document.id)
+        follow(library.upload(identity, collection, name, content, replaces=document.id).id)
 
     attempt(upload)
     open_document(None)
@@ -313,7 +325,7 @@ def draw_queue() -> None:
     totals = library.meaning_totals(identity.tenant_id)
     draw_meaning(totals.done, totals.passages)
     if at_work:
-        st.subheader(_("In progress"), anchor=False)
+        st.header(_("In progress"), anchor=False)
         order = list(at_work)[:MOST_CARDS]
         active = library.find(identity, DocumentFilters(document_ids=tuple(order)))
         for document in sorted(active, key=lambda d: order.index(d.id)):
@@ -330,11 +342,13 @@ def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus
 
 
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
-    """Remember the documents that were being worked on and are ready now."""
-    left = tuple(i for i, was in before.items() if was in ACTIVE and i not in at_work)
+    """Remember the documents that were being worked on, or were given to the queue here, and are ready now."""
+    worked_on = {i for i, was in before.items() if was in ACTIVE}
+    left = tuple((worked_on | state.documents_followed) - at_work.keys())
     if left:
         gone = DocumentFilters(document_ids=left, statuses=(DocumentStatus.COMPLETED,))
         finished = [name.id for name in library.names(identity, gone, limit=None)]
+        state.documents_followed.difference_update(finished)
         state.documents_finished = list(dict.fromkeys([*state.documents_finished, *finished]))
 
 
@@ -364,7 +378,7 @@ def shown_of(
 def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
     troubled = shown_of(figures, DocumentFilters(statuses=TROUBLED))
     if troubled:
-        st.subheader(_("Needs attention"), anchor=False)
+        st.header(_("Needs attention"), anchor=False)
     for document in troubled:
         retry = (library.retry, identity, document.id)
         if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
@@ -620,6 +634,27 @@ def draw_notes() -> None:
                         )
 
 
+def draw_samples(total: int) -> None:
+    """Offer to delete the samples once the company has documents of its own, beside which they answer."""
+    samples = find_samples(services(), identity)
+    if not 0 < len(samples) < total:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_samples"):
+        sentence = ngettext(
+            "{count} sample from an invented company is still here, and answers questions as your own documents do.",
+            "{count} samples from an invented company are still here, and answer questions as your own documents do.",
+            len(samples),
+        )
+        st.markdown(f":material/science: {plain(sentence)}", width="stretch")
+        st.button(
+            red(ngettext("Delete {count} sample", "Delete {count} samples", len(samples))),
+            key="documents_samples_delete",
+            on_click=put_in_bin,
+            args=(samples,),
+            help=_("They are in the bin for {BIN_DAYS} days, from where you can have them back.", BIN_DAYS=BIN_DAYS),
+        )
+
+
 def draw_reminders() -> None:
     """Remind a person of the documents they own that are no longer valid or to be reviewed."""
     due = library.particulars.reminders(identity, owner_id=identity.account_id)
@@ -668,6 +703,7 @@ draw_upload(
     on_refuse=refuse,
 )
 draw_notes()
+draw_samples(sum(f.documents for f in figures))
 draw_reminders()
 for locked in list(state.documents_locked):
     draw_locked(locked, on_dismiss=forget, on_unlock=unlock)

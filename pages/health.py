@@ -50,11 +50,11 @@ st.caption(
 if is_asked:
     with st.spinner(_("Asking the providers")):
         answers = probe_checks(running)
-    st.subheader(_("Providers"), anchor=False)
+    st.header(_("Providers"), anchor=False)
     if answers:
         draw(answers)
     else:
         st.caption(_("No provider is configured, so there is nothing to ask. Everything is built in."))
-    st.subheader(_("Configuration"), anchor=False)
+    st.header(_("Configuration"), anchor=False)
 is_own = identity.tenant_id == running.settings.tenant
 draw(check_rag_health(running).checks if is_own else model_checks(running))

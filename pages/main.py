@@ -18,10 +18,11 @@ from rag.services import current_identity, services
 from rag.types import Collection, Identity, Role
 from rag.ui import actions, language
 from rag.ui.finder import draw_finder, key_scripts
-from rag.ui.frame import SIGN_IN_AGAIN, account_actions, frame_scripts
+from rag.ui.frame import SIGN_IN_AGAIN, account_actions, draw_sidebar, frame_scripts, put_off_sidebar
 from rag.ui.people import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
+from rag.ui.widgets import forget_gone_widgets
 
 #: How often nothing is done, only for tabs to reconnect well.
 RUN_AGAIN_SECONDS = 3600
@@ -172,13 +173,15 @@ def draw_account(identity: Identity) -> None:
 
 
 def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
-    """Say that a page does not exist for this person, and whom to ask; the chat is below."""
+    """Say that a page does not exist for this person, and whom to ask or what to do; the chat is below."""
     asked = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
     if not asked or asked in {page.url_path for group in pages.values() for page in group}:
         return
-    names = ", ".join(plain(name) for name in services().accounts.administrators(identity))
     missing = plain(asked[:60])
-    if names:
+    if identity.may(Role.ADMIN):
+        # Every page there is is open to her.
+        sentence = _("There is no page “{page}” here. Choose one in the menu, or ask below.", page=missing)
+    elif names := ", ".join(plain(name) for name in services().accounts.administrators(identity)):
         sentence = _(
             "There is no page “{page}” here, or it is not open to you. Whom to ask: {names}.", page=missing, names=names
         )
@@ -196,10 +199,10 @@ def follow_restarts() -> None:
     """
 
 
-st.set_page_config(page_title=PRODUCT, page_icon=PAGE_ICON)
 try:
     identity = current_identity()
 except AccessError as exc:
+    st.set_page_config(page_title=PRODUCT, page_icon=PAGE_ICON)
     language.begin(None)
     st.logo(WORDMARK, size="large")
     st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
@@ -213,21 +216,36 @@ st.logo(company_mark(identity) or WORDMARK, size="large")
 st.session_state.frame_collections = services().documents.collections(identity)
 pages = pages_for(identity, st.session_state.frame_collections)
 page = st.navigation(pages, expanded=True)
-st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.url_path == "" else "wide")
+# Once: a second call with another width would make the page jump.
+st.set_page_config(
+    page_title=f"{page.title} · {PRODUCT}",
+    page_icon=PAGE_ICON,
+    layout="centered" if page.url_path == "" else "wide",
+)
 
-with st.sidebar:
-    draw_finder(services(), identity)
-    page_slot = st.container(key="frame_page", gap="small")
-    st.space("stretch")
-    draw_setup_link(identity)
-    draw_account(identity)
-    st.html(frame_scripts(), unsafe_allow_javascript=True)
-    st.html(key_scripts(), unsafe_allow_javascript=True)
-    st.html(language.page_script(), unsafe_allow_javascript=True)
 
+def draw_frame() -> None:
+    with st.sidebar:
+        draw_finder(services(), identity)
+        st.session_state.frame_sidebar = st.container(key="frame_page", gap="small")
+        st.space("stretch")
+        draw_setup_link(identity)
+        draw_account(identity)
+        st.html(frame_scripts(), unsafe_allow_javascript=True)
+        st.html(key_scripts(), unsafe_allow_javascript=True)
+        st.html(language.page_script(), unsafe_allow_javascript=True)
+
+
+put_off_sidebar(draw_frame)
+if page.url_path != "":
+    draw_sidebar()
 follow_restarts()
-st.session_state.frame_sidebar = page_slot
 actions.ask_where_refused()
 if page.url_path == "":
     say_closed(identity, pages)
-page.run()
+try:
+    page.run()
+except Exception:
+    draw_sidebar()  # the way to another page
+    raise
+forget_gone_widgets()

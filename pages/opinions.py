@@ -22,7 +22,7 @@ from rag.types import Collection, PdfType, Role, SearchResult
 from rag.ui.actions import attempt
 from rag.ui.formats import ago, count, field_label, money, thousands
 from rag.ui.text import answer_markdown, lines, plain
-from rag.ui.widgets import choose_collection, name_labels
+from rag.ui.widgets import ask_to_confirm, choose_collection, name_labels, red
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -141,7 +141,7 @@ def write(collection: Collection, found: FoundReferences, chosen: list[SearchRes
 
 
 def draw_found(collection: Collection, found: FoundReferences) -> None:
-    st.subheader(_("References"), anchor=False)
+    st.header(_("References"), anchor=False)
     for notice in found.notices:
         st.info(plain(notice), icon=":material/info:")
     if not found.results:
@@ -184,14 +184,19 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
                 icon=":material/download:",
                 key=f"opinions_docx_{place}_{opinion.id}",
             )
-            st.button(
-                _("Delete"),
+            if st.button(
+                red(_("Delete")),
                 key=f"opinions_delete_{place}_{opinion.id}",
                 icon=":material/delete:",
                 type="tertiary",
-                on_click=delete,
-                args=(opinion.id,),
-            )
+            ):
+                ask_to_confirm(
+                    _("Delete this opinion?"),
+                    [_("It is deleted for good. What it cost stays in the costs.")],
+                    does=_("Delete"),
+                    on_confirm=lambda: delete(opinion.id),
+                    key="opinions_delete",
+                )
 
 
 def delete(opinion_id: UUID) -> None:

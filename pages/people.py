@@ -22,7 +22,7 @@ from rag.ui import actions
 from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, draw_copy_button, words_of
+from rag.ui.widgets import ask_to_confirm, draw_copy_button, red, words_of
 
 ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
 GROUP_HELP = "A department or site, for example. The analytics can be filtered by it."
@@ -220,6 +220,20 @@ def ask_to_disable(person: Account) -> None:
     )
 
 
+def ask_to_remove_factor(person: Account) -> None:
+    ask_to_confirm(
+        _("Remove the second factor?"),
+        [
+            f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
+            _("Their app and their recovery codes stop working, for good. Their password alone lets them in then."),
+        ],
+        does=_("Remove second factor"),
+        on_confirm=lambda: attempt(_("Second factor removed."), accounts.second_factors.remove, identity, person.id),
+        key="people_factor_remove",
+        icon=":material/phonelink_erase:",
+    )
+
+
 # The list and one person of it
 
 
@@ -327,17 +341,19 @@ def draw_person(person: Account) -> None:
                     args=(person,),
                     help=_("For somebody who lost their password. The present one works until the link is used."),
                 )
-                if person.id in enrolled and not is_oneself:
-                    st.button(
-                        _("Remove second factor"),
+                if (
+                    person.id in enrolled
+                    and not is_oneself
+                    and st.button(
+                        red(_("Remove second factor")),
                         key=f"people_factor_{person.id}",
                         icon=":material/phonelink_erase:",
-                        on_click=attempt,
-                        args=(_("Second factor removed."), accounts.second_factors.remove, identity, person.id),
                         help=_("For somebody who lost telephone and recovery codes. Make sure that it is them."),
                     )
+                ):
+                    ask_to_remove_factor(person)
                 is_asked = st.button(
-                    _("Disable"),
+                    red(_("Disable")),
                     key=f"people_disable_{person.id}",
                     icon=":material/person_off:",
                     disabled=is_oneself,

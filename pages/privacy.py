@@ -51,7 +51,7 @@ def save_names() -> None:
 
 
 def draw_retention() -> None:
-    st.subheader(_("How long texts are kept"), anchor=False)
+    st.header(_("How long texts are kept"), anchor=False)
     st.caption(
         _("Questions, answers, what was sent to models, comments and conversations are forgotten after this time, "
           "every night. Costs, times and outcomes stay: they name nobody.")
@@ -67,7 +67,7 @@ def draw_retention() -> None:
         on_change=save_retention, width=320,
         help=_("At least {days} days, so that an answer can be read again.", days=LEAST_DAYS),
     )  # fmt: skip
-    st.subheader(_("Who sees who asked"), anchor=False)
+    st.header(_("Who sees who asked"), anchor=False)
     st.caption(
         _("Beside single questions in Analytics, and in their export. Others see groups only. Reading somebody else's "
           "question is noted in the audit log.")
@@ -81,7 +81,7 @@ def draw_retention() -> None:
 
 
 def draw_person() -> None:
-    st.subheader(_("One person's data"), anchor=False)
+    st.header(_("One person's data"), anchor=False)
     st.caption(
         _("Hand over everything that is kept of somebody, or erase it: account, questions, conversations, ratings and "
           "their name in the audit log. What they cost and how long it took stays, without them.")
@@ -124,7 +124,7 @@ def ask_to_erase(email: str) -> None:
 
 
 def draw_receipts() -> None:
-    st.subheader(_("Receipts"), anchor=False)
+    st.header(_("Receipts"), anchor=False)
     receipts = privacy.receipts(identity.tenant_id)
     if not receipts:
         st.caption(_("Nobody was erased yet. Each erasure leaves a receipt here, with counts and no content."))

@@ -1,4 +1,4 @@
-"""Connect other programs: widgets on pages of other sites, webhooks that tell what happens here. For administrators."""
+"""Connect other programs: widgets on pages of other sites, Microsoft Teams, and webhooks. For administrators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rag.language import _
 from rag.services import require, services
 from rag.types import Role
 from rag.ui.formats import time_zone
+from rag.ui.teams import draw_teams
 from rag.ui.text import plain
 from rag.ui.webhooks import ERROR, draw_webhooks
 from rag.ui.widget_settings import draw_widgets
@@ -21,7 +22,10 @@ if error := st.session_state[ERROR]:
     st.session_state[ERROR] = ""
     st.error(plain(error), icon=":material/error:")
 parts = services()
-draw_widgets(parts.widgets, identity, parts.documents.collections(identity), parts.settings.own_address)
+collections = parts.documents.collections(identity)
+draw_widgets(parts.widgets, identity, collections, parts.settings.own_address)
+st.divider()
+draw_teams(parts.teams_bots, identity, collections, parts.settings.own_address)
 st.divider()
 draw_webhooks(parts.webhooks, identity, zone)
 st.caption(

@@ -120,7 +120,7 @@ def draw_checklist() -> None:
     done = sum((progress.is_named, has_key, *(task.is_done for task in tasks)))
     with st.container(border=True, key="setup_checklist"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.subheader(
+            st.header(
                 ngettext("{done} of {count} step done", "{done} of {count} steps done", steps, done=done),
                 anchor=False,
                 width="content",
@@ -174,8 +174,14 @@ def draw_company(name: str) -> None:
             width=420,
             help=_("A wide picture on a transparent ground looks best. Only its colours are kept."),
         )
-        if mark:
-            st.button(_("Remove the mark"), key="setup_mark_remove", type="tertiary", on_click=save_mark, args=(b"",))
+        if mark and st.button(red(_("Remove the mark")), key="setup_mark_remove", type="tertiary"):
+            ask_to_confirm(
+                _("Remove the mark?"),
+                [_("The sidebar and the page to sign in show the name alone. You can upload the picture again.")],
+                does=_("Remove the mark"),
+                on_confirm=lambda: save_mark(b""),
+                key="setup_mark_remove",
+            )
     if uploaded is not None:
         save_mark(uploaded.getvalue())
         st.rerun()
@@ -196,7 +202,7 @@ def save_name() -> None:
 
 def draw_keys() -> None:
     """Draw each provider's key: whether it is set and by whom, a box to paste one, and a button to try it."""
-    st.subheader(_("Keys"), anchor=False)
+    st.header(_("Keys"), anchor=False)
     st.caption(
         _(
             "A key is kept encrypted on this server and is never shown again. Before it is kept, the "
@@ -279,7 +285,7 @@ def change_key(name: str, key: str) -> None:
 
 def draw_models() -> None:
     """Draw which model does what in this installation, with the provider's list to choose from and a button to try."""
-    st.subheader(_("Models"), anchor=False)
+    st.header(_("Models"), anchor=False)
     st.caption(
         _(
             "What counts where the settings of a collection name no model. Trying one makes a small call, which "

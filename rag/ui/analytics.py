@@ -122,7 +122,7 @@ def draw_metrics(summary: Summary, period: Period, *, shows_names: bool = False)
 
 
 def _draw_context(summary: Summary, period: Period, *, shows_names: bool) -> None:
-    """Say what the figures are compared with, and what is missing while there is little to count."""
+    """Explain the comparison, and what to expect while there is little to count."""
     now, before = summary.current, summary.previous
     words = ""
     if before.questions:
@@ -212,7 +212,7 @@ def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filte
     """Draw how questions ended, what was asked most, and from where."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
-        st.subheader(_("How questions ended"), anchor=False)
+        st.header(_("How questions ended"), anchor=False)
         names = outcome_names()
         draw_chart(
             outcome_figure(days, period),
@@ -259,7 +259,7 @@ def draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters)
 def _head(title: str) -> DeltaGenerator:
     """Draw the heading of a card, and return the place beside it for a choice."""
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
-    row.subheader(title, anchor=False, width="content")
+    row.header(title, anchor=False, width="content")
     return row
 
 
@@ -318,7 +318,7 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
 
 
 def _draw_forecast(analytics: Analytics, who: Who, filters: Filters) -> None:
-    st.subheader(_("This month"), anchor=False)
+    st.header(_("This month"), anchor=False)
     month = forecast(analytics, who, filters, datetime.now(UTC).date())
     with st.container(horizontal=True):
         st.metric(_("Spent so far"), plain(money(month.spent)))
@@ -335,7 +335,7 @@ def _draw_forecast(analytics: Analytics, who: Who, filters: Filters) -> None:
 def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]) -> None:
     if not any(row.operation in CHAT_OPERATIONS for row in models):
         return
-    st.subheader(_("The same traffic with another model"), anchor=False)
+    st.header(_("The same traffic with another model"), anchor=False)
     labels = name_labels({model: " · ".join(model) for model in priced_chat_models()})
     chosen = st.selectbox(
         _("Model"),
@@ -429,7 +429,7 @@ def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Fil
 
 
 def _draw_slowest(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    st.subheader(_("Slowest questions"), anchor=False)
+    st.header(_("Slowest questions"), anchor=False)
     rows = analytics.questions(who, period, filters, QuestionFilters(), slowest_first=True, limit=SLOWEST)
     if not rows:
         st.caption(_("No question came to an end in this period."))
@@ -495,18 +495,18 @@ def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters
         height="content" if len(parts) <= 8 else 318,
         column_config={
             _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max((part.questions for part in parts), default=1), format="%d", width=110
+                min_value=0, max_value=max((part.questions for part in parts), default=1), format="%d", width=90
             ),
-            _("Answered"): st.column_config.TextColumn(alignment="right", width=80),
-            _("Not found"): st.column_config.NumberColumn(width=75, help=_("Not in the documents.")),
-            _("Helpful"): st.column_config.TextColumn(alignment="right", width=75),
+            _("Answered"): st.column_config.TextColumn(alignment="right", width=76),
+            _("Not found"): st.column_config.NumberColumn(width=70, help=_("Not in the documents.")),
+            _("Helpful"): st.column_config.TextColumn(alignment="right", width=66),
         },
         alt=_("Questions and outcomes by {kind}", kind=_(PARTS_BY[by]).lower()),
     )
 
 
 def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    st.subheader(_("Documents without a question"), anchor=False)
+    st.header(_("Documents without a question"), anchor=False)
     if filters.document_id is not None:
         st.caption(_("Choose all documents to see which were not used."))
         return
@@ -538,7 +538,7 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
 
 
 def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    st.subheader(_("Most asked documents"), anchor=False)
+    st.header(_("Most asked documents"), anchor=False)
     used = analytics.top_documents(who, period, filters)
     if not used:
         st.caption(_("No answer was built on a document in this period."))
@@ -569,7 +569,7 @@ def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters:
 
 
 def _draw_models(models: Sequence[ModelCost]) -> None:
-    st.subheader(_("Models"), anchor=False)
+    st.header(_("Models"), anchor=False)
     if not models:
         st.caption(_("No paid model was called in this period."))
         return

@@ -1,4 +1,4 @@
-"""Draw monthly budgets: what is spent of each, and the dialog that sets one."""
+"""Draw monthly budgets: the amount spent of each, and the dialog that sets one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PROBLEM = "prices_budget_problem"
 
 
 def draw_budgets(identity: Identity) -> None:
-    """Draw the budgets with what is left, and let an administrator set them."""
+    """Draw the budgets with the amounts left, and let an administrator set them."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("Budgets"), anchor=False, width="content")
+        st.header(_("Budgets"), anchor=False, width="content")
         pressed = st.button(_("Set a budget"), key="prices_budget_add", icon=":material/savings:")
         if pressed and not actions.is_needed(identity):
             _set_budget(identity)

@@ -212,15 +212,25 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
     return figure
 
 
+def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
+    """Return the stages of one question with when each began and how long it took, from the logged `timing`."""
+    taken = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
+    rest = float(timing.get("totalMs") or 0) - sum(ms for _, ms in taken)
+    taken = [part for part in taken if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
+    begins = 0.0
+    parts = []
+    for stage, ms in taken:
+        parts.append((stage, begins, ms))
+        begins += ms
+    return parts
+
+
 def waterfall_figure(timing: Mapping[str, float]) -> Any:
     """Draw the stages of one question as bars, each from where it began. `timing` is the logged one."""
-    parts = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
-    total = float(timing.get("totalMs") or 0)
-    rest = total - sum(ms for _, ms in parts)
-    parts = [part for part in parts if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
+    parts = stage_parts(timing)
+    total, ends = float(timing.get("totalMs") or 0), sum(ms for _, _, ms in parts)
     figure = go.Figure()
-    begins = 0.0
-    for stage, ms in parts:
+    for stage, begins, ms in parts:
         figure.add_bar(
             x=[ms],
             y=[_(STAGE_NAMES[stage])],
@@ -238,10 +248,9 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
             )
             + "<extra></extra>",
         )
-        begins += ms
     figure = quiet_figure(figure, height=70 + 34 * max(len(parts), 1), legend=False)
     figure.update_layout(hovermode="closest", bargap=0.35)
-    longest = max(total, begins, 1.0)
+    longest = max(total, ends, 1.0)
     figure.update_xaxes(range=[0, longest * 1.12], ticksuffix=" ms", nticks=6)
     figure.update_yaxes(autorange="reversed")
     return _close_below(figure)

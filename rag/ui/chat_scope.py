@@ -1,4 +1,4 @@
-"""What a question is asked in: the collection, and the documents, categories and fields it is narrowed by.
+"""What a question is asked in: the collection, and the documents, categories, years and fields it is narrowed by.
 
 The choices are widgets of the chat page, so they live in `st.session_state`; what is not in the collection that is
 asked does not count, whatever was chosen before in another.
@@ -33,15 +33,17 @@ from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chose
 
 #: So many collections stand side by side to choose from; more are in a list.
 SIDE_BY_SIDE = 4
+#: What the choice of a collection has for all of them.
+ALL = UUID(int=0)
 #: Most documents in the list to choose from; more are searched for.
 MOST_OFFERED = 50
-#: Height of a field that a search is narrowed by, and of the sentence above them.
-FIELD_PIXELS, SENTENCE_PIXELS = 84, 58
+#: Height of a field that a search is narrowed by, of the switch and of the sentence above them.
+FIELD_PIXELS, SWITCH_PIXELS, SENTENCE_PIXELS = 84, 44, 58
 
 
 @dataclass(frozen=True)
 class ChatScope:
-    """What can be asked by a person in one run of the page, and what is chosen of it."""
+    """The collections a person can ask in one run of the page, and the chosen scope."""
 
     library: DocumentLibrary
     identity: Identity
@@ -61,6 +63,24 @@ class ChatScope:
         return chosen
 
     @property
+    def asks_all(self) -> bool:
+        """Return whether all collections are asked: as chosen, else as the conversation was asked last."""
+        if len(self.collections) < 2:
+            return False
+        if self.conversation is None:
+            return bool(st.session_state.get("chat_collection") == ALL)
+        return bool(st.session_state.get(self._all_key, self.conversation.asks_all))
+
+    @property
+    def others(self) -> tuple[Collection, ...]:
+        """Return the collections to ask beside the one whose profile answers."""
+        return self.library.others_to_ask(self.identity, self.collection) if self.asks_all else ()
+
+    @property
+    def _all_key(self) -> str:
+        return f"chat_all_{self.conversation.id if self.conversation else ''}"
+
+    @property
     def collection_name(self) -> str:
         """Its name where there are others that could be meant, else nothing."""
         return self.collection.name if len(self.collections) > 1 else ""
@@ -72,16 +92,21 @@ class ChatScope:
     @property
     def document_ids(self) -> tuple[UUID, ...]:
         """Return the documents to ask in, as far as they are in the collection; none means all."""
-        wanted = self._chosen
+        wanted = () if self.asks_all else self._chosen
         here = {name.id for name in self._named(document_ids=wanted)} if wanted else set()
         return tuple(document_id for document_id in wanted if document_id in here)
 
     @property
     def options(self) -> Options:
         """Return what the search is narrowed by, as far as the collection has it."""
+        if self.asks_all:
+            return Options()  # other collections have other fields
         wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.search.metadata_filters}
         filters = SearchFilters(
-            metadata={field: value for field, value in wanted.items() if value}, categories=self._categories
+            metadata={field: value for field, value in wanted.items() if value},
+            categories=self._categories,
+            years=self._years,
+            important_only=self._is_board and bool(st.session_state.get("chat_important")),
         )
         return Options() if filters.is_empty else Options(filters=filters)
 
@@ -91,6 +116,21 @@ class ChatScope:
         wanted = st.session_state.get("chat_categories") or ()
         known = self._category_names if wanted else {}
         return tuple(slug for slug in wanted if slug in known)
+
+    @property
+    def _years(self) -> tuple[int, ...]:
+        """Return the years to ask in, none for all."""
+        wanted = st.session_state.get("chat_years") or ()
+        return tuple(year for year in wanted if year in self._known_years) if wanted else ()
+
+    @cached_property
+    def _known_years(self) -> tuple[int, ...]:
+        """Years of the documents here, where the profile searches by year; a field of that name has its own choice."""
+        profile = self.profile
+        by_year = profile.understanding.filter_by_year or profile.understanding.filter_by_date or self._is_board
+        if not by_year or "year" in profile.search.metadata_filters:
+            return ()
+        return self.library.years(self.identity, self.collection.id)
 
     @cached_property
     def _category_names(self) -> dict[str, str]:
@@ -123,8 +163,9 @@ class ChatScope:
         return f"chat_narrow_{self.collection.id}_{field}"
 
     def draw_choice(self) -> None:
-        """Return which collection the first question goes to: the default, unless another is chosen."""
-        names = name_labels({c.id: c.name for c in self.collections}, gone=_("Deleted collection"))
+        """Return where the first question goes: to the default collection, unless another or all are chosen."""
+        named = {ALL: _("All collections")} | {c.id: c.name for c in self.collections}
+        names = name_labels(named, gone=_("Deleted collection"))
         if st.session_state.get("chat_collection") not in names:
             st.session_state.chat_collection = self.collection.id
         choose_collection(
@@ -146,14 +187,24 @@ class ChatScope:
             on_change="rerun",
             wrap=False,
         )
-        is_bound = len(self.collections) > 1 and self.conversation is not None
+        is_bound = len(self.collections) > 1 and self.conversation is not None and not self.asks_all
+        # A conversation has the switch for all collections; before it, they are among the collections to choose from.
+        has_switch = len(self.collections) > 1 and self.conversation is not None
         fields = 1 + self._is_board + len(self.profile.search.metadata_filters)
+        # Years and "only important" are asked for once it is open.
+        fields += chooser.open is True and self._is_board
+        fields += chooser.open is True and bool(self._known_years)
         fields += chooser.open is True and len(self._named(limit=MOST_OFFERED + 1)) > MOST_OFFERED
-        # The place is there before what stands in it: a popover that grew after it opened would go below the window.
+        if self.asks_all:
+            fields = 0  # a sentence instead
+        # The place is made before its content: a popover that grew after it opened would go below the window.
         with chooser:
-            inside = st.container(height=FIELD_PIXELS * fields + SENTENCE_PIXELS * is_bound, border=False)
+            height = SWITCH_PIXELS * has_switch + FIELD_PIXELS * fields + SENTENCE_PIXELS * (is_bound or self.asks_all)
+            inside = st.container(height=height, border=False)
         if chooser.open:
             with inside:
+                if has_switch:
+                    self._draw_all()
                 if is_bound:
                     st.caption(
                         _(
@@ -161,15 +212,30 @@ class ChatScope:
                             name=plain(self.collection.name),
                         )
                     )
-                self._draw_fields()
+                if self.asks_all:
+                    st.caption(_("Asks in every collection that you may read. Each source names its collection."))
+                else:
+                    self._draw_fields()
+
+    def _draw_all(self) -> None:
+        """Ask in all collections at once, or only in the one."""
+        if self._all_key not in st.session_state:
+            st.session_state[self._all_key] = self.asks_all
+        keep_chosen(self._all_key)
+        st.toggle(_("All collections"), key=self._all_key, persist_state="page")
 
     def _summary(self) -> str:
-        """Return what is asked in, in a few words."""
+        """Describe the scope in a few words."""
+        if self.asks_all:
+            return plain(_("All collections"))
         chosen = st.session_state.get("chat_documents") or []
         filters = self.options.filters
         narrowed = [str(value) for value in filters.metadata.values()] if filters else []
         if filters and filters.categories:
             narrowed += [self._category_names[slug] for slug in filters.categories]
+        if filters:
+            narrowed += [str(year) for year in sorted(filters.years)]
+            narrowed += [_("Important ones")] * filters.important_only
         everything = _("All posts") if self._is_board else _("All documents")
         if self.collection_name:
             # In a conversation nothing else says which collection it asks.
@@ -182,7 +248,7 @@ class ChatScope:
         return plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
 
     def _draw_fields(self) -> None:
-        """Categories, documents, and a choice for each field of the metadata that has values here."""
+        """Categories, years, importance, documents, and a choice for each field of the metadata with values here."""
         if self._category_names:
             names = name_labels(self._category_names)
             keep_chosen("chat_categories")
@@ -193,6 +259,23 @@ class ChatScope:
                 format_func=drawn(names),
                 key="chat_categories",
                 help=_("None chosen: all of them."),
+                persist_state="page",
+            )
+        if self._known_years:
+            keep_chosen("chat_years")
+            st.multiselect(
+                _("Years"),
+                self._known_years,
+                key="chat_years",
+                placeholder=_("All years"),
+                persist_state="page",
+            )
+        if self._is_board:
+            keep_chosen("chat_important")
+            st.toggle(
+                _("Only important ones"),
+                key="chat_important",
+                help=_("Asks only in posts that are marked as important."),
                 persist_state="page",
             )
         self._draw_documents()
@@ -238,3 +321,5 @@ def forget_narrowing() -> None:
     """Another collection has other documents and categories."""
     st.session_state.chat_documents = []
     st.session_state.chat_categories = []
+    st.session_state.chat_years = []
+    st.session_state.chat_important = False

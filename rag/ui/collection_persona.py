@@ -16,7 +16,7 @@ from rag.types import Collection
 from rag.ui.actions import attempt
 from rag.ui.text import code, plain
 
-#: Where what went wrong is kept until it is said.
+#: The key of the session state that holds an error until it is drawn.
 PROBLEM = "collections_persona_problem"
 
 
@@ -28,7 +28,7 @@ def draw_persona(
     on_save: Callable[[UUID, dict[str, Any]], None],
     on_try: Callable[[Collection], None],
 ) -> None:
-    """Draw the person with a preview that follows what is typed, and the widgets of the collection."""
+    """Draw the person with a live preview, and the widgets of the collection."""
     answer = changed.answer
     # What was saved in another way since is what stands here.
     kept, key = [answer.persona_name, answer.persona_facts], f"collections_persona_{collection.id}"

@@ -21,7 +21,7 @@ from rag.ui.text import code, plain
 from rag.ui.widgets import name_labels
 
 CHANGED = N_("Changed")
-#: Values of choices in the words of whoever chooses.
+#: Values of choices, in words that an administrator uses.
 CHOICES = {
     "chunking_method": CUTS,
     "pdf_type": {
@@ -60,7 +60,7 @@ def draw_settings(
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("Settings"), anchor=False, width="content")
+        st.header(_("Settings"), anchor=False, width="content")
         if different:
             st.button(
                 _("Reset all {different}", different=len(different)) if len(different) > 1 else _("Reset"),

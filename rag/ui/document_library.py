@@ -312,8 +312,9 @@ def draw_table(
     def take_selected() -> None:
         on_select([ids[place] for place in state[key].selection.rows if place < len(ids)])
 
+    frame = _frame(shown, collections, today)
     st.dataframe(
-        _frame(shown, collections, today),
+        frame,
         key=key,
         on_select=take_selected,
         selection_mode="multi-row",
@@ -321,23 +322,30 @@ def draw_table(
         hide_index=True,
         height=36 + 33 * min(max(len(shown), 1), ROWS_SEEN),
         placeholder="–",
+        # Together as wide as the page at 1280 pixels.
         column_config={
             "Title": st.column_config.ButtonColumn(
-                width=212, alignment="left", type="tertiary", on_click=open_clicked, key=f"{key}_open", pinned=True
+                width=186,
+                alignment="left",
+                type="tertiary",
+                on_click=open_clicked,
+                key=f"{key}_open",
+                # Only where there is something to scroll to: a pinned column does not grow with the page.
+                pinned=len(frame.columns) > COLUMNS_SEEN,
             ),
-            "File name": st.column_config.TextColumn(width=140),
+            "File name": st.column_config.TextColumn(width=114),
             "Status": st.column_config.MultiselectColumn(
                 options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
-                width=98,
+                width=92,
             ),
             "Language": st.column_config.TextColumn(width=78),
-            "Owner": st.column_config.TextColumn(width=100),
-            "Updated": st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=96),
-            "Cost": st.column_config.TextColumn(alignment="right", width=72),
+            "Owner": st.column_config.TextColumn(width=80),
+            "Updated": st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=94),
+            "Cost": st.column_config.TextColumn(alignment="right", width=62),
             "Folder": st.column_config.TextColumn(width=120),
             "Tags": st.column_config.ListColumn(width=140),
-            "Collection": st.column_config.TextColumn(width=140),
+            "Collection": st.column_config.TextColumn(width=108),
             "Stars": st.column_config.NumberColumn(format="localized", width=70),
             "Topics": st.column_config.TextColumn(width=160),
             "Department": st.column_config.TextColumn(width=120),
@@ -346,6 +354,8 @@ def draw_table(
     )
 
 
+#: As many fit a page of 1280 pixels.
+COLUMNS_SEEN = 8
 #: Of a document that answers though its last day is over.
 EXPIRED = ("Expired", "red")
 
@@ -442,7 +452,7 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
 def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
     """Draw a box to open a document by name: a table's rows are hard to reach by screen reader."""
     shown = document_labels(offered)
-    # The labels are part of the key: the browser answers with one of those it was sent.
+    # The labels are part of the key: the browser answers with a label it was sent.
     key = f"documents_opener_{hash(tuple(shown.items()))}"
 
     def open_chosen() -> None:
@@ -562,7 +572,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
         ),
         key="documents_cost_table",
         hide_index=True,
-        height=min(38 + 35 * len(documents), 260),
+        height=min(36 + 33 * len(documents), 260),
         column_config={
             _("Title"): st.column_config.TextColumn(width=260),
             **{label: st.column_config.TextColumn(alignment="right") for label in (*steps.values(), _("Time"))},

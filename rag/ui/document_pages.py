@@ -103,7 +103,7 @@ def page_html(text: str) -> str:
         else:
             pieces.append(escape(line) + "\n")
     end_table()
-    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the page">{"".join(pieces)}</div>'
+    return _scrolled(_("Text of the page"), pieces)
 
 
 def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, differing: Sequence[int]) -> None:
@@ -147,8 +147,9 @@ def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
             continue
         tint = OVERLAP_TINT if len(covering) > 1 else TINTS[covering[0].chunk_index % 2]
         numbers = ", ".join(str(c.chunk_index + 1) for c in covering)
-        pieces.append(f'<span title="passage {numbers}" style="background:{tint}">{badges}{words}</span>')
-    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the page">{"".join(pieces)}</div>'
+        title = escape(_("passage {numbers}", numbers=numbers), quote=True)
+        pieces.append(f'<span title="{title}" style="background:{tint}">{badges}{words}</span>')
+    return _scrolled(_("Text of the page"), pieces)
 
 
 def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
@@ -277,14 +278,22 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
     tail = max(min(after - chunk.start_character + front, len(content)), head)
     pieces = [
         escape(content[:front]),
-        _tinted(content[front:head], "shared with the passage before"),
+        _tinted(content[front:head], _("shared with the passage before")),
         escape(content[head:tail]),
-        _tinted(content[tail:], "shared with the next passage"),
+        _tinted(content[tail:], _("shared with the next passage")),
     ]
-    return (
-        f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the passage">{"".join(pieces)}</div>'
-    )
+    return _scrolled(_("Text of the passage"), pieces)
+
+
+def _scrolled(label: str, pieces: Sequence[str]) -> str:
+    """Return HTML in a frame of its own height, which keys reach and scroll."""
+    named = escape(label, quote=True)
+    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="{named}">{"".join(pieces)}</div>'
 
 
 def _tinted(text: str, title: str) -> str:
-    return f'<span title="{title}" style="background:{OVERLAP_TINT}">{escape(text)}</span>' if text else ""
+    return (
+        f'<span title="{escape(title, quote=True)}" style="background:{OVERLAP_TINT}">{escape(text)}</span>'
+        if text
+        else ""
+    )

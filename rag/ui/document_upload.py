@@ -122,7 +122,7 @@ def draw_upload(
     on_take: Take,
     on_refuse: Callable[[Refused], None],
 ) -> None:
-    """Draw the button for new documents; the whole page takes what is dropped on it.
+    """Draw the button for new documents; files can be dropped anywhere on the page.
 
     The files are handed over in this run, then the uploader is emptied. `default` is the collection that is chosen
     beforehand.

@@ -45,7 +45,7 @@ if (!window.hrAssistantKeys) {
   const toQuestion = () => question()?.focus({ preventScroll: true });
   const skip = document.createElement("a");
   skip.id = "hr-to-question";
-  skip.href = "#";
+  skip.href = "#hr-question";
   skip.addEventListener("click", (event) => { event.preventDefault(); toQuestion(); });
   document.body.prepend(skip);
   const isTyping = (node) => node.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(node.nodeName);
@@ -100,12 +100,14 @@ if (!window.hrAssistantKeys) {
     }
   }, true);
   addEventListener("click", (event) => {
-    if (!isTouch && event.target.closest?.(".st-key-chat_new")) setTimeout(toQuestion, 0);
+    const isEdited = event.target.closest?.('[class*="st-key-chat_edit_"]');
+    if (isEdited || (!isTouch && event.target.closest?.(".st-key-chat_new"))) setTimeout(toQuestion, 0);
   }, true);
   const look = () => {
     if (skip.textContent !== window.hrAssistantToQuestion) skip.textContent = window.hrAssistantToQuestion;
     const field = question();
     skip.hidden = !field;
+    if (field) field.id = "hr-question";
     if (field && field !== greeted) {
       // The page one came from may still have the focus on its link.
       const active = document.activeElement;

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from html import escape
+
+import streamlit as st
 
 from rag.language import _
 from rag.ui.source_chips import CHIPS
@@ -85,6 +88,65 @@ if (!window.hrAssistantAnswers) {
 </script>
 """.replace("TAGS", json.dumps(sorted(ANSWER_TAGS)))
 
+#: Runs in the browser once per page load. Streamlit keeps the end of a conversation in view: an answer would be
+#: scrolled away by its own sources. Here it goes no farther than to where the latest question is at the top; people go
+#: anywhere.
+KEEP_BEGINNING = """
+<script>
+if (!window.hrAssistantBeginning) {
+  window.hrAssistantBeginning = true;
+  const scrolling = Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop");
+  const farthest = (box) => {
+    // What a colleague shared is read from its beginning.
+    if (document.querySelector(".st-key-chat_shared")) return 0;
+    const now = document.querySelector(".st-key-chat_now");
+    if (!now) return Infinity;
+    const before = [...document.querySelectorAll('[data-testid="stChatMessage"]')].filter((one) => !now.contains(one));
+    if (!before.length) return Infinity;
+    // On a phone the page goes on below its header.
+    const header = document.querySelector('[data-testid="stHeader"]');
+    const isOver = header && !getComputedStyle(header).backgroundColor.endsWith(", 0)");
+    const top = Math.max(box.getBoundingClientRect().top, isOver ? header.getBoundingClientRect().bottom : 0);
+    return Math.max(0, scrolling.get.call(box) + before.at(-1).getBoundingClientRect().top - top - 16);
+  };
+  // Streamlit goes on trying while it believes that the end is wanted; a turn of the wheel ends that.
+  let timer = null;
+  const rest = (box) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const at = scrolling.get.call(box);
+      box.dispatchEvent(new WheelEvent("wheel"));
+      scrolling.set.call(box, at - 1);
+      setTimeout(() => scrolling.set.call(box, at), 150);
+    }, 300);
+  };
+  let asked = null;
+  const look = () => {
+    const box = document.querySelector('[data-testid="stAppScrollToBottomContainer"]');
+    if (!box) return;
+    if (!Object.hasOwn(box, "scrollTop")) {
+      Object.defineProperty(box, "scrollTop", {
+        configurable: true,
+        get() { return scrolling.get.call(this); },
+        set(wanted) {
+          const at = scrolling.get.call(this), most = Math.max(at, farthest(this));
+          if (wanted > most + 1) rest(this);
+          scrolling.set.call(this, Math.min(wanted, most));
+        },
+      });
+    }
+    const place = document.querySelector("[data-answer]");
+    if (place && place.dataset.answer !== asked) {
+      asked = place.dataset.answer;
+      box.scrollTop = box.scrollHeight;
+    }
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  look();
+}
+</script>
+"""
+
 #: Runs in the browser once per page load. In place of what Streamlit tells developers: while the server cannot be
 #: reached, a line at the top that goes by itself; where a page is not open to somebody, the page says so itself.
 OWN_WORDS = """
@@ -137,7 +199,27 @@ def frame_scripts() -> str:
     sentence = _("The connection is lost. It comes back by itself; what you have written stays.")
     own_words = OWN_WORDS.replace("LOST", json.dumps(sentence).replace("<", "\\u003c"))
     latest = json.dumps(_("Latest answer")).replace("<", "\\u003c")
-    return KEEP_SIGNED_IN.replace("LATEST", latest) + FOLLOW_ANSWERS + CHIPS + LOOK_OF_CHIPS + own_words
+    return (
+        KEEP_SIGNED_IN.replace("LATEST", latest) + FOLLOW_ANSWERS + KEEP_BEGINNING + CHIPS + LOOK_OF_CHIPS + own_words
+    )
+
+
+def put_off_sidebar(draw: Callable[[], None]) -> None:
+    """Leave the sidebar to the page, which draws it with `draw_sidebar` once the rest has no more need of the time."""
+    st.session_state.frame_put_off = draw
+
+
+def draw_sidebar() -> None:
+    """Draw what is in the sidebar, where this run has not drawn it yet."""
+    draw = st.session_state.get("frame_put_off")
+    if draw is not None:
+        st.session_state.frame_put_off = None
+        draw()
+
+
+def unseen_heading(text: str) -> str:
+    """Return the heading of a page that shows none, for screen readers."""
+    return f'<h1 class="hr-unseen">{escape(text)}</h1>'
 
 
 SIGN_IN_AGAIN = """

@@ -132,7 +132,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
 
 def _draw_gap(identity: Identity, gap: Gap) -> None:
     gaps = services().gaps
-    st.subheader(plain(gap.question), anchor=False)
+    st.header(plain(gap.question), anchor=False)
     others = [wording for wording in gap.wordings if wording != gap.question]
     if others:
         st.markdown("\n".join(f"- {plain(wording)}" for wording in others[:8]))

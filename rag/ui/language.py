@@ -7,6 +7,7 @@ language is kept in the session of the page, where `rag.language` asks for it.
 from __future__ import annotations
 
 import json
+import threading
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -19,7 +20,13 @@ from rag.types import Identity
 KEY = "frame_language"
 
 
+#: What the run of this thread found: a page asks for its language some fifty times.
+_run = threading.local()
+
+
 def _of_this_page() -> str:
+    if spoken := getattr(_run, "language", ""):
+        return str(spoken)
     running = get_script_run_ctx(suppress_warning=True)
     if running is None:
         return ""
@@ -34,7 +41,7 @@ def begin(identity: Identity | None) -> None:
     browser = language.accepted(st.context.headers.get("Accept-Language", ""))
     cookies = st.context.cookies
     chosen = cookies.get("__Host-hr_language") or cookies.get("hr_language", "")
-    st.session_state[KEY] = language.choose(identity.language if identity else "", chosen, browser)
+    st.session_state[KEY] = _run.language = language.choose(identity.language if identity else "", chosen, browser)
 
 
 def draw_choice(identity: Identity, *, key: str) -> None:
@@ -53,7 +60,7 @@ def draw_choice(identity: Identity, *, key: str) -> None:
 def _choose(identity: Identity, key: str) -> None:
     chosen = language.choose(str(st.session_state[key]))
     services().sessions.set_language(identity.tenant_id, identity.account_id, chosen)
-    st.session_state[KEY] = chosen
+    st.session_state[KEY] = _run.language = chosen
 
 
 #: What Streamlit itself says on these pages, in English alone: the browser puts our words in its place.
@@ -72,6 +79,9 @@ STREAMLIT_WORDS = (
     N_("Select all"),
     N_("No options to select"),
     N_("No options to select."),
+    N_("Show/hide columns"),
+    N_("Thumbs up"),
+    N_("Thumbs down"),
     N_("Fullscreen"),
     N_("Close fullscreen"),
     N_("Search"),
@@ -99,6 +109,11 @@ STREAMLIT_WORDS = (
 STREAMLIT_SENTENCES = {
     r"^(.+) per file(?: • (.+))?$": N_("$1 per file"),
     r"^(\d+)/(\d+)$": "$1/$2",
+    r"^Fullscreen: (.+)$": N_("Fullscreen: $1"),
+    r"^Close fullscreen: (.+)$": N_("Close fullscreen: $1"),
+    r"^Show/hide columns: (.+)$": N_("Show/hide columns: $1"),
+    r"^Search: (.+)$": N_("Search: $1"),
+    r"^Shortcut (.+)$": N_("Shortcut $1"),
 }
 SPEAK = """
 <script>
@@ -113,7 +128,7 @@ if (!window.hrAssistantSpeaks) {
     '[data-testid="stElementToolbar"],[data-testid="stTextInput"],[data-testid="InputInstructions"],' +
     '[data-testid="stDialog"] > button,[data-testid="stSidebarHeader"],[data-testid="stSidebarCollapseButton"],' +
     '[data-testid="stExpandSidebarButton"],[data-testid="stChatInput"],[data-testid="stPagination"],' +
-    '[data-testid="stSidebarNavViewButton"]';
+    '[data-testid="stSidebarNavViewButton"],[data-testid="stFeedback"],button kbd[aria-label]';
   const said = (text) => {
     const words = window.hrAssistantWords, plain = text.trim();
     if (Object.hasOwn(words.whole, plain)) return text.replace(plain, words.whole[plain]);

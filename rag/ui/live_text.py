@@ -86,7 +86,7 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
     shared = _growing.setdefault(live, _Shared())
     restarts = blocks = characters = 0
     checked = loop.time()
-    with live.heard_by(note):
+    with live.heard_by(note, with_steps=False):
         while True:
             changed.clear()
             progress = live.progress() if live.is_here else await to_thread.run_sync(live.progress)
@@ -101,8 +101,10 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
             if progress.is_written:
                 yield END
                 return
+            # Not `wait_for`, which makes a task of each wait: here are as many as pieces of text times readers.
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), RECHECK_SECONDS if live.is_here else LOOK_UP_SECONDS)
+                async with asyncio.timeout(RECHECK_SECONDS if live.is_here else LOOK_UP_SECONDS):
+                    await changed.wait()
             if loop.time() - checked > RECHECK_SECONDS:
                 checked = loop.time()
                 if not await _is_signed_in(identity):

@@ -1,25 +1,27 @@
-"""Questions and answers as they stand in a conversation, and an answer while it is being written."""
+"""Draw the questions and answers of a conversation, and an answer while it is being written."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from rag import language
 from rag.answering.citations import citation_from_json, citation_to_json
-from rag.answering.events import StepEvent
+from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
-from rag.language import N_, _
+from rag.language import N_, _, ngettext
 from rag.records.conversations import SharedConversation
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
 from rag.ui.live_text import place_of
 from rag.ui.source_cards import draw_source_cards
-from rag.ui.source_chips import copy_html, source_line, sources_html
+from rag.ui.source_chips import copy_html, source_lines, sources_html
 from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.theme import MARK
 from rag.ui.widgets import drawn, name_labels
@@ -41,6 +43,8 @@ REASONS: Mapping[str, str] = {
     "wrong_source": N_("The source does not say this"),
 }
 ASK_HELP = N_("Sends your question to the people in charge. Their answer comes back into this conversation.")
+#: How long the rest of a page waits at most for the first words of its answer.
+HOLD_SECONDS = 2.0
 #: Answers that leave a question open.
 OPEN_ENDED = frozenset({Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED})
 
@@ -60,7 +64,7 @@ class Reading:
     on_edit: Callable[[str], None] | None = None
     #: Returns what was searched for, when it is asked.
     searched_as: Callable[[Message], str] | None = None
-    #: Whether cost, time and scores are shown: they are for those who look after the answers.
+    #: Whether cost and time are shown: they are for those who look after the answers.
     with_figures: bool = False
 
 
@@ -83,7 +87,9 @@ def draw_message(message: Message, reading: Reading, *, is_last: bool, question:
     if message.removed_sources:
         st.caption(f":material/delete_sweep: {_removed_words(message.removed_sources)}")
     if message.outcome is not None:
-        draw_footer(message, reading, is_last=is_last, question=question)
+        # In a container of its own, as where it comes after the answer: what is open in it stays open.
+        with st.container():
+            draw_footer(message, reading, is_last=is_last, question=question)
 
 
 def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
@@ -92,8 +98,9 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
     st.markdown(f"**{plain(shared.conversation.title)}**")
     st.caption(f":material/share: {_('Shared by {by}. Ask below to begin a conversation of your own.', by=by)}")
     reading = Reading(on_open=on_open)
-    for message in shared.messages:
-        draw_message(message, reading, is_last=message is shared.messages[-1])
+    with st.container(key="chat_shared"):
+        for message in shared.messages:
+            draw_message(message, reading, is_last=message is shared.messages[-1])
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
@@ -110,25 +117,41 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
     )
 
 
-def follow(live: LiveAnswer, *, pulse_seconds: float) -> None:
-    """Draw what an answer is doing and the place where its text grows, until it is written.
+def draw_place(live: LiveAnswer) -> DeltaGenerator:
+    """Draw the place where the text of an answer grows; return the one for its steps.
 
     The browser follows the text itself (`live_text.py`): as messages of Streamlit's elements, the pieces of a hundred
-    answers are more than one process can draw. Every pulse gives a click the chance to end the run.
+    answers are more than one process can draw.
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         st.html(place_of(live.message_id))
         steps = st.empty()
         steps.markdown(f":small[:shimmer[{_(STEP_LABELS['rewriting'])}]]")
-        for step in live.follow_steps(pulse_seconds):
-            if step is None:
-                be_interrupted()
-            elif step is live.steps[-1]:
-                steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
-        while not live.wait_until_written(pulse_seconds):
+    return steps
+
+
+def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds: float) -> None:
+    """Wait with the rest of the page while many wait for their first words, until this answer has its own.
+
+    Streamlit fades what a run has not drawn again, from half a second on. That is the price: of what is done before the
+    first words of fifty people who ask within a second, drawing the list, the menu and the rest would be a quarter.
+    """
+    until = time.monotonic() + HOLD_SECONDS
+    while is_rushed() and time.monotonic() < until and not live.wait_until_begun(min(pulse_seconds, HOLD_SECONDS)):
+        be_interrupted()
+
+
+def follow(live: LiveAnswer, steps: DeltaGenerator, *, pulse_seconds: float) -> None:
+    """Say what an answer is doing until it is written. Every pulse gives a click the chance to end the run."""
+    for step in live.follow_steps(pulse_seconds):
+        if step is None:
             be_interrupted()
-        # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
-        steps.empty()
+        elif step is live.steps[-1]:
+            steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
+    while not live.wait_until_written(pulse_seconds):
+        be_interrupted()
+    # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
+    steps.empty()
 
 
 def be_interrupted() -> None:
@@ -137,9 +160,21 @@ def be_interrupted() -> None:
 
 
 def _step_label(step: StepEvent) -> str:
+    if step.name == QUEUED:
+        return _place_in_line(int(step.detail))
     if step.name == "found":
         return _("{detail} found", detail=count(int(step.detail or 0), "passage"))
     return _(STEP_LABELS.get(step.name, N_("Working")))
+
+
+def _place_in_line(before: int) -> str:
+    if not before:
+        return _("Many people are asking at this moment. Your question is next.")
+    return ngettext(
+        "Many people are asking at this moment. {count} question is before yours.",
+        "Many people are asking at this moment. {count} questions are before yours.",
+        before,
+    )
 
 
 def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
@@ -179,19 +214,16 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, read
         (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
     )
     st.html(sources_html(citations, anchor, message.id))
-    scores = [citation.score for citation in citations]
-    # Sources are in the order of use. Scores that say another order would be read as a mistake.
-    with_match = is_answered and reading.with_figures and scores == sorted(scores, reverse=True)
     if is_last:
         st.markdown(f"{icon} **{label}**")
-        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, with_match=with_match)
+        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open)
         return
     cards = st.expander(
         f"{label} ({len(citations)})", key=f"chat_sources_{message.id}", on_change="rerun", type="compact"
     )
     if cards.open:
         with cards:
-            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, with_match=with_match)
+            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open)
 
 
 def draw_footer(message: Message, reading: Reading, *, is_last: bool = True, question: str = "") -> None:
@@ -223,8 +255,7 @@ def draw_footer(message: Message, reading: Reading, *, is_last: bool = True, que
 def with_sources(message: Message) -> str:
     """Return an answer with a line for each of its sources, as it is copied and exported."""
     citations = [citation_from_json(stored) for stored in message.citations]
-    lines_of_sources = [source_line(citation) for citation in citations]
-    return "\n\n".join(filter(None, [message.content.strip(), "\n".join(lines_of_sources)]))
+    return "\n\n".join(filter(None, [message.content.strip(), "\n".join(source_lines(citations))]))
 
 
 def _draw_rating(message: Message, reading: Reading) -> None:
@@ -235,7 +266,9 @@ def _draw_rating(message: Message, reading: Reading) -> None:
         return
     label = _("Comment") if rating else _("What was wrong?")
     with (
-        st.popover(label, type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}"),
+        st.popover(
+            label, type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}", on_change="rerun"
+        ),
         st.form(f"chat_form_{message.id}", border=False),
     ):
         if not rating:
@@ -333,10 +366,5 @@ def _draw_how_found(message: Message, reading: Reading, searched_as: Callable[[M
             text = searched_as(message)
             st.markdown(f"**{_('Searched for')}**")
             st.markdown(plain(text) if text else _("The question as it was asked."))
-            for stored in message.citations:
-                citation = citation_from_json(stored)
-                line = plain(source_line(citation))
-                if reading.with_figures and citation.score:
-                    match = _("{score} match", score=language.percentage(citation.score, 0))
-                    line = f"{line} · {match}"
-                st.markdown(f":small[{line}]")
+            for line in source_lines([citation_from_json(stored) for stored in message.citations]):
+                st.markdown(f":small[{plain(line)}]")

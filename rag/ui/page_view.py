@@ -14,7 +14,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag import language
-from rag.answering.citations import terms_held
+from rag.answering.citations import telling_span, terms_held
 from rag.errors import NotFound
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.chunking.spans import page_starts
@@ -31,8 +31,13 @@ ZOOMS = (100, 150, 200)
 SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
 
-def page_image_url(document_id: UUID, page: int, chunk_id: UUID | None = None) -> str:
+def page_image_url(
+    document_id: UUID, page: int, chunk_id: UUID | None = None, sentence: tuple[int, int] | None = None
+) -> str:
     highlight = f"?highlight={chunk_id}" if chunk_id else ""
+    if chunk_id and sentence:
+        # Its place, not its text: addresses are logged.
+        highlight += f"&sentence_start={sentence[0]}&sentence_end={sentence[1]}"
     return f"/api/documents/{document_id}/pages/{page}.png{highlight}"
 
 
@@ -78,9 +83,9 @@ def open_page_view(
         place = " · ".join(plain(part) for part in (document.file_name, section) if part)
         heading.markdown(f":small[:gray[{place}]]")
         if has_pictures(document):
-            _draw_picture(document, page, chunk_id, has_passage=bool(passage))
+            _draw_picture(document, page, chunk_id, telling_span(passage, terms), has_passage=bool(passage))
         else:
-            _draw_text(document, documents, chunk_id)
+            _draw_text(document, documents, chunk_id, telling_span(passage, terms))
         if passage:
             with st.expander(_("Cited passage as text")):
                 st.markdown(marked(passage, terms))
@@ -115,25 +120,35 @@ def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
     )
 
 
-def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_passage: bool) -> None:
+def _draw_picture(
+    document: Document,
+    page: int,
+    chunk_id: UUID | None,
+    sentence: tuple[int, int] | None,
+    *,
+    has_passage: bool,
+) -> None:
     last = max(document.page_count, 1)
     shown = min(max(int(st.session_state.get("page_view_page") or page), 1), last)
-    _draw_turning(
-        shown, last, _("Page"), turn_to, lambda: draw_original_link(document, key="page_view_open", page=shown)
-    )
+
+    def draw_beside() -> None:
+        _draw_zoom()
+        draw_original_link(document, key="page_view_open", page=shown)
+
+    _draw_turning(shown, last, _("Page"), turn_to, draw_beside)
     st.html(
         picture_html(
-            page_image_url(document.id, shown, chunk_id),
+            page_image_url(document.id, shown, chunk_id, sentence),
             _("Page {shown} of {title}", shown=shown, title=document.title),
-            zoom_percent=_draw_zoom(),
+            zoom_percent=st.session_state.page_view_zoom,
         )
     )
     if has_passage and shown != page:
         _draw_way_back(_("Back to page {page}", page=page), turn_to, page)
 
 
-def _draw_zoom() -> int:
-    """Return how large pages are drawn, in percent of the view's width; kept for the pages that are opened next."""
+def _draw_zoom() -> None:
+    """Draw the choice of how large pages are, kept for the pages that are opened next."""
     state = st.session_state
     state.setdefault("page_view_zoom", ZOOMS[0])
 
@@ -148,10 +163,11 @@ def _draw_zoom() -> int:
         help=_("Shows the pages larger, then as wide as the view again."),
         on_click=choose,
     )
-    return int(state.page_view_zoom)
 
 
-def _draw_text(document: Document, documents: DocumentLibrary, chunk_id: UUID | None) -> None:
+def _draw_text(
+    document: Document, documents: DocumentLibrary, chunk_id: UUID | None, sentence: tuple[int, int] | None
+) -> None:
     """Draw the text in parts, opened at the part with the passage."""
     text = join_pages(documents.pages(document.tenant_id, document.id))
     found = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
@@ -169,8 +185,19 @@ def _draw_text(document: Document, documents: DocumentLibrary, chunk_id: UUID | 
     _draw_turning(shown, len(parts), _("Part"), turn, lambda: draw_original_link(document, key="page_view_open"))
     start, end = parts[shown - 1]
     mark = (max(span[0] - start, 0), min(span[1], end) - start) if span else None
+    strong = None
+    if span and sentence:
+        # Looked for in the text itself: before a passage its chunker may have put the header of a table.
+        words = found[0].content[slice(*sentence)].split()
+        said = re.compile(r"\s+".join(map(re.escape, words))).search(text, *span) if words else None
+        strong = (said.start() - start, said.end() - start) if said else None
     st.html(
-        text_html(text[start:end], mark=mark, label=_("Part {shown} of {title}", shown=shown, title=document.title))
+        text_html(
+            text[start:end],
+            mark=mark,
+            strong=strong,
+            label=_("Part {shown} of {title}", shown=shown, title=document.title),
+        )
     )
     if span and shown != first:
         _draw_way_back(_("Back to the passage"), turn, first)
@@ -210,7 +237,7 @@ def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
     if citation.first_page == citation.last_page:
         return citation.first_page
     found = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
-    if not found:  # was cut anew since, or deleted
+    if not found:  # was chunked again since, or deleted
         return citation.first_page
     return page_with_most(citation.matched_terms, documents.pages(who, citation.document_id), found[0])
 
@@ -231,7 +258,9 @@ LEAD_CHARACTERS = 300
 LINE_END = re.compile(r"\n+")
 
 
-MARK = "background:rgba(255,208,0,.45);color:inherit;border-radius:3px"
+#: Of a passage, and of the sentence of it that was used; over light and dark alike.
+MARK = "background:rgba(255,208,0,.18);color:inherit;border-radius:3px"
+STRONG_MARK = "background:rgba(255,208,0,.55);color:inherit;border-radius:3px"
 
 
 def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage: DocumentChunk) -> int:
@@ -267,11 +296,23 @@ def part_with(parts: Sequence[tuple[int, int]], position: int) -> int:
     return next((index for index, (_, end) in enumerate(parts) if position < end), len(parts) - 1)
 
 
-def text_html(text: str, *, mark: tuple[int, int] | None = None, label: str = "", height_pixels: int = 560) -> str:
-    """Return text as HTML that scrolls by keyboard; `mark` is a span to highlight."""
+def text_html(
+    text: str,
+    *,
+    mark: tuple[int, int] | None = None,
+    strong: tuple[int, int] | None = None,
+    label: str = "",
+    height_pixels: int = 560,
+) -> str:
+    """Return text as HTML that scrolls by keyboard; `mark` is a span to highlight, and `strong` a part of it."""
     if mark is not None and mark[0] < mark[1]:
         start, end = max(mark[0], 0), min(mark[1], len(text))
-        body = f'{escape(text[:start])}<mark style="{MARK}">{escape(text[start:end])}</mark>{escape(text[end:])}'
+        first, last = (min(max(at, start), end) for at in strong or (start, start))
+        inner = escape(text[start:end])
+        if first < last:
+            said = f'<mark style="{STRONG_MARK}">{escape(text[first:last])}</mark>'
+            inner = f"{escape(text[start:first])}{said}{escape(text[last:end])}"
+        body = f'{escape(text[:start])}<mark style="{MARK}">{inner}</mark>{escape(text[end:])}'
     else:
         body = escape(text)
     return (

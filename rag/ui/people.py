@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -39,7 +40,7 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
     """Draw the section of API keys with its dialogs."""
     found = keys.list(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("API keys"), anchor=False, width="content")
+        st.header(_("API keys"), anchor=False, width="content")
         is_asked = st.button(_("Make a key"), key="people_key_add", icon=":material/key:")
         if is_asked and not actions.is_needed(identity):
             st.session_state.people_key_error = None
@@ -230,13 +231,15 @@ def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp],
             used = _("last used {when}", when=ago(app.last_used_at)) if app.last_used_at else _("not used yet")
             where = _("Answers go to {host} · connected {when}", host=plain(app.host), when=ago(app.created_at))
             st.markdown(f"**{plain(app.name)}**  \n:gray[{where} · {used}]", width="content")
-            st.button(
-                _("Disconnect"),
-                key=f"disconnect_{app.id}",
-                icon=":material/link_off:",
-                on_click=disconnect,
-                args=(app,),
-            )
+            if st.button(red(_("Disconnect")), key=f"disconnect_{app.id}", icon=":material/link_off:"):
+                ask_to_confirm(
+                    _("Disconnect this program?"),
+                    [f"**{plain(app.name)}**", _("It is refused from now on. You can connect it again from there.")],
+                    does=_("Disconnect"),
+                    on_confirm=partial(disconnect, app),
+                    key="disconnect",
+                    icon=":material/link_off:",
+                )
 
 
 FIELDS: Mapping[str, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from uuid import UUID
 
 import pandas as pd
@@ -13,7 +14,8 @@ from rag.evaluation.golden import GoldenQuestion, parse_golden
 from rag.evaluation.metrics import FIGURES, TITLES
 from rag.evaluation.runs import Run, Source
 from rag.language import N_, _, ngettext, number
-from rag.profiles import PROFILES, profile_by_name
+from rag.profile import Profile
+from rag.profiles import PROFILES, profile_by_name, profile_of
 from rag.services import services
 from rag.types import Collection, DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
@@ -21,7 +23,7 @@ from rag.ui.analytics import Change, draw_metric, grown, moved
 from rag.ui.charts import outcome_names
 from rag.ui.formats import duration, money, percent
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, dialog, document_labels, name_labels, red, words_of
+from rag.ui.widgets import ask_to_confirm, choose_collection, dialog, document_labels, name_labels, red, words_of
 
 PROBLEM = "analytics_quality_problem"
 #: Figures in the list of runs; the others are in a run's own table.
@@ -32,6 +34,7 @@ SHOWN = (
     "answered_right",
     "refused_right",
     "grounded",
+    "grounded_by_model",
     "evidence",
     "citation_precision",
     "total_ms",
@@ -86,7 +89,7 @@ def draw_quality(identity: Identity) -> None:
 def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, GoldenQuestion]) -> None:
     evaluations, calendar = services().evaluations, services().calendar
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(_("Golden questions"), anchor=False, width="stretch")
+        st.header(_("Golden questions"), anchor=False, width="stretch")
         if identity.may(Role.ADMIN):
             if st.button(_("Add a question"), icon=":material/add:", key="analytics_golden_add"):
                 _add_golden(identity, collection)
@@ -136,15 +139,25 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         and identity.may(Role.ADMIN)
         and st.button(red(words), icon=":material/delete:", key="analytics_golden_remove")
     ):
-        for row in rows:
-            actions.attempt(PROBLEM, evaluations.remove_golden, identity, list(golden)[row])
-        st.rerun()
+        chosen = [list(golden)[row] for row in rows]
+
+        def remove() -> None:
+            for golden_id in chosen:
+                actions.attempt(PROBLEM, evaluations.remove_golden, identity, golden_id)
+
+        ask_to_confirm(
+            ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(rows)),
+            [_("Later runs leave them out, for good. What earlier runs measured stays.")],
+            does=words,
+            on_confirm=remove,
+            key="analytics_golden_remove",
+        )
 
 
 def _draw_runs(identity: Identity, collection: Collection) -> None:
     evaluations = services().evaluations
     runs = evaluations.runs(identity, collection.id)
-    st.subheader(_("Runs"), anchor=False)
+    st.header(_("Runs"), anchor=False)
     if not runs:
         st.caption(_("No run yet."))
         return
@@ -293,12 +306,34 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
         _("With"), list(labels), [OWN], format_func=labels.of, key="analytics_run_with",
         help=_("Several can be compared afterwards."),
     )  # fmt: skip
+    profiles = [profile_of(collection) if name == OWN else profile_by_name(name) for name in chosen]
+    is_judged = _draw_judge(identity, profiles, len(golden))
     words = ngettext("Ask {count} question", "Ask {count} questions", len(golden) * len(chosen))
     if st.button(words, type="primary", icon=":material/play_arrow:", disabled=not chosen, key="analytics_run_start"):
-        for name in chosen:
-            profile = None if name == OWN else profile_by_name(name)
-            actions.attempt(PROBLEM, services().evaluations.start, identity, collection, golden, profile)
+        for profile in profiles:
+            actions.attempt(
+                PROBLEM, services().evaluations.start, identity, collection, golden, profile, is_judged=is_judged
+            )
         st.rerun()
+
+
+def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int) -> bool:
+    """Draw whether a model checks the answers as well, with what that costs; return whether it does."""
+    judge = services().evaluations.judge
+    models = [judge.model(profile) for profile in profiles]
+    if not models or not all(models):
+        st.caption(
+            _("With the key of a provider, a model can check as well whether answers follow from their sources.")
+        )
+        return False
+    costs = [judge.estimate(identity.tenant_id, profile, questions) for profile in profiles]
+    known = [cost for cost in costs if cost is not None]
+    total = sum(known, Decimal(0)) if len(known) == len(costs) else None
+    return st.toggle(
+        _("Have a model check the answers ({cost})", cost=plain(money(total))), key="analytics_run_judge",
+        help=_("{model} says of each sentence whether it follows from the sources named: one small call an answer, "
+               "beside what the answers cost.", model=plain(models[0])),
+    )  # fmt: skip
 
 
 @dialog(N_("Propose golden questions"), width="large", icon=":material/auto_awesome:")

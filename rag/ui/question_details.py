@@ -11,10 +11,9 @@ import streamlit as st
 
 from rag.language import N_, _
 from rag.records.chat_logs import ChatLogEntry
-from rag.ui.charts import OPERATION_NAMES, waterfall_figure
+from rag.ui.charts import OPERATION_NAMES, STAGE_NAMES, draw_chart, stage_parts, waterfall_figure
 from rag.ui.formats import count, date_time, duration, money, pages, thousands
 from rag.ui.text import answer_markdown, plain
-from rag.ui.theme import PLOTLY_CONFIG
 
 #: Outcome as (words, colour of its badge).
 OUTCOMES: Mapping[str, tuple[str, str]] = {
@@ -51,7 +50,7 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
     question, details = entry.question, entry.rag_details
     words, color = OUTCOMES.get(question.outcome or "", IN_PROGRESS)
     words = _(words)
-    st.subheader(f"{plain(question.question)} :{color}-badge[{words}]", anchor=False)
+    st.header(f"{plain(question.question)} :{color}-badge[{words}]", anchor=False)
     facts = [date_time(question.created_at, zone), plain(question.user_group) or _("no group")]
     facts += [plain(question.asker)] if question.asker else []
     facts += [plain(question.language)] if question.language else []
@@ -68,9 +67,16 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
     _draw_answer(entry)
     if details.get("timing"):
         st.markdown(_("**Where the time went**"))
-        st.plotly_chart(
+        parts = stage_parts(details["timing"])
+        draw_chart(
             waterfall_figure(details["timing"]),
-            config=PLOTLY_CONFIG,
+            pd.DataFrame(
+                {
+                    _("Stage"): [_(STAGE_NAMES[stage]) for stage, _begins, _ms in parts],
+                    _("Begins (ms)"): [round(begins, 1) for _stage, begins, _ms in parts],
+                    _("Time (ms)"): [round(ms, 1) for _stage, _begins, ms in parts],
+                }
+            ),
             key=f"analytics_waterfall_{question.id}",
             alt=_("Stages of this question, {total_ms} in total", total_ms=duration(question.total_ms)),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -13,10 +13,10 @@ import streamlit as st
 from rag.errors import RagError
 from rag.language import N_, _
 from rag.records.conversations import Conversations
-from rag.records.transcript import to_docx, to_markdown
 from rag.types import Conversation, Identity
 from rag.ui.formats import time_zone
 from rag.ui.text import plain
+from rag.ui.widgets import red
 
 SHOWN = 10
 #: Height of the list when all conversations are in it.
@@ -30,7 +30,13 @@ GROUPS = ((0, N_("Today")), (1, N_("Yesterday")), (7, N_("Previous 7 days")), (3
 Open = Callable[[UUID | None], None]
 
 
-def draw_recent(conversations: Conversations, identity: Identity, opened: Conversation | None, on_open: Open) -> None:
+def draw_recent(
+    conversations: Conversations,
+    identity: Identity,
+    found: Sequence[Conversation],
+    opened: Conversation | None,
+    on_open: Open,
+) -> None:
     """Draw the button for a new chat and the list, the last used first; `on_open` is called with the one chosen."""
     state = st.session_state
     state.setdefault("chat_all_recent", False)
@@ -48,7 +54,6 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
         # The first run of a session, which knows no callback yet: what is asked next is not for the old conversation.
         on_open(None)
         st.rerun()
-    found = conversations.list(identity)
     if not found:
         return
     shown = found
@@ -182,7 +187,7 @@ def _delete(conversations: Conversations, identity: Identity, target: Conversati
             _("**{title}** will be deleted for good, with its questions and answers.", title=plain(target.title))
         )
         with st.container(horizontal=True):
-            if st.button(_("Delete"), key="chat_delete_yes", type="primary"):
+            if st.button(red(_("Delete")), key="chat_delete_yes", icon=":material/delete:"):
                 conversations.delete(identity, target.id)
                 _close()
                 if on_open is not None:
@@ -231,10 +236,21 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
 def _export(conversations: Conversations, identity: Identity, target: Conversation, address: str) -> None:
     @st.dialog(_("Export conversation"), on_dismiss=_close)
     def export() -> None:
+        # A fifth of a second of imports that nobody else waits for.
+        from rag.records.transcript import to_docx, to_markdown, to_pdf
+
         st.markdown(_("Questions, answers and sources, with links to the pages."))
         messages = conversations.messages(identity, target.id)
         name = re.sub(r"[^\w -]", "", target.title).strip()[:60] or "conversation"
         with st.container(horizontal=True):
+            st.download_button(
+                _("PDF"),
+                lambda: to_pdf(target, messages, address=address),
+                f"{name}.pdf",
+                "application/pdf",
+                icon=":material/picture_as_pdf:",
+                key="chat_export_pdf",
+            )
             st.download_button(
                 _("Word"),
                 lambda: to_docx(target, messages, address=address),

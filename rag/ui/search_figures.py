@@ -38,7 +38,7 @@ def draw_search(analytics: Analytics, who: Who, period: Period, filters: Filters
 
 def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("How near the best passage was"), anchor=False, width="content")
+        st.header(_("How near the best passage was"), anchor=False, width="content")
         kind = st.segmented_control(
             _("Score"), list(SCORES), default="similarity", required=True, format_func=words_of(SCORES),
             key="analytics_score", label_visibility="collapsed", bind="query-params",
@@ -62,7 +62,7 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
 
 
 def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
-    st.subheader(_("What reranking and translation changed"), anchor=False)
+    st.header(_("What reranking and translation changed"), anchor=False)
     reranked = [search for search in searches if search.moved_from is not None]
     if reranked:
         moved = [search for search in reranked if (search.moved_from or 1) > 1]
@@ -101,7 +101,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
 
 def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("Where the search does well"), anchor=False, width="content")
+        st.header(_("Where the search does well"), anchor=False, width="content")
         by = cast(
             PartsBy,
             st.segmented_control(
@@ -141,7 +141,7 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
 
 
 def _draw_passages(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    st.subheader(_("Passages that answers name most"), anchor=False)
+    st.header(_("Passages that answers name most"), anchor=False)
     found = analytics.top_passages(who, period, filters)
     if not found:
         st.caption(_("Passages are counted here from the first answers on whose sources were kept."))
@@ -176,7 +176,7 @@ def _draw_passages(analytics: Analytics, who: Who, period: Period, filters: Filt
 
 def draw_errors(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
     """Draw why questions failed, and which calls were cut off or repeated."""
-    st.subheader(_("Errors and repeated calls"), anchor=False)
+    st.header(_("Errors and repeated calls"), anchor=False)
     errors, repeated = analytics.errors(who, period, filters), analytics.repeated_calls(who, period)
     if not errors and not repeated:
         st.caption(_("No question failed in this period, and no call had to be repeated."))

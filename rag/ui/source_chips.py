@@ -6,12 +6,12 @@ attributes. The script shows it as text and nothing else, and opens the page by 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from uuid import UUID
 
-from rag.answering.citations import terms_held
-from rag.answering.sentences import sentences
+from rag.answering.citations import telling_sentence
 from rag.language import _
 from rag.types import Citation
 from rag.ui.formats import has_pages, pages
@@ -23,25 +23,37 @@ SENTENCE_CHARACTERS = 260
 
 def sentence_of(citation: Citation) -> str:
     """Return the sentence of a passage that has most of the marked words, of equal ones the first."""
-    found = sentences(citation.passage)
-    best = max(found, key=lambda sentence: terms_held(citation.matched_terms, sentence), default=citation.passage)
+    best = telling_sentence(citation.passage, citation.matched_terms)
     return excerpt(best, citation.matched_terms, SENTENCE_CHARACTERS)
 
 
 def place_of_source(citation: Citation) -> str:
     """Return the page or the heading of a passage, whichever its kind of document has."""
-    if has_pages(citation.file_name) and not citation.category:
-        return pages(citation.first_page, citation.last_page)
-    return citation.section
+    is_paged = has_pages(citation.file_name) and not citation.category
+    place = pages(citation.first_page, citation.last_page) if is_paged else citation.section
+    return " · ".join(part for part in (citation.collection, place) if part)
+
+
+def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
+    """Return what tells the documents of one title apart in an answer: the file, of equal files also a number each."""
+    documents = {citation.document_id: citation for citation in citations}
+    titles = Counter((citation.title or citation.file_name).casefold() for citation in documents.values())
+    files = Counter(citation.file_name for citation in documents.values())
+    seen: Counter[str] = Counter()
+    words: dict[UUID, str] = {}
+    for document_id, citation in documents.items():
+        seen[citation.file_name] += 1
+        if titles[(citation.title or citation.file_name).casefold()] > 1:
+            number = f" ({seen[citation.file_name]})" if files[citation.file_name] > 1 else ""
+            words[document_id] = citation.file_name + number
+    return words
 
 
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID) -> str:
     """Return what the cards over the numbers of an answer say, for the script."""
-    titles = [citation.title or citation.file_name for citation in citations]
-    items = []
-    for citation, title in zip(citations, titles, strict=True):
-        of_that_title = {c.document_id for c, other in zip(citations, titles, strict=True) if other == title}
-        file_name = citation.file_name if len(of_that_title) > 1 else ""
+    apart, items = told_apart(citations), []
+    for citation in citations:
+        title, file_name = citation.title or citation.file_name, apart.get(citation.document_id, "")
         values = {
             "source": f"{anchor}-{citation.number}",
             "message": str(message_id),
@@ -55,12 +67,16 @@ def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID) -
     return f"<div hidden>{''.join(items)}</div>"
 
 
-def source_line(citation: Citation) -> str:
-    """Return where a number of an answer comes from, on one line: `[1] Handbook (handbook.pdf), p. 3`."""
-    title = citation.title or citation.file_name
-    file_name = f" ({citation.file_name})" if citation.file_name and citation.file_name != title else ""
-    place = place_of_source(citation)
-    return f"[{citation.number}] {title}{file_name}" + (f", {place}" if place else "")
+def source_lines(citations: Sequence[Citation]) -> list[str]:
+    """Return where the numbers of an answer come from, a line for each: `[1] Handbook (handbook.pdf), p. 3`."""
+    apart = told_apart(citations)
+    lines = []
+    for citation in citations:
+        title = citation.title or citation.file_name
+        file_name = apart.get(citation.document_id, citation.file_name)
+        said = f"{title} ({file_name})" if file_name and file_name != title else title
+        lines.append(f"[{citation.number}] " + ", ".join(filter(None, [said, place_of_source(citation)])))
+    return lines
 
 
 def copy_html(text: str, key: str) -> str:
@@ -111,7 +127,12 @@ if (!window.hrAssistantChips) {
     document.addEventListener(come, (event) => { const chip = chipOf(event.target); if (chip) show(chip); });
     document.addEventListener(go, (event) => { if (chipOf(event.target)) hide(); });
   }
-  addEventListener("scroll", hide, true);
+  // What scrolls may be the page alone, under a pointer or a focus that stays: the card goes along.
+  addEventListener("scroll", () => {
+    if (card.hidden) return;
+    const chip = document.querySelector('a[href^="#s"]:hover') || chipOf(document.activeElement);
+    if (chip) show(chip); else hide();
+  }, true);
   addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); }, true);
   const open = (source) => {
     const [anchor, number] = source.dataset.source.split("-");
@@ -157,7 +178,17 @@ if (!window.hrAssistantChips) {
       else byHand();
     }
   }, true);
-  let view = null, opener = null;
+  let view = null, opener = null, openerKey = "", closedAt = 0;
+  const remember = (element) => {
+    const keyed = element.closest('[class*="st-key-"]');
+    opener = element;
+    openerKey = keyed ? [...keyed.classList].find((name) => name.startsWith("st-key-")) : "";
+  };
+  // The page may be drawn again before the view is there, and the button that was pressed be gone by then.
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element && event.target.closest("button");
+    if (button && !view) remember(button);
+  }, true);
   const look = () => {
     for (const chip of document.querySelectorAll('a[href^="#s"]:not([aria-label])')) {
       const source = sourceOf(chip);
@@ -169,11 +200,17 @@ if (!window.hrAssistantChips) {
       now.setAttribute("aria-label", (now.querySelector("strong") || now).textContent);
       const close = now.querySelector("button");
       if (!view && close) {
-        opener = document.activeElement;
+        if (document.activeElement !== document.body) remember(document.activeElement);
         close.focus({ preventScroll: true });
       }
     }
-    if (!now && view && opener && opener.isConnected) opener.focus({ preventScroll: true });
+    // The page is drawn again while the view closes: the button that opened it may be another element by then.
+    if (!now && view && opener) closedAt = Date.now();
+    if (!now && Date.now() - closedAt < 5000 && document.activeElement === document.body) {
+      const drawnAgain = () => openerKey && document.querySelector(`.${CSS.escape(openerKey)} button`);
+      const again = opener.isConnected ? opener : drawnAgain();
+      if (again) again.focus({ preventScroll: true });
+    }
     view = now;
   };
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
@@ -186,8 +223,8 @@ if (!window.hrAssistantChips) {
 LOOK = """
 <style>
 [data-testid=stChatMessage] a[href^="#s"], [data-answer] sup {
-  display: inline-block; min-width: 1.25rem; padding: 0 .35rem; margin: 0 .1rem; border-radius: .65rem;
-  text-align: center; font-size: .75rem; line-height: 1.25rem; font-weight: 600; text-decoration: none;
+  display: inline; padding: .15rem .45rem; margin: 0 .1rem; border-radius: .65rem;
+  font-size: .75rem; line-height: 1.25rem; font-weight: 600; text-decoration: none;
   vertical-align: .1em; color: light-dark(#2740ab, #c0cdfb); background: light-dark(#e6ebfd, #26315a);
 }
 [data-testid=stChatMessage] a[href^="#s"]:hover, [data-testid=stChatMessage] a[href^="#s"]:focus-visible {
@@ -202,6 +239,7 @@ LOOK = """
 #hr-source-card .title { font-weight: 600; }
 #hr-source-card .place { color: #b6c0dc; }
 #hr-source-card .sentence { margin-top: .3rem; }
+.st-key-page_view .stHorizontalBlock { overflow: visible; }
 .hr-copy { font: inherit; font-size: .875rem; color: inherit; background: none; border: 0; padding: .25rem .4rem;
   cursor: pointer; border-radius: 8px; min-height: 2rem; }
 .hr-copy:hover, .hr-copy:focus-visible { color: light-dark(#2740ab, #c0cdfb); }

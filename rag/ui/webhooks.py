@@ -14,7 +14,7 @@ from rag.types import Identity
 from rag.ui import actions
 from rag.ui.formats import ago, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, red, words_of
+from rag.ui.widgets import ask_to_confirm, dialog, red, words_of
 from rag.webhooks import EVENTS, TEST, Delivery, Webhook, Webhooks
 
 ABOUT = N_(
@@ -33,7 +33,7 @@ def _attempt(action: Callable[..., object], *arguments: object, **changes: objec
 def draw_webhooks(webhooks: Webhooks, identity: Identity, zone: tzinfo) -> None:
     """Draw the section of webhooks with its dialogs."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("Webhooks"), anchor=False, width="content")
+        st.header(_("Webhooks"), anchor=False, width="content")
         is_asked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")
         if is_asked and not actions.is_needed(identity):
             st.session_state.programs_webhook_error = None
@@ -194,18 +194,14 @@ def _show_secret(webhook: Webhook, secret: str) -> None:
         st.rerun()
 
 
-@dialog(N_("Remove this webhook?"), icon=":material/delete:")
 def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> None:
-    st.markdown(f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]")
-    st.markdown(_("It is not told of anything any more, and the list of what was sent is removed."))
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Keep it"), key="programs_webhook_keep"):
-            st.rerun()
-        if st.button(
-            red(_("Remove")),
-            key="programs_webhook_remove_confirmed",
-            icon=":material/delete:",
-            on_click=_attempt,
-            args=(webhooks.remove, identity, webhook.id),
-        ):
-            st.rerun()
+    ask_to_confirm(
+        _("Remove this webhook?"),
+        [
+            f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]",
+            _("It is not told of anything any more, and the list of what was sent is removed."),
+        ],
+        does=_("Remove"),
+        on_confirm=lambda: _attempt(webhooks.remove, identity, webhook.id),
+        key="programs_webhook_remove",
+    )

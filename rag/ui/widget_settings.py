@@ -17,7 +17,7 @@ from rag.types import Collection, Identity
 from rag.ui import actions
 from rag.ui.formats import money
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, name_labels
+from rag.ui.widgets import ask_to_confirm, dialog, name_labels, red
 
 ABOUT = N_(
     "A widget answers questions from one collection on pages of other sites, or on a public page, without anybody "
@@ -30,7 +30,7 @@ def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Col
     """Draw the section of widgets with its dialogs."""
     state = st.session_state
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader(_("Widgets"), anchor=False, width="content")
+        st.header(_("Widgets"), anchor=False, width="content")
         is_asked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
         if is_asked and not actions.is_needed(identity):
             state[ERROR] = None
@@ -110,7 +110,7 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
                 st.link_button(
                     _("Open the public page"), f"{base}/widget?key={widget.public_key}", icon=":material/open_in_new:"
                 )
-            if st.button(_("Remove"), key=f"{key}_remove", icon=":material/delete:"):
+            if st.button(red(_("Remove")), key=f"{key}_remove", icon=":material/delete:"):
                 _ask_to_remove(widgets, identity, widget)
         st.markdown(_("Put this tag into the pages of your sites:"))
         st.code(f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>', language="html")
@@ -176,19 +176,14 @@ def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[
         st.rerun()
 
 
-@dialog(N_("Remove this widget?"), icon=":material/delete:")
 def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None:
-    st.markdown(f"**{plain(widget.name)}**")
-    st.markdown(_("Pages that show it stop answering at once. What was asked stays in the analytics."))
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button(_("Keep it"), key="programs_widget_keep"):
-            st.rerun()
-        if st.button(
-            _("Remove"),
-            key="programs_widget_remove_confirmed",
-            type="primary",
-            icon=":material/delete:",
-            on_click=widgets.remove,
-            args=(identity, widget.id),
-        ):
-            st.rerun()
+    ask_to_confirm(
+        _("Remove this widget?"),
+        [
+            f"**{plain(widget.name)}**",
+            _("Pages that show it stop answering at once. What was asked stays in the analytics."),
+        ],
+        does=_("Remove"),
+        on_confirm=lambda: widgets.remove(identity, widget.id),
+        key="programs_widget_remove",
+    )

@@ -14,6 +14,7 @@ from typing import Any, Literal, ParamSpec
 from uuid import UUID
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from rag.answering.labels import Labels, Option, distinct_labels
 from rag.language import _
@@ -46,6 +47,23 @@ def name_labels(names: Mapping[Option, str], *, gone: str = "") -> Labels[Option
 def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
     """Return labels for a widget whose options are words of the product's own."""
     return lambda option: _(names[option])
+
+
+def forget_gone_widgets() -> None:
+    """Drop the callbacks of widgets that are on the page no more, at the end of a run that drew all of it.
+
+    Streamlit forgets the values of such widgets, but keeps their callbacks until the tab is closed. A page's callback
+    holds every name of the run that drew it: messages, sources, answers. A tab in which somebody asks would hold a run
+    more with every question.
+    """
+    context = get_script_run_ctx()
+    if context is None or context.fragment_ids_this_run:
+        return
+    drawn = context.shared.widget_ids_this_run.snapshot()
+    state = context.session_state
+    with state._lock:  # noqa: SLF001 - there is no public way to what is kept of a widget
+        kept = state._state._new_widget_state  # noqa: SLF001
+        kept.widget_metadata = {name: one for name, one in kept.widget_metadata.items() if name in drawn}
 
 
 def dialog(title: str, **options: Any) -> Callable[[Callable[P, None]], Callable[P, None]]:

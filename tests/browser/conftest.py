@@ -31,6 +31,9 @@ FLAGS = [
 ]
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
+# A machine that runs other tests beside these needs more than the five seconds Playwright waits by itself.
+expect.set_options(timeout=20_000)
+
 
 @dataclass
 class Product:

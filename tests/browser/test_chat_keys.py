@@ -59,9 +59,24 @@ def test_a_chip_shows_its_source_and_opens_the_page_beside_the_answer(
     page.goto(offline_product.address)
     question = page.get_by_test_id("stChatInputTextArea")
     expect(question).to_be_focused()
+    page.set_viewport_size({"width": 1280, "height": 480})
     question.fill(QUESTION)
     question.press("Enter")
-    expect(page.get_by_test_id("stFeedback")).to_be_visible()
+    expect(page.get_by_test_id("stFeedback")).to_be_attached()
+    settle(page)
+    # What comes after the answer does not scroll its beginning away; a person may.
+    scrolled = page.get_by_test_id("stAppScrollToBottomContainer")
+    left = "box => box.scrollHeight - box.clientHeight - box.scrollTop"
+    assert scrolled.evaluate(left) > 20
+    expect(page.get_by_test_id("stChatMessage").first).to_be_in_viewport(ratio=1)
+    scrolled.hover()
+    page.mouse.wheel(0, 5000)
+    page.wait_for_function(f"({left})(document.querySelector('[data-testid=stAppScrollToBottomContainer]')) < 2")
+    page.set_viewport_size({"width": 1280, "height": 860})
+    page.get_by_role("button", name="Edit question").click()
+    expect(question).to_be_focused()
+    expect(question).to_have_value(QUESTION)
+    question.fill("")
     settle(page)
     chip = page.locator('[data-testid=stChatMessage] a[href^="#s"]').first
     chip.focus()
@@ -86,3 +101,38 @@ def test_a_chip_shows_its_source_and_opens_the_page_beside_the_answer(
     page.keyboard.press("Control+Shift+O")
     expect(page.get_by_text("How can I help")).to_be_visible()
     expect(question).to_be_focused()
+
+
+def test_all_collections_are_asked_at_once_and_each_source_names_its_own(
+    offline_product: Product, offline_page: Page
+) -> None:
+    page = offline_page
+    page.goto(offline_product.address)
+    settle(page)
+    choice = page.locator(".st-key-chat_collection")
+    expect(choice.get_by_role("radio")).to_have_text(["All collections", "HR documents", "Sample notice board"])
+    choice.get_by_role("radio", name="All collections").click()
+    question = page.get_by_role("textbox", name="Ask in all collections")
+    sources = page.locator('.st-key-chat_now [class*="_card_"]')
+    for asked, collection, opens in (
+        ("Which parking bays behind Gate 2 are for staff?", "Sample notice board", "Open post"),
+        (QUESTION, "HR documents", "Open page"),
+    ):
+        question.fill(asked)
+        question.press("Enter")
+        expect(page.locator(".st-key-chat_now").get_by_test_id("stFeedback")).to_be_visible()
+        settle(page)
+        expect(sources.first).to_contain_text(collection)
+        chip = page.locator('.st-key-chat_now a[href^="#s"]').first
+        chip.hover()
+        expect(page.locator("#hr-source-card .place")).to_contain_text(collection)
+        sources.first.get_by_role("button", name=opens).click()
+        view = page.locator(".st-key-page_view")
+        expect(
+            view.locator("img").first if opens == "Open page" else view.get_by_text("bays 40 to 62").first
+        ).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(view).to_have_count(0)
+    # The conversation goes on in all of them when it is opened again.
+    page.reload()
+    expect(page.locator(".st-key-chat_filter").get_by_text("All collections")).to_be_visible()

@@ -86,7 +86,7 @@ def test_a_file_is_chosen_and_becomes_ready(
     settle(page)
     choose_file(page, tmp_path / "bicycle_rules.pdf")
     # It costs nothing here, so nobody is asked.
-    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("is ready").first).to_be_visible(timeout=60_000)
     page.close()
 
 
@@ -130,3 +130,15 @@ def test_esc_closes_the_list_of_shortcuts_and_not_the_document_below_it(
     expect(page.get_by_text("Only in Verlofbeleid")).to_be_visible()
     page.keyboard.type("?")  # is text while somebody writes
     expect(page.get_by_test_id("stChatInputTextArea")).to_have_value("?")
+
+
+def test_the_table_of_documents_is_seen_whole_on_a_small_screen(
+    offline_product: Product, offline_admin: BrowserContext
+) -> None:
+    page = offline_admin.new_page()  # 1280 pixels wide
+    page.goto(offline_product.address + "/documents")
+    scroller = page.locator("[data-testid=stDataFrame] .dvn-scroller")
+    expect(scroller).to_be_visible()
+    settle(page)
+    assert scroller.evaluate("place => place.scrollWidth - place.clientWidth") <= 0, "a column is cut"
+    page.close()

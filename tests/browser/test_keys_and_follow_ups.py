@@ -32,6 +32,7 @@ def helpful_standin(shared_standin: ProviderStandin) -> Iterator[ProviderStandin
 
     shared_standin.reply(reply)
     yield shared_standin
+    shared_standin.token_interval_seconds = 0.0
     shared_standin.reply(default_reply)
 
 
@@ -83,15 +84,29 @@ def test_the_page_of_the_api_shows_every_call_and_loads_nothing_from_elsewhere(p
     assert complaints == []
 
 
-@pytest.mark.usefixtures("helpful_standin")
-def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(product: Product, page: Page) -> None:
+def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(
+    product: Product, page: Page, helpful_standin: ProviderStandin
+) -> None:
     page.goto(product.address)
-    for number, question in enumerate(("How many days of annual leave are there?", "And carried over?"), 1):
-        page.fill("[data-testid=stChatInputTextArea]", question)
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("button", name=re.compile("How this was found"))).to_have_count(number)
+    found = page.get_by_role("button", name=re.compile("How this was found"))
+    page.fill("[data-testid=stChatInputTextArea]", "How many days of annual leave are there?")
+    page.keyboard.press("Enter")
+    expect(found).to_have_count(1)
+    helpful_standin.token_interval_seconds = 0.1
+    page.fill("[data-testid=stChatInputTextArea]", "And carried over?")
+    page.keyboard.press("Enter")
+    # While the second answer is written, neither sources nor buttons of the first are below it.
+    page.wait_for_selector("[data-answer] p")
+    below = """() => {
+      const now = document.querySelector(".st-key-chat_now:has([data-answer])");
+      return now && [now.querySelectorAll("[data-answer] p").length, now.querySelectorAll("button").length];
+    }"""
+    assert page.evaluate(below) == [1, 0]
+    helpful_standin.token_interval_seconds = 0.0
+    expect(found).to_have_count(2)
     expect(page.get_by_text(ALONE)).to_have_count(0)
-    page.get_by_role("button", name=re.compile("How this was found")).last.click()
+    # At once, before the next questions are there.
+    found.last.click()
     expect(page.get_by_text(ALONE)).to_be_visible()
     page.keyboard.press("Escape")
     for question in NEXT:

@@ -249,6 +249,8 @@ def test_a_connected_program_is_listed_and_ended(running: Services, signed_in: S
     assert apps.find(issued[0]).identity.account_id == identity.account_id
     page = tab.run().switch_page("account.py").run()
     assert "notes.example.com" in texts(page)
-    next(button for button in page.button if button.label == "Disconnect").click().run()
+    next(button for button in page.button if button.label == ":red[Disconnect]").click().run()
+    assert apps.list(identity), "it asks first"
+    page.button("disconnect_confirmed").click().run()
     assert apps.list(identity) == []
     assert "Programs connected" not in str(page.header)

@@ -74,7 +74,7 @@ def today() -> date:
 
 def words(page: AppTest) -> str:
     return "\n".join(
-        str(getattr(e, "value", "")) for kind in ("markdown", "caption", "subheader", "error") for e in page.get(kind)
+        str(getattr(e, "value", "")) for kind in ("markdown", "caption", "header", "error") for e in page.get(kind)
     )
 
 
@@ -216,7 +216,10 @@ def test_a_selected_question_opens_everything_logged_of_it_and_no_address(open_p
     assert "reranked by rerank\\-multilingual\\-v3\\.0 from 8 to 5" in said
     assert "412 of them instructions" in said
     assert "**25 days**" in said
-    found = page.dataframe[1].value
+    stages = page.dataframe[1].value
+    assert {"Search", "Reranking", "Model"} <= set(stages["Stage"])
+    assert list(stages["Begins (ms)"][1:]) == pytest.approx(list(stages["Time (ms)"].cumsum()[:-1]), abs=1)
+    found = page.dataframe[2].value
     assert list(found["Before"]) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert sorted(found["After"].dropna()) == [1, 2, 3, 4, 5]
     assert found["Similarity"].is_monotonic_decreasing

@@ -12,7 +12,9 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
+from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin, running_bucket
 from tests.github_standin import GitHubStandin, repository, running_github
+from tests.website_standin import WebsiteStandin, running_website
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 
@@ -25,9 +27,26 @@ def github() -> Iterator[GitHubStandin]:
 
 
 @pytest.fixture
-def settings(settings: Settings, github: GitHubStandin, tmp_path: Path) -> Settings:
+def storage() -> Iterator[BucketStandin]:
+    with running_bucket() as server:
+        server.files = {"hr/leave.md": b"# Leave\n\nTwenty-eight days."}
+        yield server
+
+
+@pytest.fixture
+def site() -> Iterator[WebsiteStandin]:
+    with running_website() as server:
+        server.write("/", "Leave rules", "Twenty-eight days of paid leave for everybody who works here.")
+        yield server
+
+
+@pytest.fixture
+def settings(
+    settings: Settings, github: GitHubStandin, storage: BucketStandin, site: WebsiteStandin, tmp_path: Path
+) -> Settings:
     (tmp_path / "papers").mkdir()
-    return replace(settings, github_api_url=github.url, sync_folders=str(tmp_path / "papers"))
+    papers = str(tmp_path / "papers")
+    return replace(settings, github_api_url=github.url, sync_folders=papers, sync_hosts=f"{storage.host},{site.host}")
 
 
 @pytest.fixture
@@ -39,8 +58,18 @@ def page(signed_in: SignIn, collection: Collection) -> AppTest:
     )
 
 
+def choose(page: AppTest, kind: str) -> AppTest:
+    return page.pills("collections_source_kind").set_value(kind).run()
+
+
+def fill_in(page: AppTest, kind: str, **values: str) -> None:
+    for name, value in values.items():
+        page.text_input(f"collections_follow_{kind}_{name}").set_value(value)
+
+
 def follow(page: AppTest, kind: str, value: str) -> AppTest:
-    page.text_input(f"collections_follow_{kind}").set_value(value)
+    choose(page, kind)
+    fill_in(page, kind, **{"folder": {"path": value}, "github": {"owner": value}}[kind])
     return page.button(f"collections_follow_{kind}_save").click().run()
 
 
@@ -60,9 +89,10 @@ def test_an_account_is_followed_synced_and_left_with_its_documents_kept(
     assert len(running.syncs.runs("demo", collection.id)) == 2
     running.syncs.run("demo", collection.id)
     shown = "\n".join(str(m.value) for m in page.run().markdown)
-    assert "GitHub account **acme**" in shown
+    assert "GitHub account or repository **acme**" in shown
     assert "1 unchanged" in shown
     page.button("collections_unfollow_github").click().run()
+    page.button("collections_unfollow_github_confirmed").click().run()
     assert running.syncs.sources(collection) == []
     assert not has_button(page, "collections_sync")
     assert [d.title for d in running.documents.list("demo")] == ["planner"]
@@ -73,7 +103,7 @@ def test_an_account_is_followed_synced_and_left_with_its_documents_kept(
     [
         ("folder", "/etc", "none of RAG_SYNC_FOLDERS"),
         ("folder", " ", "Folder on the server: fill in which one."),
-        ("github", "", "GitHub account: fill in which one."),
+        ("github", "", "GitHub account or repository: fill in which one."),
     ],
 )
 def test_what_cannot_be_followed_is_said_and_nothing_is_kept(
@@ -90,4 +120,49 @@ def test_a_folder_that_may_be_followed_is_offered_only_where_there_is_one(
 ) -> None:
     follow(page, "folder", str(tmp_path / "papers"))
     assert [source.kind for source in running.syncs.sources(collection)] == ["folder"]
-    assert not any(field.key == "collections_follow_folder" for field in page.text_input)
+    assert "Folder on the server" not in "".join(page.pills("collections_source_kind").options)
+
+
+def test_a_bucket_is_followed_by_its_form_and_its_keys_are_not_shown_again(
+    running: Services, page: AppTest, collection: Collection, storage: BucketStandin
+) -> None:
+    choose(page, "s3")
+    fill_in(page, "s3", address="https://s3.example.com")
+    page.button("collections_follow_s3_save").click().run()
+    assert "name of the bucket" in page.error[0].value
+    assert running.syncs.sources(collection) == []
+    fill_in(page, "s3", address=f"http://{storage.host}", region="eu-1", bucket="papers", folder="hr")
+    fill_in(page, "s3", access_key="nobody", secret_key=SECRET_KEY)
+    page.button("collections_follow_s3_try").click().run()
+    assert "rejected the keys" in page.error[0].value
+    fill_in(page, "s3", access_key=ACCESS_KEY)
+    page.button("collections_follow_s3_try").click().run()
+    assert "leave.md" in page.success[0].value.replace("\\", "")
+    assert running.syncs.sources(collection) == [], "checking keeps nothing"
+    page.button("collections_follow_s3_save").click().run()
+    assert not page.exception
+    running.syncs.run("demo", collection.id)
+    page.run()
+    shown = "\n".join(str(m.value) for m in page.markdown).replace("\\", "")
+    assert "S3-compatible storage **papers/hr**" in shown
+    assert SECRET_KEY not in str(page)
+    assert [d.title for d in running.documents.list("demo")] == ["leave.md"]
+
+
+def test_a_website_is_tried_and_followed_and_a_key_of_several_lines_is_checked(
+    running: Services, page: AppTest, collection: Collection, site: WebsiteStandin
+) -> None:
+    choose(page, "google_drive")
+    fill_in(page, "google_drive", folder="https://drive.google.com/drive/folders/abcdefgh")
+    page.text_area("collections_follow_google_drive_key").set_value("no key")
+    page.button("collections_follow_google_drive_try").click().run()
+    assert "Paste the whole key" in page.error[0].value
+    choose(page, "website")
+    fill_in(page, "website", address=site.url)
+    page.button("collections_follow_website_try").click().run()
+    assert "Leave rules" in page.success[0].value
+    page.button("collections_follow_website_save").click().run()
+    assert not page.exception
+    running.syncs.run("demo", collection.id)
+    assert [d.title for d in running.documents.list("demo")] == ["Leave rules"]
+    assert site.url in "\n".join(str(m.value) for m in page.run().markdown).replace("\\", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -23,6 +24,11 @@ def page(running: Services, signed_in: SignIn, collection: Collection) -> AppTes
 
 def texts(page: AppTest) -> str:
     return "\n".join(str(m.value) for m in (*page.markdown, *page.caption)).replace("\\", "")
+
+
+def settings_groups(page: AppTest) -> Any:
+    """The choice of the settings to show; other choices may stand above it."""
+    return next(group for group in page.button_group if group.label == "Settings")
 
 
 def opened(page: AppTest, collection: Collection) -> AppTest:
@@ -77,7 +83,7 @@ def test_a_name_that_is_taken_is_said_in_the_dialog(running: Services, page: App
 
 def test_a_field_is_changed_and_given_back(running: Services, page: AppTest, collection: Collection) -> None:
     opened(page, collection)
-    page.button_group[0].set_value("Search").run()
+    settings_groups(page).set_value("Search").run()
     page.button("collections_change_top_k").click().run()
     page.number_input("collections_value_top_k").set_value(0)
     page.button("collections_field_save").click().run()
@@ -108,7 +114,7 @@ def test_every_field_of_every_group_can_be_opened(page: AppTest, collection: Col
         assert not page.exception
         page.button("collections_field_cancel").click().run()
     for group in ("Search", "Order", "Language and answers"):
-        page.button_group[0].set_value(group).run()
+        settings_groups(page).set_value(group).run()
         assert not page.exception
 
 
@@ -116,7 +122,7 @@ def test_lists_are_typed_line_by_line(running: Services, signed_in: SignIn) -> N
     tab, identity = signed_in(Role.ADMIN)
     made = running.documents.create_collection(identity, "Me", "portfolio")
     page = opened(tab.run().switch_page(PAGE).run(), made)
-    page.button_group[0].set_value("Order").run()
+    settings_groups(page).set_value("Order").run()
     page.button("collections_change_category_boosts").click().run()
     area = page.text_area("collections_value_category_boosts")
     assert str(area.value).splitlines()[0] == "resume = 1.3"
@@ -136,7 +142,7 @@ def test_a_conversation_asks_in_the_collection_chosen_for_it(
     tab, identity = signed_in(Role.ADMIN)
     other = running.documents.create_collection(identity, "Notices", "notices")
     tab.run()
-    assert tab.segmented_control(key="chat_collection").options == ["HR documents", "Notices"]
+    assert tab.segmented_control(key="chat_collection").options == ["All collections", "HR documents", "Notices"]
     tab.session_state["chat_documents"] = [running.documents.list("demo")[0].id]
     tab.segmented_control(key="chat_collection").set_value(other.id).run()
     assert tab.session_state["chat_documents"] == []

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
+from rag.ui.page_view import MARK, STRONG_MARK
 from tests import hostile
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
@@ -126,7 +127,10 @@ def test_a_source_without_pages_opens_as_text_with_the_passage_marked(
     assert not chat.exception
     marked = [text for html in chat.get("html") if "<mark" in (text := str(getattr(html, "value", "")))]
     assert len(marked) == 1
-    assert "bicycle allowance is 37 euro" in marked[0].split("<mark")[1]
+    # The passage lightly, the sentence in it strongly.
+    passage, sentence = (f'<mark style="{style}">' for style in (MARK, STRONG_MARK))
+    assert marked[0].split(passage)[1].startswith("Nothing of note")
+    assert marked[0].split(sentence)[1].startswith("The bicycle allowance is 37 euro a month.</mark>")
     assert any("Part " in str(m.value) for m in chat.markdown)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 from pypdf import PdfWriter
@@ -13,9 +14,11 @@ from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
 from rag.providers.builtin_embedders import MeaningEmbedder
+from rag.samples import SAMPLES
+from rag.samples.load import find_samples, load_samples
 from rag.services import Services
 from rag.storage.database import Database, queries
-from rag.types import Account, Collection, DocumentStatus, Role
+from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Role
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "documents.py")
 ESTIMATE = {
@@ -206,6 +209,54 @@ def test_a_file_that_is_no_pdf_is_refused_beside_its_name_while_the_other_goes_o
     assert page.file_uploader[0].value == []
 
 
+def test_a_document_that_is_ready_before_the_page_is_drawn_again_is_announced_too(
+    page: AppTest, owner_conninfo: str, tmp_path: Path
+) -> None:
+    page.run()
+    with psycopg.connect(owner_conninfo) as connection:
+        connection.execute(
+            """
+            CREATE FUNCTION ready_at_once() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN NEW.status := 'completed'; NEW.step := 'publish'; RETURN NEW; END $$
+            """
+        )
+        connection.execute(
+            "CREATE TRIGGER ready_at_once BEFORE INSERT ON documents FOR EACH ROW EXECUTE FUNCTION ready_at_once()"
+        )
+
+    page.file_uploader[0].upload("rules.pdf", pdf(tmp_path), "application/pdf").run()
+
+    assert not page.exception
+    assert "**Rules** is ready" in words(page)
+    next(b for b in page.button if str(b.key).startswith("documents_done_")).click().run()
+    assert "is ready" not in words(page), "once announced and read, it is not announced again"
+
+
+def test_the_samples_can_be_deleted_together_once_there_are_documents_of_ones_own(
+    page: AppTest, add: Add, app_services: Services, collection: Collection
+) -> None:
+    handbook = SAMPLES[0]
+    app_services.documents.ensure_first_collection("demo")
+    load_samples(app_services, collection=collection, missing=[handbook])
+    samples = find_samples(app_services, "demo")
+    assert len(samples) == 11, "a document and the posts of the board"
+    page.run()
+    assert "invented company" not in words(page), "there is nothing else to answer from"
+
+    own = add("Handbook of our own", "completed")
+    page.run()
+    assert "11 samples from an invented company are still here" in words(page)
+    page.button(key="documents_samples_delete").click().run()
+
+    assert not page.exception
+    assert "invented company" not in words(page)
+    assert find_samples(app_services, "demo") == []
+    left = app_services.documents.find("demo", DocumentFilters(statuses=(DocumentStatus.COMPLETED,)))
+    assert [document.id for document in left] == [own]
+    page.button(key="documents_undo").click().run()
+    assert sorted(find_samples(app_services, "demo")) == sorted(samples)
+
+
 def test_files_up_to_the_limit_of_the_settings_are_taken(page: AppTest, app_services: Services) -> None:
     page.run()
     taken = page.file_uploader[0].proto.max_upload_size_mb
@@ -268,7 +319,7 @@ def test_names_are_shown_as_text_whatever_they_contain(page: AppTest, add: Add) 
 
     assert not page.exception
     assert not [m for m in page.markdown if m.allow_html]
-    said = words(page) + "".join(bar.text for bar in page.progress) + "".join(s.value for s in page.subheader)
+    said = words(page) + "".join(bar.text for bar in page.progress) + "".join(s.value for s in page.header)
     assert r"\<img src\=x" in said
     unescaped = re.sub(r"\\.", "", said)
     for harmful in ("<", "$", ":red[", "**bold", "!["):

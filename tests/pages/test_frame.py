@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
@@ -52,6 +53,18 @@ def test_each_role_has_its_pages_and_no_other(signed_in: SignIn, role: Role) -> 
     for page in sorted(PAGES[Role.ADMIN] - PAGES[role]):
         with pytest.raises(ValueError, match=re.escape(page)):
             tab.switch_page(page)
+
+
+def test_a_page_that_is_not_there_says_whom_to_ask_and_to_an_administrator_what_to_do(
+    signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ContextProxy, "url", property(lambda _: "http://localhost/payroll"))
+    tab, admin = signed_in(Role.ADMIN)
+    own = [w.value for w in tab.run().warning]
+    assert own == ["There is no page “payroll” here. Choose one in the menu, or ask below."]
+    for role in (Role.EMPLOYEE, Role.MANAGER):
+        (sentence,) = [w.value for w in signed_in(role)[0].run().warning]
+        assert sentence.endswith(f"or it is not open to you. Whom to ask: {plain(admin.name)}.")
 
 
 def test_the_account_block_shows_who_is_signed_in_and_signs_out_by_a_form(signed_in: SignIn) -> None:

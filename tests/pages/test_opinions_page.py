@@ -74,6 +74,7 @@ def test_a_lawyer_drafts_an_opinion_on_references_and_keeps_it(
     assert [item["cited"] for item in kept.cited] == [1]
     assert "gemini-flash-latest" in texts(page)
     page.button(f"opinions_delete_kept_{kept.id}").click().run()
+    page.button("opinions_delete_confirmed").click().run()
     assert running.opinions.list(admin) == ([], 0)
 
 

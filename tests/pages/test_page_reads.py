@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.testing.v1 import AppTest
 
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.services import Services
-from rag.storage.pipeline import PendingResult, Pipeline
+from rag.storage.database import Database
+from rag.storage.pipeline import PendingResult, Pipeline, Session
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
 
@@ -115,6 +119,62 @@ def test_the_frame_and_the_page_read_the_collections_once(signed_in: SignIn, mon
     assert not tab.exception
     wanted = " ".join(queries["find_collections"].split())[:90]
     assert [query for _, query in reads.rows].count(wanted) == 1
+
+
+@pytest.mark.usefixtures("handbook")
+def test_an_open_conversation_and_a_question_take_few_transactions(
+    running: Services, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    tab.run()
+    tab.chat_input[0].set_value("How many days of leave?").run()
+    lent: list[str] = []
+    lend = Database._connection
+
+    def counting(database: Database) -> Session:
+        lent.append(threading.current_thread().name)
+        return lend(database)
+
+    monkeypatch.setattr(Database, "_connection", counting)
+    tab.run()
+    assert not tab.exception
+    # The collections; the conversation with its messages and the list; what is left of the budget.
+    in_script = [name for name in lent if "script" in name.lower()]
+    assert len(in_script) <= 3, lent
+
+    lent.clear()
+    conversation = running.conversations.list(identity)[0]
+    (handbook,) = running.documents.collections(identity)
+    asked = []
+    for conversation_id in (None, conversation.id):
+        lent.clear()
+        live = running.answers.ask(identity, conversation_id, handbook, "How many days of leave?")
+        asked.append(lent.count(threading.current_thread().name))
+        assert live.wait(20)
+    # All of a question; before it, what was said before.
+    assert asked == [1, 2]
+
+
+@pytest.mark.usefixtures("handbook")
+def test_a_tab_holds_no_more_runs_of_its_page_with_each_question(signed_in: SignIn) -> None:
+    def held() -> tuple[int, int]:
+        """Return how many runs of the chat somebody still holds the names of, and how many widgets."""
+        gc.collect()
+        objects = gc.get_objects()
+        runs = [one for one in objects if isinstance(one, dict) and "show_source" in one and "draw_around" in one]
+        return len(runs), sum(isinstance(one, WidgetMetadata) for one in objects)
+
+    tab, _ = signed_in(Role.EMPLOYEE)
+    tab.run()
+    counts = []
+    for number in range(6):
+        tab.chat_input[0].set_value(f"How many days of annual leave are there, {number}?").run()
+        assert not tab.exception
+        counts.append(held())
+    assert counts[-1][0] <= counts[1][0], f"runs are kept: {counts}"
+    tab.query_params.clear()
+    tab.run()
+    assert held()[1] <= counts[0][1], f"widgets that are gone are kept: {counts}"
 
 
 def test_the_model_of_a_document_is_named_without_reading_its_passages(

@@ -120,6 +120,7 @@ def test_a_mark_is_drawn_again_and_shown_on_every_page(
     with pytest.raises(NotAllowed):
         running.tenants.set_mark(signed_in(Role.MANAGER)[1], mark)
     page.button("setup_mark_remove").click().run()
+    page.button("setup_mark_remove_confirmed").click().run()
     assert not page.exception
     assert running.tenants.mark(identity) == b""
     assert "data:image/png" not in front.get("/login").text
@@ -164,13 +165,13 @@ def test_models_are_listed_tried_and_changed(
 def test_the_checklist_ends_and_is_for_administrators(running: Services, signed_in: SignIn) -> None:
     tab, identity = signed_in(Role.ADMIN)
     page = tab.run().switch_page("setup.py").run()
-    assert "1 of 5 steps done" in [str(heading.value) for heading in page.subheader], "it has a name"
+    assert "1 of 5 steps done" in [str(heading.value) for heading in page.header], "it has a name"
     page.text_input("setup_name").set_value("Ottermere  Mills").run()
     page.button("setup_name_save").click().run()
     assert running.tenants.progress(identity).name == "Ottermere Mills"
     page.button("setup_finish").click().run()
     assert not page.exception
-    assert not [heading for heading in page.subheader if "steps done" in str(heading.value)]
+    assert not [heading for heading in page.header if "steps done" in str(heading.value)]
     _, employee = signed_in(Role.EMPLOYEE)
     for act in (running.tenants.progress, running.tenants.finish_setup):
         with pytest.raises(NotAllowed):

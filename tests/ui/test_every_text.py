@@ -76,6 +76,13 @@ OURS = {
     ("rag/ui/analytics.py", "change.shown"),  # figures
     ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
     ("rag/ui/board.py", "word"),  # of `counted`, beside a figure
+    ("rag/ui/source_forms.py", "self.label"),  # of the table of forms
+    ("rag/ui/source_forms.py", "self.help"),
+    ("rag/ui/collection_sources.py", "form.icon"),
+    ("rag/ui/collection_sources.py", "form.name"),
+    ("rag/ui/collection_sources.py", "form.hint"),
+    ("rag/ui/collection_sources.py", "FORMS[kind].icon"),
+    ("rag/ui/collection_sources.py", "FORMS[kind].name"),
     ("rag/ui/recent.py", "group"),  # of `group_of`: one of a few headings
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).
@@ -92,6 +99,7 @@ HTML_BUILDERS = {
     "copy_html",
     "place_of",
     "sources_html",
+    "unseen_heading",
     "page_script",
     "frame_scripts",
     "key_scripts",

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag.answering.citations import telling_span
 from rag.types import ChunkingMethod, DocumentChunk, DocumentPage
 from rag.ui.formats import METHOD_HELP, METHODS, has_pages
-from rag.ui.page_view import PART_CHARACTERS, page_with_most, part_with, parts_of, text_html
+from rag.ui.page_view import MARK, PART_CHARACTERS, STRONG_MARK, page_with_most, part_with, parts_of, text_html
 
 
 @given(st.text(alphabet="ab \n", max_size=300), st.integers(1, 60), st.floats(0, 1))
@@ -65,6 +66,34 @@ def test_text_of_a_document_is_shown_as_text_with_its_passage_marked() -> None:
     assert "<img" not in html
     assert ">x</mark>" in html
     assert "<mark" not in text_html("plain")
+
+
+def test_the_sentence_of_a_passage_stands_out_in_it() -> None:
+    passage = "Leave is planned.\n\nEveryone has 25 days\nof paid leave. Five may be kept."
+    span = telling_span(passage, ("25", "paid"))
+    assert span is not None
+    assert passage[slice(*span)] == "Everyone has 25 days\nof paid leave."
+    html = text_html(f"<b>{passage}", mark=(3, 3 + len(passage)), strong=(span[0] + 3, span[1] + 3))
+    inner = f'<mark style="{STRONG_MARK}">Everyone has 25 days\nof paid leave.</mark>'
+    assert f'&lt;b&gt;<mark style="{MARK}">Leave is planned.\n\n{inner} Five may be kept.</mark>' in html
+    assert telling_span(passage, ("dental",)) is None
+    rules = "Report an illness before it begins to bite. Illness is paid for 14 weeks."
+    told = telling_span(rules, ("Illness", "illness", "begins", "14"))
+    assert told is not None
+    assert rules[slice(*told)] == "Illness is paid for 14 weeks.", "of equal ones that with the answer's figures"
+    assert telling_span(passage, ()) is None
+    headed = "3.1 Private health plan\n\nThe excess is £150 in a year, and 6.50 a month. Your plan pays 50 pounds."
+    told = telling_span(headed, ("health", "plan", "50"))
+    assert told is not None
+    assert headed[slice(*told)] == "Your plan pays 50 pounds.", "no heading, and no digits of another figure"
+    assert telling_span("", ("a",)) is None
+    table = "| Years | Days |\n|---|---|\n| 5 | 28 |\n| 10 | 30 |"
+    row = telling_span(table, ("10", "30"))
+    assert row is not None
+    assert table[slice(*row)] == "| 10 | 30 |"
+    # What a mark is cut to, its sentence is cut to as well.
+    assert text_html("abcdef", mark=(0, 3), strong=(2, 9)).count("<mark") == 2
+    assert text_html("abcdef", mark=(0, 3), strong=(4, 9)).count("<mark") == 1
 
 
 def test_every_way_of_cutting_has_a_name_and_a_sentence() -> None:

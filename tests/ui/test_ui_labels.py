@@ -6,16 +6,21 @@ import ast
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+from uuid import uuid4
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from rag.answering.labels import distinct_labels
 from rag.ingestion.collections import LANGUAGES as LANGUAGES_OF_DOCUMENTS
 from rag.language import LANGUAGES, _, speaking
+from rag.types import Citation
 from rag.ui.formats import language_name
+from rag.ui.source_chips import source_lines, sources_html
 from rag.ui.widgets import name_labels
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -31,6 +36,7 @@ OWN_LABELS = {
     "analytics_period": "keys of a constant",
     "analytics_group": "the names of groups, each once",
     "analytics_order": "two words",
+    "chat_years": "numbers, each once",
     "analytics_kind": "two words",
     "audit_period": "keys of a constant",
     "prices_model": "a sorted set of names of models",
@@ -208,3 +214,34 @@ def test_a_selected_row_is_read_with_the_rows_that_were_drawn(call: Call) -> Non
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "key"
         )
     assert "hash(tuple(" in key or "document.id" in key, f"{call.place}: other rows would be selected with {key}"
+
+
+def test_documents_of_one_title_are_told_apart_in_every_list_of_sources() -> None:
+    files = ("2025.pdf", "2026.pdf", "2026.pdf")
+    documents = {file: uuid4() for file in set(files)}
+    twins = [
+        Citation(
+            number=number, chunk_id=uuid4(), document_id=uuid4() if number == 3 else documents[file], title="Leave",
+            file_name=file, first_page=1, last_page=1, section="", passage="", score=0.5,
+        )
+        for number, file in enumerate(files, 1)
+    ]  # fmt: skip
+    other = replace(twins[0], number=4, document_id=uuid4(), title="Travel", file_name="travel.pdf")
+    assert source_lines([*twins, other]) == [
+        "[1] Leave (2025.pdf), p. 1",
+        "[2] Leave (2026.pdf (1)), p. 1",
+        "[3] Leave (2026.pdf (2)), p. 1",
+        "[4] Travel (travel.pdf), p. 1",
+    ]
+    places = re.findall('data-place="([^"]*)"', sources_html([*twins, other], "s0", uuid4()))
+    assert places == ["2025.pdf · p. 1", "2026.pdf (1) · p. 1", "2026.pdf (2) · p. 1", "p. 1"]
+
+    def draw(citations) -> None:  # type: ignore[no-untyped-def]  # a script of its own, without the names above
+        from rag.ui.source_cards import draw_source_cards
+
+        draw_source_cards(citations, anchor="s0", on_open=lambda _: None)
+
+    page = AppTest.from_function(draw, args=([*twins, other],), default_timeout=30).run()
+    shown = [element.value for element in page.markdown]
+    for place in (":small[2025\\.pdf · p. 1]", ":small[2026\\.pdf \\(2\\) · p. 1]", ":small[p. 1]"):
+        assert place in shown, shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -90,6 +91,14 @@ def literal_words(node: ast.AST) -> Iterator[str]:
 )
 def test_a_string_that_bypasses_the_catalogues_is_found(call: str) -> None:
     assert list(words_past({"page.py": call}))
+
+
+@pytest.mark.parametrize("call", ["ngettext", "language.ngettext"])
+def test_both_forms_of_a_sentence_with_a_number_are_found_however_it_is_called(call: str) -> None:
+    source = io.BytesIO(f'{call}("{{count}} day ago", "{{count}} days ago", days)'.encode())
+    assert [found[2] for found in catalogues.extract_errors(source, {}, (), {})] == [
+        ("{count} day ago", "{count} days ago")
+    ]
 
 
 def test_no_string_of_the_pages_bypasses_the_catalogues() -> None:

@@ -1,0 +1,235 @@
+"""Change the one HTML file that every page of Streamlit begins with: our name, and what must hold from the first paint.
+
+Styles and scripts that a page draws come with its first run, too late for what is on the screen before: the sidebar
+would push the page aside, and grey bars would stand where nothing will be.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import streamlit
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag.ui.theme import PRODUCT
+
+INDEX = Path(streamlit.__file__).parent / "static" / "index.html"
+#: The keyboard of a phone makes the page smaller, so that the question stays above it.
+VIEWPORT = "width=device-width, initial-scale=1, interactive-widget=resizes-content"
+#: Width of an open sidebar, as Streamlit draws it before anybody has dragged its edge.
+SIDEBAR_WIDTH = "281px"
+
+#: A rule begins with `.stApp` where Streamlit has one of its own, which comes later and would count otherwise.
+LOOK = """
+<style>
+/* Nothing jumps: the place of the sidebar is kept, and nothing grey stands for what is still loaded. */
+[data-testid=stAppSkeleton], [data-testid=stSkeleton] { visibility: hidden !important; }
+@media (min-width: 768px) {
+  [data-testid=stAppViewContainer]:not(:has([data-testid=stSidebar])) { padding-inline-start: SIDEBAR_WIDTH; }
+}
+[data-testid=stSidebarContent]:not(:has([data-testid=stSidebarNav])) [data-testid=stSidebarUserContent] {
+  visibility: hidden;
+}
+[data-testid=stMainBlockContainer]:not(:has([data-testid=stElementContainer], [data-testid=stLayoutWrapper])) {
+  visibility: hidden;
+}
+/* Widgets are loaded when they are first needed. A row that holds one, and what lies below, is shown once it has its
+   height: on a phone, rows wrap with their last word. Markdown says it is visible, whatever it stands in. */
+[data-testid=stMainBlockContainer] :has([data-testid=stSkeleton]) ~ *,
+[data-testid=stMainBlockContainer] .stHorizontalBlock:has([data-testid=stSkeleton]),
+[data-testid=stMainBlockContainer] [data-testid=stElementContainer]:has([data-testid=stSkeleton]) {
+  visibility: hidden;
+}
+[data-testid=stMainBlockContainer] :has([data-testid=stSkeleton]) ~ * [data-testid=stMarkdown] > div,
+[data-testid=stMainBlockContainer] .stHorizontalBlock:has([data-testid=stSkeleton]) [data-testid=stMarkdown] > div {
+  visibility: inherit;
+}
+@media (min-width: 768px) {
+  [data-testid=stFileUploader]:not(:has([data-testid=stFileUploaderFile])) [data-testid=stFileUploaderDropzone] {
+    max-height: 64px; overflow: hidden;
+  }
+}
+@media (pointer: coarse) { button [data-has-shortcut=true] kbd { display: none; } }
+@media (max-width: 640px) {
+  .stApp [data-testid=stBottomBlockContainer] { padding-bottom: max(.75rem, env(safe-area-inset-bottom)); }
+}
+/* A heading for those who do not see the page: a conversation shows none. */
+[data-testid=stElementContainer]:has(.hr-unseen) { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); }
+/* What is a quieter grey is still read. */
+.stApp [data-testid=stCaptionContainer] { opacity: 1; color: color-mix(in srgb, currentColor 68%, transparent); }
+.stApp [data-testid=stCaptionContainer] a { color: light-dark(#2f4fd0, #9fb4ff); }
+:root button[data-selected=true] :is(p, span),
+:root button:is([kind=tertiary], [kind=secondary]):is(:hover, :focus-visible, :active, [aria-expanded=true]) p {
+  color: light-dark(#2740ab, #c0cdfb);
+}
+:root [data-testid=stDateInput] [role=spinbutton] { display: inline-block; min-width: 1.65rem; min-height: 1.65rem;
+  line-height: 1.65rem; text-align: center; }
+.stApp :is(a, button, summary, [role=tab], [role=radio], [tabindex="0"]):focus-visible {
+  outline: 2px solid light-dark(#3353d4, #9fb4ff); outline-offset: 2px;
+}
+/* A target of a finger, also where it is only three dots. */
+.stApp [data-testid=stMenuButtonButton] { min-width: 1.75rem; }
+.stApp main:focus-visible { outline-offset: -2px; }
+</style>
+""".replace("SIDEBAR_WIDTH", SIDEBAR_WIDTH)
+
+#: Roles that Streamlit's markup lacks: its navigation has headings within a list, and lists that are none.
+ROLES = """
+<script>
+(() => {
+  const set = (node, name, value) => { if (node.getAttribute(name) !== value) node.setAttribute(name, value); };
+  const look = () => {
+    const list = document.querySelector('[data-testid="stSidebarNavItems"]');
+    if (list && list.querySelector(":scope > div")) {
+      set(list, "role", "presentation");
+      for (const item of list.querySelectorAll(":scope > li")) set(item, "role", "presentation");
+      for (const group of list.querySelectorAll(":scope > div")) {
+        set(group, "role", "presentation");
+        for (const item of group.querySelectorAll(":scope > li")) set(item, "role", "presentation");
+      }
+    }
+    for (const zone of document.querySelectorAll('[data-testid="stFileUploaderDropzone"]')) set(zone, "role", "group");
+    // What floats above the page is outside of what Streamlit calls dark or light.
+    const app = document.querySelector('[data-testid="stApp"]');
+    if (app && document.querySelector("#stFloatingOverlayPortal > *")) {
+      const scheme = getComputedStyle(app).colorScheme, root = document.documentElement;
+      if (root.style.colorScheme !== scheme) root.style.colorScheme = scheme;
+    }
+    for (const toast of document.querySelectorAll('[data-testid="stToast"]'))
+      if (!document.getElementById(toast.getAttribute("aria-labelledby"))) set(toast, "aria-label", toast.textContent);
+    if (!document.getElementById("stMain"))
+      document.querySelector('[data-testid="stAppScrollToBottomContainer"]')?.setAttribute("id", "stMain");
+  };
+  new MutationObserver(look).observe(document, { childList: true, subtree: true });
+})();
+</script>
+"""
+
+
+#: An answer is read from its beginning. Streamlit follows what is appended to a conversation down to its end, so the
+#: beginning of a long answer leaves a small screen while it is being read. Here the last question goes up to the top
+#: and no further, until the reader scrolls. Streamlit's own following ends with a wheel, so it is sent one.
+READING = """
+<script>
+(() => {
+  const place = Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop");
+  let main = null, follows = false, isDue = false, releasedAt = 0, writtenAt = 0;
+  const farthest = () => {
+    const messages = main.querySelectorAll('[data-testid="stChatMessage"]');
+    const last = messages[messages.length - 1];
+    if (!last) return Infinity;
+    const answer = last.getBoundingClientRect(), top = main.getBoundingClientRect().top + 64;
+    const question = messages[messages.length - 2]?.getBoundingClientRect();
+    const above = question ? Math.min(answer.top - question.top, main.clientHeight * 0.35) : 0;
+    return Math.max(0, place.get.call(main) + answer.top - above - top);
+  };
+  const release = () => {
+    if (performance.now() - releasedAt < 250) return;
+    releasedAt = performance.now();
+    main.dispatchEvent(new WheelEvent("wheel"));
+    setTimeout(() => main.dispatchEvent(new Event("scroll")), 15);
+  };
+  const hold = (element) => {
+    main = element;
+    Object.defineProperty(element, "scrollTop", {
+      configurable: true,
+      get() { return place.get.call(this); },
+      set(wanted) {
+        const now = place.get.call(this), most = farthest();
+        if (wanted > now && wanted > most) release();
+        place.set.call(this, wanted > now ? Math.max(now, Math.min(wanted, most)) : wanted);
+      },
+    });
+  };
+  const look = () => {
+    isDue = false;
+    const found = document.querySelector('[data-testid="stAppScrollToBottomContainer"]');
+    if (!found) return;
+    if (found !== main) hold(found);
+    for (const growing of found.querySelectorAll("[data-answer]:not([data-read])")) {
+      growing.dataset.read = "yes";
+      follows = true;
+    }
+    // The stored answer and its sources take the place of the growing one within a moment.
+    if (found.querySelector("[data-answer]")) writtenAt = performance.now();
+    else if (performance.now() - writtenAt > 3000) follows = false;
+    if (follows) main.scrollTop = main.scrollHeight - main.clientHeight;
+  };
+  const soon = () => { if (!isDue) { isDue = true; requestAnimationFrame(look); } };
+  const stop = (event) => { if (event.isTrusted) follows = false; };
+  for (const name of ["wheel", "touchmove"]) addEventListener(name, stop, { capture: true, passive: true });
+  addEventListener("pointerdown", (event) => { if (event.target === main) stop(event); }, true);
+  addEventListener("keydown", (event) => {
+    if (event.key === "Tab") return stop(event);
+    const turns = ["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown"].includes(event.key);
+    if (turns && !event.target.closest?.("textarea, input")) stop(event);
+  }, true);
+  new MutationObserver(soon).observe(document, { childList: true, subtree: true, characterData: true });
+})();
+</script>
+"""
+
+#: Loaded before anything is drawn: text that changes its font changes its lines.
+FONT = "./app/static/inter-latin-wght-normal.woff2"
+PRELOADED = re.compile(r'href="\./static/media/[^"]+\.woff2"')
+
+
+def shell(index: str) -> str:
+    """Return Streamlit's HTML file with our name, our mark and what counts from the first paint."""
+    changed = index.replace("<title>Streamlit</title>", f"<title>{PRODUCT}</title>")
+    changed = changed.replace('href="./favicon.png"', 'href="./app/static/mark.svg"')
+    changed = PRELOADED.sub(f'href="{FONT}"', changed, count=1)
+    before, _, after = changed.partition('name="viewport"')
+    _, _, after = after.partition("/>")
+    changed = f'{before}name="viewport" content="{VIEWPORT}" />{after}'
+    return changed.replace("</head>", f"{LOOK}{ROLES}{READING}</head>")
+
+
+class Shell:
+    """Sends our version of Streamlit's HTML file in place of its own, whatever page is asked for."""
+
+    def __init__(self, app: ASGIApp, index: Path = INDEX) -> None:
+        self._app = app
+        self._theirs = index.read_bytes()
+        self._ours = shell(self._theirs.decode()).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
+            await self._app(scope, receive, send)
+            return
+        # Whole and as it is in the file: a browser may hold it from before an upgrade of ours.
+        unwanted = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
+        scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name not in unwanted]}
+        start: Message | None = None
+        body = b""
+
+        async def changing(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and self._may_be_theirs(message):
+                start = message
+            elif start is None:
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    await self._send(send, start, body)
+
+        await self._app(scope, receive, changing)
+
+    def _may_be_theirs(self, start: Message) -> bool:
+        headers = Headers(raw=start["headers"])
+        is_html = headers.get("content-type", "").startswith("text/html")
+        return is_html and headers.get("content-length") == str(len(self._theirs))
+
+    async def _send(self, send: Send, start: Message, body: bytes) -> None:
+        headers = MutableHeaders(raw=list(start["headers"]))
+        if body == self._theirs:
+            body = self._ours
+            headers["content-length"] = str(len(body))
+            for name in ("etag", "last-modified"):
+                del headers[name]
+        await send({**start, "headers": headers.raw})
+        await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,136 @@
+"""Draw the bot in Microsoft Teams: how to make it, what it needs, and the package that is uploaded there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from rag.access.teams import TeamsBot, TeamsBots
+from rag.language import N_, _
+from rag.types import Collection, Identity
+from rag.ui import actions
+from rag.ui.teams_package import teams_package
+from rag.ui.text import plain
+from rag.ui.widgets import ask_to_confirm, name_labels, red
+
+PROBLEM = "programs_teams_problem"
+ABOUT = N_(
+    "People ask in Teams and get the answer with its sources there: in a chat what they may read themselves, in a "
+    "channel what everybody in the company may read."
+)
+STEPS = (
+    N_("In the [Azure portal](https://portal.azure.com), make a resource *Azure Bot* of the type *Single tenant*."),
+    N_("Under *Configuration* enter this as the messaging endpoint:"),
+    N_("Under *Channels* add *Microsoft Teams*."),
+    N_(
+        "Under *Configuration*, *Manage password*, make a client secret and copy its value. The overview there has the "
+        "application (client) id and the directory (tenant) id. Enter all three below."
+    ),
+    N_(
+        "Download the app package here, and upload it in the "
+        "[Teams admin center](https://admin.teams.microsoft.com/policies/manage-apps) under *Manage apps*."
+    ),
+)
+
+
+def draw_teams(bots: TeamsBots, identity: Identity, collections: Sequence[Collection], base: str) -> None:
+    """Draw the section of the bot in Microsoft Teams."""
+    bot = bots.get(identity)
+    st.header(_("Microsoft Teams"), anchor=False)
+    st.caption(_(ABOUT))
+    if bot is not None:
+        _draw_bot(bots, identity, bot, base)
+    problem = st.session_state.pop(PROBLEM, "")
+    label = _("Set it up") if bot is None else _("Settings of the bot")
+    # Open after a refusal, with what was typed and the reason below it.
+    with st.expander(label, expanded=bool(problem), icon=":material/settings:"):
+        _draw_steps(base)
+        _draw_form(bots, identity, bot, collections)
+        if problem:
+            st.error(plain(problem), icon=":material/error:")
+
+
+def _draw_steps(base: str) -> None:
+    for number, step in enumerate(STEPS, start=1):
+        st.markdown(f"{number}. {_(step)}")
+        if number == 2:
+            st.code(f"{base}/teams/messages", language=None)
+            if not base.startswith("https://"):
+                st.warning(
+                    _("Teams reaches addresses with https:// only. Set RAG_PUBLIC_URL to the address of this product."),
+                    icon=":material/warning:",
+                )
+
+
+def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collections: Sequence[Collection]) -> None:
+    state = st.session_state
+    labels = name_labels({None: _("Each person's own"), **{one.id: one.name for one in collections}})
+    choices = [None, *(collection.id for collection in collections)]
+    chosen = choices.index(bot.collection_id) if bot is not None and bot.collection_id in choices else 0
+
+    def keep() -> None:
+        directories = [state.programs_teams_directory, *state.programs_teams_others.split()]
+        actions.attempt(
+            PROBLEM,
+            bots.keep,
+            identity,
+            state.programs_teams_app,
+            directories,
+            state.programs_teams_secret,
+            state.programs_teams_collection,
+        )
+
+    with st.form("programs_teams", border=False):
+        left, right = st.columns(2)
+        left.text_input(
+            _("Application (client) id"), bot.app_id if bot else "", key="programs_teams_app", max_chars=40,
+            autocomplete="off",
+        )  # fmt: skip
+        right.text_input(
+            _("Directory (tenant) id"), bot.directories[0] if bot else "", key="programs_teams_directory",
+            max_chars=40, autocomplete="off",
+        )  # fmt: skip
+        left.text_input(
+            _("Client secret"), key="programs_teams_secret", type="password", autocomplete="off",
+            placeholder=_("Kept. Enter another one to replace it.") if bot else "",
+            help=_("It is encrypted, and cannot be seen again."),
+        )  # fmt: skip
+        right.selectbox(
+            _("Collection"), choices, chosen, key="programs_teams_collection",
+            format_func=labels.of,
+            help=_("What is asked where a conversation begins."),
+        )  # fmt: skip
+        st.text_input(
+            _("Other directories whose people are answered"), " ".join(bot.directories[1:]) if bot else "",
+            key="programs_teams_others", placeholder=_("None"), autocomplete="off",
+            help=_("Directory (tenant) ids, with spaces between them. Nobody else is answered."),
+        )  # fmt: skip
+        st.form_submit_button(_("Save"), type="primary", icon=":material/save:", on_click=keep)
+
+
+def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> None:
+    def switch() -> None:
+        actions.attempt(PROBLEM, bots.switch, identity, is_active=not bot.is_active)
+
+    with st.container(border=True), st.container(horizontal=True, vertical_alignment="center"):
+        status = _("It answers.") if bot.is_active else _("It is switched off.")
+        st.markdown(f"**{plain(bot.app_id)}** :gray[{status}]", width="content")
+        st.download_button(
+            _("Download the app package"), lambda: teams_package(bot, base), "hr-assistant-teams.zip",
+            "application/zip", key="programs_teams_package", icon=":material/download:",
+        )  # fmt: skip
+        st.button(
+            _("Turn off") if bot.is_active else _("Turn on"),
+            key="programs_teams_switch",
+            icon=":material/power_settings_new:",
+            on_click=switch,
+        )
+        if st.button(red(_("Remove")), key="programs_teams_remove", icon=":material/delete:"):
+            ask_to_confirm(
+                _("Remove the bot in Microsoft Teams?"),
+                [_("It stops answering at once, and its client secret is forgotten. Conversations stay.")],
+                does=_("Remove"),
+                on_confirm=lambda: bots.remove(identity),
+                key="programs_teams_removal",
+            )

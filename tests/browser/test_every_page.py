@@ -1,0 +1,246 @@
+"""Every page as everybody has to be able to use it: what axe finds, what jumps, what a phone shows, what keys reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.conftest import Product, settle
+from tests.standin import ProviderStandin, default_reply, many_words
+
+pytestmark = pytest.mark.browser
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+#: "/payroll" is a page that does not exist, and says so.
+PAGES = (
+    "/", "/library", "/documents", "/collections", "/people", "/other-programs", "/prices", "/health", "/privacy",
+    "/audit", "/account", "/set-up", "/analytics", "/board", "/payroll",
+)  # fmt: skip
+FORMS = ("/account/password", "/account/second-factor", "/forgot-password", "/widget?key=none")
+#: What opens on a page, by the button that opens it.
+OPENED = (
+    ("/", "[data-testid=stBottomBlockContainer] [data-testid=stPopoverButton]"),
+    ("/", "[data-testid=stSidebarUserContent] [data-testid=stMenuButtonButton]"),
+    ("/", "[data-testid=stSidebarUserContent] [data-testid=stPopoverButton]"),
+    ("/library", "[class*=st-key-library_open] button"),
+    ("/people", "button:has-text('Make a key')"),
+    ("/people", "button:has-text('Invite many')"),
+    ("/documents", "[data-testid=stMainBlockContainer] [data-testid=stPopoverButton]"),
+    ("/analytics?analytics_view=Search", ""),
+    ("/analytics?analytics_view=Questions", ""),
+)
+QUESTION = "How many days of annual leave do full-time employees have?"
+MOST_SHIFT = 0.05
+#: Adds up what moved by itself from the first paint on, and what moved most.
+SHIFTS = """
+window.shifted = 0;
+window.moved = [];
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    if (entry.hadRecentInput) continue;
+    window.shifted += entry.value;
+    for (const { node } of entry.sources) window.moved.push((node?.innerText || "").slice(0, 30));
+  }
+}).observe({ type: "layout-shift", buffered: true });
+"""
+#: Overlays are at the end of the page, outside its landmarks: what axe calls good practice is for whole pages.
+CHECK = """async ([tags, rules]) => {
+  const found = await axe.run(document, {
+    resultTypes: ["violations"], runOnly: tags ? { type: "tag", values: tags } : { type: "rule", values: rules },
+  });
+  return found.violations.flatMap((rule) => rule.nodes.map((node) =>
+    `${rule.id}: ${node.html.slice(0, 160)} ${(node.any[0] || node.all[0] || node.none[0] || {}).message}`));
+}"""
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+#: As on a page that was just opened by its address: the next Tab begins at its top.
+FROM_THE_TOP = """(() => {
+  const first = document.createElement("button");
+  document.body.prepend(first);
+  first.focus();
+  first.remove();
+})()"""
+#: What ends colours half-way between two schemes, the pointer's own, and those of a page that is being drawn again.
+STILL = """
+*, *::before, *::after { transition: none !important; animation: none !important; }
+[data-stale=true] { opacity: 1 !important; }
+"""
+
+
+def violations(page: Page, *, tags: list[str] | None = None, rules: list[str] | None = None) -> list[str]:
+    """Return what axe finds, of any severity."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    return [str(found) for found in page.evaluate(CHECK, [tags, rules])]
+
+
+def open_page(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector("[data-testid=stMainBlockContainer] [data-testid=stElementContainer]", state="attached")
+    settle(page)
+
+
+def ask(page: Page, question: str) -> None:
+    page.fill("[data-testid=stChatInputTextArea]", question)
+    page.keyboard.press("Enter")
+
+
+def jumps(page: Page) -> list[str]:
+    shifted, moved = page.evaluate("[window.shifted, window.moved]")
+    return [f"jumps by {shifted:.3f}: {moved[:6]}"] if shifted > MOST_SHIFT else []
+
+
+def both_schemes(page: Page, tags: list[str]) -> list[str]:
+    """Check everything in light colours, and the contrast in dark ones."""
+    page.add_style_tag(content=STILL)
+    found = violations(page, tags=tags)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(100)
+    found += [f"dark {problem}" for problem in violations(page, rules=["color-contrast"])]
+    page.emulate_media(color_scheme="light")
+    return found
+
+
+@pytest.fixture
+def phone(offline_product: Product, browser: Browser, offline_admin: BrowserContext) -> Iterator[Page]:
+    context = phone_of(browser, offline_admin)
+    yield context.new_page()
+    context.close()
+
+
+def phone_of(browser: Browser, admin: BrowserContext) -> BrowserContext:
+    return browser.new_context(
+        viewport={"width": 390, "height": 844},
+        is_mobile=True,
+        has_touch=True,
+        locale="en-US",
+        storage_state=admin.storage_state(),
+    )
+
+
+def test_axe_finds_nothing_and_no_page_jumps(offline_product: Product, offline_page: Page) -> None:
+    page, problems = offline_page, {}
+    page.add_init_script(SHIFTS)
+    open_page(page, offline_product.address)
+    ask(page, QUESTION)
+    expect(page.get_by_test_id("stFeedback")).to_be_visible()
+    settle(page)
+    problems["an answer"] = both_schemes(page, [*WCAG, "best-practice"])
+    for path in PAGES:
+        open_page(page, offline_product.address + path)
+        problems[path] = jumps(page) + both_schemes(page, [*WCAG, "best-practice"])
+    for path in FORMS:
+        page.goto(offline_product.address + path)
+        problems[path] = both_schemes(page, [*WCAG, "best-practice"])
+    assert {path: found for path, found in problems.items() if found} == {}
+
+
+def test_axe_finds_nothing_in_what_opens(offline_product: Product, offline_page: Page) -> None:
+    page, problems = offline_page, {}
+    open_page(page, offline_product.address)
+    ask(page, QUESTION)
+    expect(page.get_by_test_id("stFeedback")).to_be_visible()
+    settle(page)
+    page.get_by_role("button", name="How this was found").last.click()
+    settle(page)
+    problems["how it was found"] = both_schemes(page, WCAG)
+    page.keyboard.press("Escape")
+    for path, button in OPENED:
+        open_page(page, offline_product.address + path)
+        if button:
+            page.locator(button).first.click()
+            settle(page)
+        problems[f"{path} {button}"] = both_schemes(page, WCAG)
+    page.goto(offline_product.address)
+    settle(page)
+    for keys in ("Control+k", "?"):
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press(keys)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        settle(page)
+        problems[keys] = both_schemes(page, WCAG)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    assert {path: found for path, found in problems.items() if found} == {}
+
+
+def test_on_a_phone_no_page_jumps_or_scrolls_sideways(offline_product: Product, phone: Page) -> None:
+    phone.add_init_script(SHIFTS)
+    problems = {}
+    for path in PAGES:
+        open_page(phone, offline_product.address + path)
+        found = jumps(phone)
+        if phone.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            found.append("scrolls sideways")
+        problems[path] = found + violations(phone, tags=[*WCAG, "best-practice"])
+    assert {path: found for path, found in problems.items() if found} == {}
+
+
+def test_on_a_phone_a_long_answer_is_read_from_its_beginning(
+    product: Product, browser: Browser, admin: BrowserContext, shared_standin: ProviderStandin
+) -> None:
+    """The question goes to the top and stays there while the answer grows past the screen; then a source is opened."""
+    context = phone_of(browser, admin)
+    page = context.new_page()
+    open_page(page, product.address)
+    shared_standin.reply("Here it begins [1]. " + many_words(400))
+    shared_standin.token_interval_seconds = 0.01
+    field = page.get_by_test_id("stChatInput")
+    try:
+        for number, question in enumerate((QUESTION, "How many of them may be carried over?"), 1):
+            page.get_by_test_id("stChatInputTextArea").tap()
+            # As a keyboard on the screen does, which takes its height from the page.
+            page.set_viewport_size({"width": 390, "height": 480})
+            expect(field).to_be_in_viewport(ratio=1)
+            ask(page, question)
+            page.set_viewport_size({"width": 390, "height": 844})
+            answer = page.get_by_test_id("stChatMessage").nth(2 * number - 1)
+            page.wait_for_function(
+                "(number) => document.querySelectorAll('[data-testid=stChatMessage]')[number]?.offsetHeight > 1000",
+                arg=2 * number - 1,
+            )
+            expect(answer.get_by_text("Here it begins")).to_be_in_viewport()
+            expect(page.get_by_text(question, exact=True).last).to_be_in_viewport()
+            expect(field).to_be_in_viewport(ratio=1)
+            expect(page.get_by_role("button", name="How this was found")).to_have_count(number)
+            settle(page)
+            expect(answer.get_by_text("Here it begins")).to_be_in_viewport()
+        answer.locator('a[href^="#s"]').first.tap()
+        view = page.locator(".st-key-page_view")
+        expect(view.locator("img").first).to_be_visible()
+        shown = view.bounding_box()
+        assert shown is not None
+        assert (shown["x"], shown["width"]) == (0, 390), "the page has the whole screen"
+        view.locator("button:visible").first.tap()
+        expect(view).to_have_count(0)
+    finally:
+        shared_standin.token_interval_seconds = 0.0
+        shared_standin.reply(default_reply)
+        context.close()
+
+
+def test_few_steps_of_tab_lead_to_the_question_and_to_the_newest_source(
+    offline_product: Product, offline_page: Page
+) -> None:
+    page = offline_page
+    open_page(page, offline_product.address)
+    question = page.get_by_test_id("stChatInputTextArea")
+    expect(question).to_be_focused()
+    page.evaluate(FROM_THE_TOP)
+    page.keyboard.press("Tab")
+    expect(page.locator("#hr-to-question")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(question).to_be_focused()
+    ask(page, QUESTION)
+    expect(page.get_by_test_id("stFeedback")).to_be_visible()
+    settle(page)
+    expect(question).to_be_focused()
+    seen: list[str] = []
+    while not any("Source 1" in said for said in seen):
+        page.keyboard.press("Shift+Tab")
+        seen.append(str(page.evaluate("(e => e.getAttribute('aria-label') || e.innerText)(document.activeElement)")))
+        assert len(seen) <= 10, seen
+    for words in ("How this was found", "Ask again", "Copy", "Open page"):
+        assert any(words in said for said in seen), (words, seen)
