@@ -45,17 +45,20 @@ def extract_errors(
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name in ERRORS and (sentence := ast.get_docstring(node)):
             yield node.lineno, "_", " ".join(sentence.split()), []
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        if not isinstance(node, ast.Call):
             continue
-        if node.func.id in ERRORS and node.args and (sentence := sentence_of(node.args[0])):
-            yield node.lineno, "_", sentence, [OF_AN_ERROR]
-        if node.func.id in KEYWORDS:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in KEYWORDS:
             # Only what is written in the call: a word looked up in it is marked where its table is.
-            wanted = KEYWORDS[node.func.id] or (1,)
+            wanted = KEYWORDS[called] or (1,)
             given = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
             literals = [text for text in given if isinstance(text, str)]
             if len(literals) == len(wanted):
-                yield node.lineno, node.func.id, literals[0] if len(literals) == 1 else tuple(literals), []
+                yield node.lineno, called, literals[0] if len(literals) == 1 else tuple(literals), []
+        if not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id in ERRORS and node.args and (sentence := sentence_of(node.args[0])):
+            yield node.lineno, "_", sentence, [OF_AN_ERROR]
         for text in texts_of_setting(node):
             yield node.lineno, "_", text, []
         if words := words_of(node, node.func.id):
@@ -180,7 +183,7 @@ def missing(catalogue: Catalog, current: Catalog) -> list[str]:
 
 
 def main() -> int:
-    """Update every catalogue, and say what is still to translate."""
+    """Update every catalogue, and print what remains to be translated."""
     current = template()
     for language in LANGUAGES:
         if language == ENGLISH:
