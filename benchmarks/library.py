@@ -106,11 +106,7 @@ def measure(parts: Services, identity: Identity, session_id: str, runs: int) -> 
     some = [row.id for row in library.rows(identity, DocumentFilters(), limit=500)]
     deleted = milliseconds(lambda: library.bin.put(identity, some))
 
-    def take_back() -> None:
-        for document_id in some:
-            library.bin.take_back(identity, document_id)
-
-    restored = milliseconds(take_back)
+    restored = milliseconds(lambda: library.bin.take_back_all(identity, some))
     return {
         "Page, first": first,
         "Page, again": again,

@@ -141,8 +141,8 @@ class Product:
         if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()
 
-    def _database(self) -> _Opened:
-        return _Opened(start_server(self._data_dir))
+    def _database(self) -> Opened:
+        return Opened(start_server(self._data_dir))
 
     def _states(self, database: Database) -> list[str]:
         with database.transaction(TENANT) as connection:
@@ -154,8 +154,33 @@ class Product:
             self._lines.put(line)
 
 
-class _Opened:
+class Application(Product):
+    """One of several processes on a database that it does not start itself."""
+
+    def __init__(self, folder: Path, primary: EmbeddedServer, **variables: str) -> None:
+        super().__init__(folder / "data", RAG_WORKER="false", **variables)
+        self._primary = primary
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "rag", "worker"],
+            cwd=PROJECT, env={**self._environment, "RAG_WORKER": "true"},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _database(self) -> Opened:
+        return Opened(self._primary)
+
+
+class Opened:
+    """The database of a running server, opened for a moment."""
+
     def __init__(self, server: EmbeddedServer) -> None:
+        self._server = server
         self._database = Database(server.application, sealing_key(server.owner), maximum_connections=4)
 
     def __enter__(self) -> Database:
@@ -164,3 +189,4 @@ class _Opened:
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
+        self._server.stop()  # else the product that is stopped leaves the database to this process

@@ -83,17 +83,19 @@ def measure(database: Database, options: argparse.Namespace) -> None:
         )
 
 
-def fill(database: Database, passages: int, chance: random.Random) -> Collection:
+def fill(
+    database: Database, passages: int, chance: random.Random, *, name: str = "Rules", profile: str = "hr"
+) -> Collection:
     embedder = LexicalEmbedder()
     texts = [
         ". ".join(" ".join(chance.choices(WORDS, k=12)).capitalize() for _ in range(12)) + "." for _ in range(passages)
     ]
     vectors = embedder.embed(texts, purpose="document").vectors
     with database.transaction(TENANT) as connection:
-        connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Overhead')", (TENANT,))
+        connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Overhead') ON CONFLICT DO NOTHING", (TENANT,))
         row = connection.execute(
-            "INSERT INTO collections (tenant_id, name, embedding_model) VALUES (%s, 'Rules', %s) RETURNING id",
-            (TENANT, embedder.id),
+            "INSERT INTO collections (tenant_id, name, profile, embedding_model) VALUES (%s, %s, %s, %s) RETURNING id",
+            (TENANT, name, profile, embedder.id),
         ).fetchone()
         assert row is not None
         collection_id: UUID = row[0]
@@ -102,7 +104,7 @@ def fill(database: Database, passages: int, chance: random.Random) -> Collection
             document = connection.execute(
                 "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, language) "
                 "VALUES (%s, %s, %s, %s, %s, 'completed', 'en') RETURNING id",
-                (TENANT, collection_id, f"Rules {number}", f"{number}.pdf", str(number)),
+                (TENANT, collection_id, f"{name} {number}", f"{number}.pdf", str(number)),
             ).fetchone()
             assert document is not None
             connection.cursor().executemany(
@@ -115,7 +117,7 @@ def fill(database: Database, passages: int, chance: random.Random) -> Collection
             )
             index_document(connection, tenant_id=TENANT, collection_id=collection_id, document_id=document[0])
     return Collection(
-        id=collection_id, tenant_id=TENANT, name="Rules", profile="hr", embedding_model=embedder.id, language="en",
+        id=collection_id, tenant_id=TENANT, name=name, profile=profile, embedding_model=embedder.id, language="en",
         overrides={}, created_at=datetime.now(UTC),
     )  # fmt: skip
 

@@ -2,7 +2,9 @@
 
     python -m benchmarks.retrieval_quality --documents FOLDER --questions FILE [--meaning]
 
-FOLDER holds PDFs. FILE holds one JSON object per line with "question" and "gold_relaxed", a list of [file name, page].
+FOLDER holds PDFs. FILE holds one JSON object per line with "question" and "gold_relaxed", a list of [file name, page],
+or "truth", an answer that names its pages as `[handbook.pdf#page=7]`: the ground truth of azure-search-openai-demo
+(`evals/ground_truth.jsonl`, with the PDFs of its `data`) is read as it was published.
 The pages of the ranked passages count in their order, each once, until there are five. With `--meaning` the product is
 asked twice: by words alone, and with vectors of meaning, which take a quarter of a second a passage.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import tempfile
 import time
@@ -41,6 +44,8 @@ from rag.storage.migrations import migrate
 from rag.types import Citation, Collection, Identity, Question, Role, Scope, SearchResult
 
 TENANT = "quality"
+#: A page as the answers of azure-search-openai-demo cite it.
+NAMED_PAGE = re.compile(r"\[([^\[\]#]+)#page=(\d+)\]")
 
 
 def main() -> None:
@@ -76,7 +81,7 @@ def measure(database: Database, options: argparse.Namespace) -> None:
         assert row is not None
     collection_id: UUID = row[0]
     chunks = sum(add(database, collection_id, path, embedder) for path in sorted(options.documents.glob("*.pdf")))
-    questions = [json.loads(line) for line in options.questions.read_text("utf-8").splitlines() if line.strip()]
+    questions = read_questions(options.questions)
     print(f"{chunks} passages, {len(questions)} questions")
     scope = Scope(tenant_id=TENANT, collection_ids=(collection_id,))
     for name, search in (("keyword", keyword_search), ("vector", vector_search), ("hybrid", hybrid_search)):
@@ -147,6 +152,15 @@ def measure_product(
         f"{name:8} page recall@5 {statistics.mean(recalls):.3f}   "
         f"median {statistics.median(times):.1f} ms, slowest {max(times):.1f} ms a question"
     )
+
+
+def read_questions(path: Path) -> list[dict[str, Any]]:
+    """Return the questions with the pages that answer them."""
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    for line in lines:
+        named = NAMED_PAGE.findall(line.get("truth", ""))
+        line.setdefault("gold_relaxed", [[file_name, int(page)] for file_name, page in named])
+    return [line for line in lines if line["gold_relaxed"]]
 
 
 def first_pages(found: Sequence[SearchResult | Citation], limit: int) -> list[tuple[str, int]]:

@@ -185,7 +185,7 @@ class OnPsycopgPipeline(Database):
             connection.set_autocommit(True)
             with connection.pipeline():
                 connection.execute(SNAPSHOT)
-                connection.execute(ENTER, entering(self.key, who, is_search=True), prepare=True)
+                connection.execute(ENTER, entering(self.key, who, is_planned_once=True), prepare=True)
                 yield PsycopgPipeline(connection)
                 connection.execute("COMMIT")
 
@@ -232,7 +232,7 @@ class RawSearch:
 
     def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
-            self.connection.execute(ENTER, entering(self.key, tenant.id, is_search=True))
+            self.connection.execute(ENTER, entering(self.key, tenant.id, is_planned_once=True))
             for text, values in statements:
                 self.connection.execute(text, values, binary=True).fetchall()
 

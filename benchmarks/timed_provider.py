@@ -41,6 +41,10 @@ def from_mark(letters: str) -> int:
     return value
 
 
+#: As long as the sentences of a model are; each says what it was taken from.
+WORDS_OF_A_SENTENCE = 10
+
+
 @dataclass(frozen=True, kw_only=True)
 class Latency:
     """What a provider takes before it answers, in milliseconds; `first_token` also before a whole answer."""
@@ -162,15 +166,15 @@ class TimedProvider:
         template = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
         before, after = json.dumps({**template, "choices": [{"index": 0, "delta": {"content": "\0"}}]}).split("\\u0000")
         tokens = min(self.tokens, body.get("max_tokens") or self.tokens)
+        words = _words_of_the_first_passage(body)
         begun = self.now_ms()
         for number in range(tokens):
             due = begun + number * self.interval_ms
             if (wait := due - self.now_ms()) > 0:
                 await asyncio.sleep(wait / 1000)
             self.own_delays.append(self.now_ms() - due)
-            # One source at the end: sentences of marks do not say what they cite, and would be stopped for it.
-            ending = " [1]." if number + 1 == tokens else " " if (number + 1) % 20 else ". "
-            text = to_mark(int(due)) + ending
+            is_last = number + 1 == tokens or (number + 1) % WORDS_OF_A_SENTENCE == 0
+            text = f"{to_mark(int(due))} {words[number % len(words)]}" + (" [1]. " if is_last else " ")
             _write_event(writer, f"{before}{text}{after}")
         end = {**template, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         _write_event(writer, json.dumps(end))
@@ -178,6 +182,15 @@ class TimedProvider:
         _write_event(writer, json.dumps({**template, "choices": [], "usage": usage}))
         _write_event(writer, "[DONE]")
         writer.write(b"0\r\n\r\n")
+
+
+def _words_of_the_first_passage(body: dict[str, Any]) -> list[str]:
+    """Return what an answer is made of besides its marks. Marks alone say nothing of what they cite, and an answer of
+    them is withdrawn, which is not what most readers see.
+    """
+    asked = "\n".join(str(message["content"]) for message in body["messages"])
+    passage = asked.partition("\n[1] ")[2].partition("\n[2] ")[0]
+    return [word.lower() for word in re.findall(r"[^\W\d_]{4,}", passage)] or ["nothing"]
 
 
 def _write_event(writer: asyncio.StreamWriter, data: str) -> None:
