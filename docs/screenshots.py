@@ -229,7 +229,6 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         take(page, "analytics-dark")
     with signed_in(browser, product, state, dark=False, phone=True) as page:
         open_page(page, product, chat.removeprefix(product.url).lstrip("/"), "Sources")
-        page.get_by_text("After one year of service you receive").first.evaluate("e => e.scrollIntoView()")
         take(page, "chat-phone")
     with signed_in(browser, product, folder / "nobody.json", dark=False) as page:
         page.goto(product.url)

@@ -425,7 +425,7 @@ def _embedder(parts: Services, tenant_id: str, collection: str | None) -> Embedd
 def _billed(
     parts: Services, tenant_id: str, operation: Operation, *, is_paid: bool = True
 ) -> AbstractContextManager[Callable[[Sequence[Usage]], None]]:
-    """Hand out what writes the bills of a call to the tenant's ledger; those of lost requests are written too."""
+    """Return a writer of bills to the tenant's ledger; lost requests are billed too."""
     from contextlib import contextmanager
 
     from rag.money.price_list import charge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import signal
 import sys
@@ -29,6 +30,9 @@ from rag.monitoring.tracing import trace_id
 from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
+#: How many more objects there are before garbage is collected, by age. At Python's 700 a fifth of a start is spent on
+#: going through what imports make, of which nothing is garbage; what serves sets its own (`rag.server`).
+COLLECT_AFTER = (50_000, 10, 10)
 EPILOG = "COMMAND --help says more of each. Settings come from the environment; the README lists them."
 
 
@@ -57,11 +61,13 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def main() -> int:
+    gc.set_threshold(*COLLECT_AFTER)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s%(request)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(name_request)
     logging.getLogger("rag.api.requests").setLevel(logging.INFO)
-    progress = logging.StreamHandler(sys.stdout)
+    # Beside the output, which may be read by another program.
+    progress = logging.StreamHandler(sys.stderr)
     progress.setFormatter(logging.Formatter("• %(message)s"))
     log.addHandler(progress)
     log.setLevel(logging.INFO)

@@ -3,6 +3,7 @@
 RagError
 ├── SettingsError            a setting is missing or unusable
 ├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
+├── Saturated                more questions at once than can be answered or wait
 ├── StorageFull              an original cannot be stored
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
@@ -11,6 +12,7 @@ RagError
 │   ├── SignInAgain          a sensitive act, long after the last sign-in
 │   ├── OtherHost
 │   └── OtherSite
+├── AlreadyThere             something else has this name or address
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
 │   └── RouteUnknown
 ├── InvalidInput             the caller's input cannot be used
@@ -100,6 +102,12 @@ class DatabaseUnavailable(RagError):
     status = 503
 
 
+class Saturated(RagError):
+    """So many questions are being answered that there is no room for another. Ask again in a few seconds."""
+
+    status = 503
+
+
 class StorageFull(RagError):
     """The disk for files is full, so nothing was stored. Free some space there and try again."""
 
@@ -136,6 +144,12 @@ class OtherHost(NotAllowed):
     """The server has another host name. Use the address in RAG_PUBLIC_URL, and have a proxy pass it on as Host."""
 
     status = 421
+
+
+class AlreadyThere(RagError):
+    """There is one with this name already."""
+
+    status = 409
 
 
 class NotFound(RagError):
@@ -299,7 +313,7 @@ class WorkKeepsDying(DocumentError):
 
 
 class StepNotPossible(DocumentError):
-    """This step cannot be done with the document as it stands."""
+    """This step cannot be done in the document's current state."""
 
     status = 409
 

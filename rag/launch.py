@@ -1,4 +1,4 @@
-"""From a fresh machine to the running product: makes `.venv`, installs what is locked, goes on inside it.
+"""From a fresh machine to the running product: makes `.venv`, installs the locked packages, continues inside it.
 
 Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `test` runs the checks and the tests,
 `translations` after the catalogues, `lock`, `audit` and `sbom` after the packages, anything else is a command of
@@ -131,7 +131,7 @@ def lock() -> int:
 
 
 def audit() -> int:
-    """Known vulnerabilities of what is locked, and secrets in what is under version control."""
+    """Look for known vulnerabilities of locked packages and for secrets under version control."""
     codes = []
     for source in (*LISTS, TOOL_LIST):
         target = str(Path(source).with_suffix(".txt"))

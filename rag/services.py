@@ -1,12 +1,13 @@
 """The composition root: every part is made here once and handed what it needs.
 
-Pages and routes call `services()`; it is the only place in `rag` besides `rag.ui` that knows Streamlit.
+Pages and routes call `services()`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +15,6 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-import streamlit as st
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
@@ -22,7 +22,9 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
+from rag.access.provisioning import Provisioning
 from rag.access.sessions import Sessions
+from rag.access.teams import TeamsBots
 from rag.access.tenants import Tenants, all_tenants
 from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
@@ -32,6 +34,7 @@ from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.evaluation.calendar import Calendar
+from rag.evaluation.judging import Judge
 from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
@@ -55,13 +58,15 @@ from rag.records.help_requests import HelpRequests
 from rag.records.privacy import Privacy
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
+from rag.retrieval.vector_index import VectorIndexes
 from rag.settings import Settings, load_settings
 from rag.storage.chosen_models import ChosenModels
-from rag.storage.database import Database, sealing_key
+from rag.storage.database import Database, analyse_grown_tables, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
 from rag.storage.pasted_keys import PastedKeys
+from rag.storage.scheduled_backups import ScheduledBackups
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 from rag.webhooks import Webhooks
@@ -116,6 +121,7 @@ class Services:
     gaps: Gaps
     evaluations: Evaluations
     calendar: Calendar
+    backups: ScheduledBackups
     previews: Previews
     accounts: Accounts
     sessions: Sessions
@@ -125,11 +131,14 @@ class Services:
     budgets: Budgets
     privacy: Privacy
     api_keys: ApiKeys
+    provisioning: Provisioning
     connected_apps: ConnectedApps
     webhooks: Webhooks
+    vector_indexes: VectorIndexes
     widgets: Widgets
+    teams_bots: TeamsBots
     limits: Limits
-    #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
+    #: Reaches the database as the owner of its tables; for an operator's commands.
     owner_conninfo: str = field(default="", repr=False)
     single_sign_on: OpenIdProvider | None = None
     #: When this process began to use the built-in database and no other did, by the monotonic clock.
@@ -205,7 +214,10 @@ def assemble(
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
     answers = LiveAnswers(answerer, conversations, database)
     searches = Searches(retriever, ledger, chat_logs, stop_spending=stop_spending)
-    evaluations = Evaluations(database, answerer)
+    judge = Judge(providers, ledger, chat_logs, stop_spending=stop_spending)
+    # Without keys and meaning, so that checking what documents propose costs nothing.
+    by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
+    evaluations = Evaluations(database, answerer, judge, Retriever(database, by_words))
     pipeline = Pipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
@@ -214,6 +226,7 @@ def assemble(
     documents = DocumentLibrary(database, files, providers, settings, queue)
     queue.on_empty_bin = documents.bin.empty
     documents.check_spending = budgets.check_company
+    pipeline.why_to_ask = budgets.why_to_ask
     webhooks = Webhooks(database, settings)
     queue.on_deliver = webhooks.deliver
     analytics = Analytics(database)
@@ -224,10 +237,17 @@ def assemble(
         database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
         collections=documents.collections, tell=webhooks.emit,
     )  # fmt: skip
+    backups = ScheduledBackups(settings)
     if owner_conninfo:
-        queue.on_calendar = lambda: calendar.run(
-            [tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None]
-        )
+
+        def by_calendar() -> None:
+            calendar.run([tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None])
+            if analyse_grown_tables(owner_conninfo):
+                log.debug("The tables of the search have grown and were analysed")
+
+        queue.on_calendar = by_calendar
+    if backups.is_on:
+        queue.on_backups = backups.run_due
     closers[:0] = [
         evaluations.stop,
         answers.stop_all,
@@ -238,6 +258,7 @@ def assemble(
     ]
     if embedded is not None:
         closers.append(embedded.stop)
+    calibrations = Calibrations(database, providers, ledger, chat_logs.tenant_prices)
     return Services(
         settings=settings,
         database=database,
@@ -261,11 +282,13 @@ def assemble(
         feedback=Feedback(database),
         help_requests=HelpRequests(database),
         chat_logs=chat_logs,
-        calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
+        calibrations=calibrations,
+        vector_indexes=VectorIndexes(database, calibrations, owner_conninfo),
         analytics=analytics,
         evaluations=evaluations,
         previews=Previews(database, searches, providers),
         calendar=calendar,
+        backups=backups,
         gaps=gaps,
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
@@ -276,9 +299,11 @@ def assemble(
         privacy=privacy,
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
+        provisioning=Provisioning(database, sessions),
         connected_apps=ConnectedApps(database, settings, limits),
         webhooks=webhooks,
         widgets=widgets,
+        teams_bots=TeamsBots(database),
         limits=limits,
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,
@@ -331,6 +356,7 @@ def connect_services(settings: Settings) -> Services:
             log.info("Brought the tables up to date (%d migrations)", len(applied))
         database.key = sealing_key(owner)
         database.open()
+        database.fetch_value(None, "drop_unused_indexes")  # those that a search kept from being dropped
         database.read_at(read_addresses(settings.database_read_urls))
     except DatabaseUnavailable as exc:
         if embedded is None:
@@ -346,14 +372,35 @@ def connect_services(settings: Settings) -> Services:
     return replace(assembled, closers=(*assembled.closers, stop_tracing))
 
 
-@st.cache_resource(show_spinner=False)
-def services() -> Services:
-    """Return the services of this process, made at the first call."""
-    return connect_services(load_settings())
+class ServicesOfProcess:
+    """Makes the services at the first call and returns them at each. Not a cache of Streamlit's: a command and a worker
+    do without it, and start a sixth faster.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: Services | None = None
+
+    def __call__(self) -> Services:
+        if self._made is not None:
+            return self._made
+        with self._lock:
+            if self._made is None:
+                self._made = connect_services(load_settings())
+            return self._made
+
+    def clear(self) -> None:
+        """Forget them, once they are closed: the next call makes others."""
+        self._made = None
+
+
+services = ServicesOfProcess()
 
 
 def current_identity() -> Identity:
     """Who uses this page, verified again at each run. Ends the run where the session has ended."""
+    import streamlit as st
+
     session_id = st.user.get("sid", "")
     identity = services().sessions.find_by_id(str(session_id)) if session_id else None
     if identity is None:

@@ -146,8 +146,8 @@ def stored(database: Database, collection: Collection) -> tuple[list[Any], list[
     with database.transaction(TENANT) as connection:
         documents = connection.execute(
             # Which questions are suggested depends on what else is found at that moment.
-            "SELECT file_name, status, chunk_count, metadata - 'suggested_questions' FROM documents "
-            "WHERE collection_id = %s ORDER BY 1",
+            "SELECT file_name, status, chunk_count, metadata - '{suggested_questions,suggested_elsewhere}'::text[] "
+            "FROM documents WHERE collection_id = %s ORDER BY 1",
             (collection.id,),
         ).fetchall()
         chunks = connection.execute(

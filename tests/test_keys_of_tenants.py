@@ -42,7 +42,7 @@ KEYS = """
 """
 NAMED = """
     SELECT c.relname::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND NOT a.attisdropped
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT a.attisdropped
       AND a.attname IN ('collection_id', 'document_id', 'account_id', 'chunk_id', 'conversation_id', 'chat_log_id')
       AND EXISTS (SELECT FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attname = 'tenant_id')
 """

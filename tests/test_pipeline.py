@@ -226,6 +226,18 @@ def test_a_statement_alone_is_one_round_trip_and_beginning_another_transaction_t
     assert trips == ["_synchronise", "wait", "wait"]
 
 
+@pytest.mark.parametrize("way", ["pipeline", "writing"])
+def test_statements_of_a_question_are_prepared_and_planned_once_on_a_connection(
+    alone: Database, collection: Collection, way: str
+) -> None:
+    plans = "SELECT custom_plans, generic_plans FROM pg_prepared_statements WHERE statement LIKE '%AS' || ' own%'"
+    for time in (1, 2, 3):
+        with getattr(alone, way)("demo") as pipeline:
+            counted = pipeline.run("SELECT count(*) AS own FROM collections WHERE id = %(id)s", {"id": collection.id})
+            assert counted.fetchall() == [(1,)]
+            assert pipeline.execute(plans).fetchall() == [(0, time)]
+
+
 def test_statements_alone_read_and_write_as_the_driver_does(alone: Database, collection: Collection) -> None:
     values = {
         "text": "100 % \u00e9", "number": 3, "large": 2**40, "share": 0.25, "money": Decimal("1.50"), "none": None,

@@ -21,7 +21,7 @@ def test_every_setting_that_sounds_like_a_secret_is_one() -> None:
     suspicious = {
         item.name
         for item in fields(Settings)
-        if item.name.endswith(("_key", "_secret", "_token", "database_url", "read_urls", "smtp_url"))
+        if item.name.endswith(("_key", "_key_id", "_secret", "_token", "database_url", "read_urls", "smtp_url"))
     }
     assert suspicious == SECRET_FIELDS
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 
+from rag.__main__ import command_line
+from rag.api.app import API
 from rag.profile import SETTINGS
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -49,3 +52,38 @@ def test_the_ways_back_are_settings_there_are() -> None:
     named = {name for row in rows() for name in re.findall(r"`(\w+)=", row[6])}
     assert named - SETTINGS.keys() == set()
     assert named
+
+
+def test_every_call_and_every_command_of_the_tables_is_there() -> None:
+    offered = {
+        (method.upper(), re.sub(r"\{\w+\}", "{id}", path))
+        for path, methods in API.openapi()["paths"].items()
+        for method in methods
+    }
+    calls = {call for row in rows() for call in re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[\w/{}-]+)", row[2])}
+    assert calls - offered == set()
+    assert len(calls) > 10
+    commands = choices_of(command_line())
+    for row in rows():
+        for code in re.findall(r"`([^`]+)`", row[3]):
+            name, *words = code.split()
+            if name.startswith("--"):  # of a search
+                name, words = "search", [name, *words]
+            if name.isupper() or name == "environment":
+                continue
+            assert name in commands, code
+            assert {word for word in words if word.startswith("--")} <= options_of(commands[name]), code
+
+
+def choices_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return {
+        name: choice
+        for action in parser._actions
+        if isinstance(action.choices, dict)
+        for name, choice in action.choices.items()
+    }
+
+
+def options_of(parser: argparse.ArgumentParser) -> set[str]:
+    own = {option for action in parser._actions for option in action.option_strings}
+    return own.union(*map(options_of, choices_of(parser).values()))

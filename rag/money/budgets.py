@@ -18,6 +18,7 @@ from uuid import UUID
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import BudgetSpent, InvalidInput, NotFound
 from rag.storage.database import Database
+from rag.storage.sql import queries
 from rag.types import Identity, Who
 
 Scope = Literal["company", "group", "person"]
@@ -70,7 +71,7 @@ class Budget:
 
 
 class Budgets:
-    """Keeps budgets, and says what is left of them."""
+    """Keeps budgets and computes how much of each is left."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -116,9 +117,22 @@ class Budgets:
             )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
-        """Return the company's budget if this cost on top would go beyond it."""
+        """Return the company's budget if this cost on top would go beyond it, documents being processed included."""
         found = self._states(_tenant_of(who))
-        return next((budget for budget in found if budget.spent + cost > budget.amount), None)
+        if not found:
+            return None
+        under_way = self._database.fetch_value(_tenant_of(who), "estimates_under_way") or Decimal(0)
+        return next((budget for budget in found if budget.spent + under_way + cost > budget.amount), None)
+
+    def why_to_ask(self, tenant_id: str, cost: Decimal | None) -> str:
+        """Say why nothing may be paid for a document without asking; "" where that is within the company's budget.
+
+        A cost of None, one without a known price, is asked about once the budget is spent.
+        """
+        broken = self.broken_by(tenant_id, cost or Decimal(0)) if cost != 0 else None
+        if broken is None:
+            return ""
+        return f"It waits for a yes: this would go beyond the company's budget, of which ${broken.left:,.2f} are left."
 
     def set(
         self,
@@ -166,18 +180,19 @@ class Budgets:
         # As the tenant: what a person may not read is spent all the same.
         today = datetime.now(UTC).date()
         first = today.replace(day=1)
-        found = self._database.fetch_all(
-            tenant_id,
-            "budget_states",
-            Budget,
-            first=first,
-            last=today,
-            start=_midnight(first),
-            month=first,
-            for_all=for_all,
-            for_account=for_account,
-            for_group=for_group or None,
-        )
+        asked = {
+            "first": first,
+            "last": today,
+            "start": _midnight(first),
+            "month": first,
+            "for_all": for_all,
+            "for_account": for_account,
+            "for_group": for_group or None,
+        }
+        with self._database.pipeline(tenant_id) as pipeline:
+            states = pipeline.run(queries["budget_states"], asked)
+            pipeline.finish()
+            found = states.read(Budget)
         for budget in found:
             if budget.is_spent and budget.told_month != first:
                 self._database.execute(tenant_id, "tell_of_budget", id=budget.id, month=first)

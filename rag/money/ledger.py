@@ -15,9 +15,12 @@ from rag.monitoring import metrics
 from rag.storage.database import Database, queries
 from rag.types import Charge, Operation, ProcessingCosts, Usage
 
+#: A charge, None where nothing is billed, and the record of the call that it ends, if it has one.
+Finished = tuple[Charge | None, UUID | None]
+
 
 class Ledger:
-    """Writes charges, and adds up those of a document."""
+    """Writes charges, and sums up the charges of a document."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -65,15 +68,32 @@ class Ledger:
             "chat_log_id": chat_log_id,
         }
 
-    def begin(self, tenant_id: str, chat_log_id: UUID, operation: Operation, name: str, expected: Usage) -> UUID:
-        """Record a call for a question before it is made, with its expected usage.
+    def begin(
+        self,
+        tenant_id: str,
+        chat_log_id: UUID,
+        operation: Operation,
+        name: str,
+        expected: Usage,
+        *,
+        finished: Iterable[Finished] = (),
+    ) -> UUID:
+        """Record a call for a question before it is made, with its expected usage, and the charges of those before it.
 
         If this process is killed, the ledger holds this estimate. Pass the result to `finish`.
         """
+        statements = self._finishing(tenant_id, finished, chat_log_id)
         row = {
             "operation": operation, "digest": name, "expected": Jsonb(asdict(expected)), "chat_log_id": chat_log_id,
+            "is_alone": not statements,
         }  # fmt: skip
-        return UUID(str(self._database.fetch_value(tenant_id, "begin_call_of_question", **row)))
+        with self._database.writing(tenant_id) as pipeline:
+            for statement, parameters in statements:
+                pipeline.run(queries[statement], parameters)
+            begun = pipeline.run(queries["begin_call_of_question"], row)
+            pipeline.finish()
+            (call_id,) = begun.fetchone() or (None,)
+        return UUID(str(call_id))
 
     def begin_for_collection(self, tenant_id: str, collection_id: UUID, operation: Operation, expected: Usage) -> UUID:
         """Record a call for a collection before it is made, as `begin` does; `finish_for_collection` ends it.
@@ -96,12 +116,21 @@ class Ledger:
             if is_open and charge is not None:
                 self.record(tenant_id, charge, connection=connection)
 
-    def finish(self, tenant_id: str, call_id: UUID, charge: Charge | None, *, chat_log_id: UUID) -> None:
-        """Write the charge of a recorded call, None for no charge, and remove its record, in one transaction."""
-        statements: list[tuple[str, dict[str, Any]]] = [("finish_paid_call", {"id": call_id})]
-        if charge is not None:
-            statements.append(("record_charge", self._row_of(tenant_id, charge, None, chat_log_id)))
-        self._database.execute_together(tenant_id, statements)
+    def finish(self, tenant_id: str, finished: Iterable[Finished], *, chat_log_id: UUID) -> None:
+        """Write the charges of calls and remove the records of those that have one, in one transaction."""
+        if statements := self._finishing(tenant_id, finished, chat_log_id):
+            self._database.execute_together(tenant_id, statements)
+
+    def _finishing(
+        self, tenant_id: str, finished: Iterable[Finished], chat_log_id: UUID
+    ) -> list[tuple[str, dict[str, Any]]]:
+        statements: list[tuple[str, dict[str, Any]]] = []
+        for charge, call_id in finished:
+            if call_id is not None:
+                statements.append(("finish_paid_call", {"id": call_id}))
+            if charge is not None:
+                statements.append(("record_charge", self._row_of(tenant_id, charge, None, chat_log_id)))
+        return statements
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
         """Return the cost of processing this document, by step; None for a step with an unpriced call, and then for the

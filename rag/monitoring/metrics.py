@@ -19,6 +19,7 @@ answers = Histogram(
 )
 answers_under_way = Gauge("hr_answers_under_way", "Answers being written now.")
 answers_waiting = Gauge("hr_answers_without_text", "Answers being written that have no text yet.")
+answers_queued = Gauge("hr_answers_queued", "Questions that wait for their turn, because too many are being answered.")
 paid_calls = Counter("hr_paid_calls", "Calls of providers in the ledger.", ("operation", "provider", "model"))
 cost = Counter("hr_cost_dollars", "What those calls cost, where a price is known.", ("operation", "provider", "model"))
 unpriced_calls = Counter("hr_unpriced_calls", "Calls without a known price.", ("operation", "provider", "model"))
@@ -28,3 +29,9 @@ reads = Counter("hr_reads", "Searches and analytics where standbys are set, by t
 standby_lag = Gauge("hr_standby_lag_seconds", "How far a standby is behind; +Inf where it is left out.", ("standby",))
 database_waiting = Gauge("hr_database_requests_waiting", "Who waits for a connection of the pool.")
 jobs = Gauge("hr_jobs", "Jobs of all tenants that are not done.", ("queue", "state"))
+backup_age = Gauge(
+    "hr_backup_age_seconds",
+    "Where backups are made by themselves: since the last that worked (backup) and was restored as a trial (trial); "
+    "+Inf where none was.",
+    ("kind",),
+)

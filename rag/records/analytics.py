@@ -495,8 +495,8 @@ class Analytics:
         return self._all(who, "analytics_top_passages", PassageUse, period, filters, latest=LATEST, limit=limit)
 
     def errors(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedError]:
-        """Return why questions failed or were refused."""
-        return self._all(who, "analytics_errors", LoggedError, period, filters, limit=limit)
+        """Return why the latest questions that came to no answer failed or were refused, at most `LATEST` of them."""
+        return self._all(who, "analytics_errors", LoggedError, period, filters, latest=LATEST, limit=limit)
 
     def repeated_calls(self, who: Who, period: Period, *, limit: int = 50) -> list[RepeatedCalls]:
         """Return calls that were cut off or repeated, of everything that was paid for in the period."""
@@ -507,14 +507,11 @@ class Analytics:
         return self._all(who, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
 
     def count_questions(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> int:
-        found = self._database.fetch_value(
-            who,
-            "analytics_count_questions",
-            **period.parameters(),
-            **filters.parameters(),
-            **wanted.parameters(),
-        )
-        return int(found)
+        """Return how many questions there are on all pages: added up by day, unless a text is looked for."""
+        is_added_up = wanted.kind == "question" and not wanted.text.strip()
+        parameters = {**period.parameters(), **filters.parameters(), **wanted.parameters()}
+        name = "analytics_count_by_days" if is_added_up else "analytics_count_questions"
+        return int(self._database.fetch_value(who, name, **parameters))
 
     def questions(
         self,

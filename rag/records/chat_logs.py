@@ -12,9 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.money.ledger import Ledger, usage_from_json
@@ -22,6 +21,7 @@ from rag.money.price_list import charge, read_prices
 from rag.providers.tokens import estimate_tokens
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database
+from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.types import Identity, Outcome, RAGDetails, Section, sections_from_json, storable_json
 
@@ -55,7 +55,7 @@ class SentPassage:
     last_page: int
     section: str
     text: str
-    #: Whether the answer names it as a source, and whether it holds what is said there.
+    #: Whether the answer names it as a source, and whether it supports the sentence that cites it.
     state: Literal["held", "not held", "not named"]
     #: Sentences of the answer that name it and say what it does not.
     unsupported: tuple[str, ...] = ()
@@ -101,26 +101,30 @@ class ChatLogs:
         collection_id: UUID,
         conversation_id: UUID | None = None,
         kind: Literal["question", "search", "evaluation"] = "question",
-        connection: Connection | None = None,
+        limited_to: Sequence[UUID] = (),
+        within: Pipeline | None = None,
     ) -> UUID:
-        """Log that a question was asked; with `connection`, in the caller's transaction.
+        """Log that a question was asked; with `within`, in the caller's transaction.
 
         A `search` shows passages and writes no answer: it is logged for what it cost and is no question of a person.
-        Nor is one of an `evaluation`.
+        Nor is one of an `evaluation`. Only who may read all collections of `limited_to` reads the log.
         """
+        chat_log_id = uuid4()
         parameters = {
-            "tenant_id": identity.tenant_id,
+            "chat_log_id": chat_log_id,
             "account_id": identity.account_id,
             "user_group": identity.user_group,
             "conversation_id": conversation_id,
             "collection_id": collection_id,
             "question": question,
             "kind": kind,
+            "limited_to": list(limited_to) or None,
         }
-        if connection is None:
-            with self.database.transaction(identity) as own:
-                return _first(own, "open_chat_log", parameters)
-        return _first(connection, "open_chat_log", parameters)
+        if within is None:
+            self.database.execute(identity, "open_chat_log", **parameters)
+        else:
+            within.run(queries["open_chat_log"], parameters)
+        return chat_log_id
 
     def close(
         self,
@@ -142,8 +146,8 @@ class ChatLogs:
 
         Call it after the last row of the ledger. Closing again replaces what was written.
         """
-        with self.database.transaction(tenant_id) as connection:
-            row = connection.execute(
+        with self.database.writing(tenant_id) as pipeline:
+            row = pipeline.run(
                 queries["close_chat_log"],
                 {
                     "chat_log_id": chat_log_id,
@@ -163,7 +167,7 @@ class ChatLogs:
                     "messages": [{"role": role, "content": content} for role, content in prompt.messages],
                     "passages": [_json_value(passage) for passage in prompt.passages],
                 }
-                connection.execute(
+                pipeline.run(
                     queries["keep_prompt"],
                     {"chat_log_id": chat_log_id} | {name: Jsonb(value, _dumps) for name, value in kept.items()},
                 )
@@ -302,12 +306,6 @@ def _json_value(value: Any) -> Any:
 def _camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
-
-
-def _first(connection: Connection, name: str, parameters: Mapping[str, Any]) -> UUID:
-    row = connection.execute(queries[name], parameters).fetchone()
-    assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
-    return UUID(str(row[0]))
 
 
 EXPORT_COLUMNS = (

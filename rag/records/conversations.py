@@ -10,12 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from psycopg.rows import class_row
 
 from rag.errors import InvalidInput, NotFound
 from rag.storage.database import Database
+from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.types import Conversation, Identity, Message, MessageState, Outcome
 
@@ -39,6 +40,18 @@ class SharedConversation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConversationPage:
+    """What the page of the chat shows of a person's conversations."""
+
+    #: The one that is open, if it is theirs.
+    opened: Conversation | None
+    #: Its messages, oldest first.
+    messages: Sequence[Message]
+    #: Those of the list.
+    recent: Sequence[Conversation]
+
+
+@dataclass(frozen=True, kw_only=True)
 class _SharedRow(Conversation):
     shared_by: str
 
@@ -51,25 +64,28 @@ class Conversations:
 
     def list(self, identity: Identity) -> list[Conversation]:
         """List this person's conversations, the last used first."""
-        return self._database.fetch_all(
-            identity,
-            "list_conversations",
-            Conversation,
-            account_id=identity.account_id,
-            limit=MAXIMUM_LISTED,
-        )
+        where = {"account_id": identity.account_id, "limit": MAXIMUM_LISTED}
+
+        def read(pipeline: Pipeline) -> builtins.list[Conversation]:
+            return pipeline.run(queries["list_conversations"], where).read(Conversation)
+
+        return self._database.read(identity, read, owner_id=identity.account_id)
 
     def create(self, identity: Identity, collection_id: UUID, title: str) -> Conversation:
         """Begin a conversation. Raises `NotFound` when the collection is not of this tenant."""
-        created = self._database.fetch_one(
-            identity,
-            "create_conversation",
-            Conversation,
-            account_id=identity.account_id,
-            collection_id=collection_id,
-            title=_checked_title(title),
-        )
-        return _found(created)
+        with self._database.writing(identity) as pipeline:
+            return self.create_within(pipeline, identity, collection_id, title)
+
+    def create_within(self, pipeline: Pipeline, identity: Identity, collection_id: UUID, title: str) -> Conversation:
+        """Begin a conversation as `create` does, in the caller's transaction."""
+        parameters = {
+            "conversation_id": uuid4(),
+            "account_id": identity.account_id,
+            "collection_id": collection_id,
+            "title": _checked_title(title),
+        }
+        created = pipeline.run(queries["create_conversation"], parameters)
+        return _found(next(iter(created.read(Conversation)), None))
 
     def get(self, identity: Identity, conversation_id: UUID) -> Conversation:
         """Return a conversation. Raises `NotFound` when it does not exist or is somebody else's."""
@@ -81,6 +97,27 @@ class Conversations:
             conversation_id=conversation_id,
         )
         return _found(found)
+
+    def page(self, identity: Identity, conversation_id: UUID | None, *, last: int) -> ConversationPage:
+        """Read the list, and a conversation with that many of its newest messages, in one round trip."""
+        where = {"account_id": identity.account_id, "conversation_id": conversation_id}
+
+        def read(pipeline: Pipeline) -> ConversationPage:
+            opened: builtins.list[Conversation] = []
+            messages: builtins.list[Message] = []
+            listed = pipeline.run(queries["list_conversations"], where | {"limit": MAXIMUM_LISTED})
+            if conversation_id is not None:
+                found = pipeline.run(queries["get_conversation"], where)
+                held = pipeline.run(queries["list_messages"], where | {"last": last})
+            pipeline.finish()
+            recent = listed.read(Conversation)
+            if conversation_id is not None:
+                opened, messages = found.read(Conversation), held.read(Message)
+            return ConversationPage(
+                opened=next(iter(opened), None), messages=[_with_states(row) for row in messages], recent=recent
+            )
+
+        return self._database.read(identity, read, owner_id=identity.account_id)
 
     def rename(self, identity: Identity, conversation_id: UUID, title: str) -> Conversation:
         """Rename a conversation. Raises `NotFound`, or `InvalidInput` for an empty title."""
@@ -151,15 +188,21 @@ class Conversations:
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
         """Return its messages, oldest first; with `last`, only that many of the newest. Raises `NotFound`."""
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
-        with self._database.transaction(identity) as connection:
-            if connection.execute(queries["get_conversation"], where).fetchone() is None:
-                raise NotFound
-            with connection.cursor(row_factory=class_row(Message)) as cursor:
-                rows = cursor.execute(queries["list_messages"], where | {"last": last}).fetchall()
-        return [
-            replace(row, state=MessageState(row.state), outcome=Outcome(row.outcome) if row.outcome else None)
-            for row in rows
-        ]
+
+        def read(pipeline: Pipeline) -> builtins.list[Message] | None:
+            found = pipeline.run(queries["get_conversation"], where)
+            held = pipeline.run(queries["list_messages"], where | {"last": last})
+            pipeline.finish()
+            return None if found.fetchone() is None else held.read(Message)
+
+        messages = self._database.read(identity, read, owner_id=identity.account_id)
+        if messages is None:
+            raise NotFound
+        return [_with_states(row) for row in messages]
+
+
+def _with_states(row: Message) -> Message:
+    return replace(row, state=MessageState(row.state), outcome=Outcome(row.outcome) if row.outcome else None)
 
 
 def title_from_question(question: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from html import escape
+from typing import Any
 
 from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period, StageTimes, Summary
 from rag.records.gaps import Gap, Gaps
@@ -16,7 +17,7 @@ MOST_GAPS, MOST_DOCUMENTS = 5, 5
 
 @dataclass(frozen=True)
 class Digest:
-    """Lines under headings; each line is a label and what is said of it."""
+    """Lines under headings; each line is a label and its text."""
 
     title: str
     sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]
@@ -30,6 +31,19 @@ class Digest:
             lines += ["", heading, "-" * len(heading)]
             lines += [f"{label:<28} {said}".rstrip() for label, said in rows] or ["none"]
         return "\n".join(lines) + "\n"
+
+    def as_event(self, period: Period) -> dict[str, Any]:
+        """Return it as other programs get it: the lines by heading, and a text to show as it is."""
+        return {
+            "first": period.first.isoformat(),
+            "last": period.last.isoformat(),
+            "title": self.title,
+            "sections": [
+                {"heading": heading, "lines": [{"label": label, "value": said} for label, said in rows]}
+                for heading, rows in self.sections
+            ],
+            "text": self.as_text(),
+        }
 
     def as_html(self) -> str:
         """Return a whole page without anything that is loaded from elsewhere."""

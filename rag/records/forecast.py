@@ -37,7 +37,7 @@ class MonthForecast:
 
 
 def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> MonthForecast:
-    """Project the cost of this month: what is spent, and each day to come at the mean of its weekday."""
+    """Project the cost of this month: the amount spent so far, and each coming day at the mean of its weekday."""
     last_day = today.replace(day=calendar.monthrange(today.year, today.month)[1])
     back = Period.of_days(LOOKED_BACK, until=today - timedelta(days=1))
     month = analytics.by_day(who, Period(today.replace(day=1), today), filters, "day")

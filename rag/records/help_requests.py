@@ -45,7 +45,7 @@ class HelpRequest:
     created_at: datetime
     answered_at: datetime | None
     seen_at: datetime | None
-    #: Names, or e-mail addresses of those without one; "" when the account is gone.
+    #: Names, or e-mail addresses of people without one; "" when the account is gone.
     asker: str
     answered_by: str
     #: What the documents gave, which did not help.

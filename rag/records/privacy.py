@@ -1,4 +1,4 @@
-"""Forget texts after a time, and export and erase what is kept of one person.
+"""Forget texts after a time, and export and erase the data kept about one person.
 
 Costs, times and outcomes stay: they are the company's books, and name nobody. Erasing needs the owner of the tables,
 because the audit log can otherwise only be added to.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from fpdf.fonts import FontFace
 
 from rag.records.digest import Digest
 
-#: Latin, Greek and Cyrillic come with the product. Korean, Chinese and Japanese are in a font of the machine: the first
-#: one there is; without any, such letters are left blank.
+#: Latin, Greek, Cyrillic and Arabic come with the product. Korean, Chinese and Japanese are in a font of the machine:
+#: the first one there is; without any, such letters are left blank.
 SANS = Path(str(files("fontpkg_noto_sans"))) / "files" / "NotoSans[wdth,wght].ttf"
+ARABIC = Path(str(files("fontpkg_noto_sans_arabic"))) / "files" / "NotoSansArabic[wdth,wght].ttf"
 CJK = (
     Path("/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc"),
     Path("/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc"),
@@ -20,24 +22,33 @@ CJK = (
     Path("/System/Library/Fonts/Supplemental/AppleGothic.ttf"),
     Path("C:/Windows/Fonts/malgun.ttf"),
 )
+IN_ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
+#: From the radicals of Chinese to the syllables of Korean, and what stands beside them.
+EAST_ASIAN = re.compile("[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 INK, QUIET, ACCENT, PAPER = (24, 30, 50), (110, 116, 135), (53, 84, 214), (243, 245, 251)
 WIDTH = 180.0
 
 
 class Page(FPDF):
-    """A document with a foot on each page; `foot` is said there."""
+    """A document with the line `foot` at the bottom of each page.
 
-    def __init__(self, foot: str) -> None:
+    `text` is all text of the document: fonts take seconds to read, and only those it needs are read.
+    """
+
+    def __init__(self, foot: str, text: str) -> None:
         super().__init__(format="A4")
         self._foot = foot
         self.set_margins(15, 18, 15)
         self.set_auto_page_break(True, margin=18)
         self.add_font("Sans", "", SANS)
         self.add_font("Sans", "B", SANS, variations={"wght": 650.0})
-        if font := next((path for path in CJK if path.exists()), None):
-            self.add_font("CJK", "", font)
-            self.add_font("CJK", "B", font)
-            self.set_fallback_fonts(["CJK"])
+        own = next((path for path in CJK if path.exists()), None) if EAST_ASIAN.search(text) else None
+        others = {"Arabic": ARABIC if IN_ARABIC.search(text) else None, "CJK": own}
+        for name, font in others.items():
+            if font is not None:
+                self.add_font(name, "", font)
+                self.add_font(name, "B", font)
+        self.set_fallback_fonts([name for name, font in others.items() if font is not None])
         self.add_page()
 
     def footer(self) -> None:
@@ -49,7 +60,7 @@ class Page(FPDF):
 
 def digest_pdf(digest: Digest) -> bytes:
     """Return the digest as PDF."""
-    page = Page(digest.title)
+    page = Page(digest.title, digest.as_text())
     page.set_title(digest.title)
     page.set_font("Sans", "B", 20)
     page.set_text_color(*INK)

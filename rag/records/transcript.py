@@ -1,4 +1,4 @@
-"""Write a conversation as a file that is kept or sent on: Markdown, or a document of Word, with links to the pages."""
+"""Write a conversation as a file that is kept or sent on: Markdown, Word or PDF, with links to the pages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from docx import Document as new_document
@@ -14,9 +15,12 @@ from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 from docx.shared import RGBColor
 from docx.text.paragraph import Paragraph
+from fpdf.enums import Align
+from fpdf.fonts import FontFace
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from rag.records.report_pdf import ACCENT, IN_ARABIC, INK, PAPER, QUIET, Page
 from rag.types import Conversation, Message, page_path, title_with_pages
 
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "html_inline"])
@@ -25,6 +29,12 @@ LINK_COLOR = RGBColor(0x1F, 0x4F, 0xA8)
 ACTING = re.compile(r"<|(?<=\])[(:\[]")
 #: What XML cannot hold, and halves of characters.
 UNSTORABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: Marks that set the direction of what follows them, or of a part of it.
+TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+#: Lists within lists are set in up to so far; tables of PDF have at most so many columns.
+DEEPEST_MM, MOST_COLUMNS = 40, 10
+#: Of a title at the foot of a page.
+FOOT_CHARACTERS = 90
 #: What comes after the direction of a paragraph among its properties.
 AFTER_BIDI = ("w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind", "w:contextualSpacing", "w:jc", "w:outlineLvl")
 
@@ -74,6 +84,29 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
     return written.getvalue()
 
 
+def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
+    """Return the same as PDF."""
+    said = "".join(f"{m.content}{m.notice}{m.help_by}{m.help_answer}{m.citations}" for m in messages)
+    page = Page(_printable(conversation.title)[:FOOT_CHARACTERS], conversation.title + said)
+    page.set_title(_printable(conversation.title))
+    _write(page, [_Run(conversation.title, is_bold=True)], size=18)
+    for message in messages:
+        if message.role == "user":
+            page.ln(4)
+            _write(page, [_Run(" ".join(message.content.split()), is_bold=True)], size=12)
+            continue
+        if message.content:
+            _write_blocks(page, SyntaxTreeNode(PARSER.parse(message.content)))
+        else:
+            _write(page, [_Run(message.notice)], color=QUIET)
+        for source in message.citations:
+            link = _Run(_title(source), link=_link(source, address))
+            _write(page, [_Run(f"[{source['number']}] "), link], size=9, indent=4)
+        if message.help_status == "answered":
+            _write(page, [_Run(f"{message.help_by}: ", is_bold=True), _Run(message.help_answer)])
+    return bytes(page.output())
+
+
 def _add_blocks(document: Any, node: SyntaxTreeNode, style: str | None = None) -> None:
     for child in node.children:
         match child.type:
@@ -121,9 +154,108 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
     paragraph._p.append(link)  # noqa: SLF001
 
 
+@dataclass(frozen=True)
+class _Run:
+    """A piece of a line in PDF."""
+
+    text: str
+    is_bold: bool = False
+    link: str = ""
+
+
+def _write_blocks(page: Page, node: SyntaxTreeNode, *, bullet: str = "", indent: float = 0) -> None:
+    for child in node.children:
+        match child.type:
+            case "paragraph" | "heading":
+                runs = _runs(child.children[0], is_bold=child.type == "heading")
+                _write(page, [_Run(bullet), *runs] if bullet else runs, indent=indent)
+                bullet = ""
+            case "bullet_list" | "ordered_list":
+                first = int(child.attrs.get("start", 1))
+                for number, item in enumerate(child.children, first):
+                    sign = "•  " if child.type == "bullet_list" else f"{number}.  "
+                    _write_blocks(page, item, bullet=sign, indent=min(indent + 5, DEEPEST_MM))
+            case "table":
+                _write_table(page, [row.children for part in child.children for row in part.children])
+            case "fence" | "code_block":
+                for line in child.content.splitlines():
+                    _write(page, [_Run(line)], indent=indent + 5)
+            case _:
+                _write_blocks(page, child, indent=indent)
+
+
+def _write_table(page: Page, rows: Sequence[Sequence[SyntaxTreeNode]]) -> None:
+    if len(rows[0]) > MOST_COLUMNS:  # narrower ones hold no word
+        for row in rows:
+            _write(page, [_Run(" | ".join(_text_of(cell) for cell in row))])
+        return
+    page.set_font("Sans", size=10)
+    page.set_text_color(*INK)
+    heading = FontFace(emphasis="BOLD", fill_color=PAPER)
+    with page.table(line_height=6, padding=(0.6, 2), headings_style=heading) as table:
+        for row in rows:
+            line = table.row()
+            for cell in row:
+                text = _printable(_text_of(cell))
+                line.cell(text, align="R" if _is_right_to_left(text) else "L")
+    page.ln(2)
+
+
+def _runs(node: SyntaxTreeNode, *, is_bold: bool = False) -> list[_Run]:
+    found = []
+    for child in node.children:
+        if child.children:
+            found += _runs(child, is_bold=is_bold or child.type == "strong")
+        else:
+            found.append(_Run({"softbreak": " ", "hardbreak": "\n"}.get(child.type, child.content), is_bold))
+    return found
+
+
+def _text_of(cell: SyntaxTreeNode) -> str:
+    return "".join(run.text for run in _runs(cell.children[0])) if cell.children else ""
+
+
+def _write(
+    page: Page, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
+) -> None:
+    """Write a paragraph: from the right, where its first letter is written so."""
+    text = "".join(run.text for run in runs)
+    if IN_ARABIC.search(text):
+        _write_turned(page, runs, text, size=size, color=color)
+        return
+    lines = page.text_columns(line_height=1.35)
+    with lines.paragraph(text_align=Align.L, indent=indent) as paragraph:
+        for run in runs:
+            page.set_font("Sans", "B" if run.is_bold else "", size)
+            page.set_text_color(*(ACCENT if run.link else color))
+            paragraph.write(_printable(run.text), link=run.link or None)
+    lines.render()
+    page.ln(1.5)
+
+
+def _write_turned(page: Page, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]) -> None:
+    """Write a paragraph with Arabic in it, in one style: letters are joined and parts put in order as a whole."""
+    link = next((run.link for run in runs if run.link), "")
+    page.set_font("Sans", "B" if runs[0].is_bold else "", size)
+    page.set_text_color(*(ACCENT if link else color))
+    page.set_text_shaping(True)
+    align = "R" if _is_right_to_left(text) else "L"
+    page.multi_cell(0, size * 0.48, _printable(text), align=align, link=link, new_x="LMARGIN", new_y="NEXT")
+    page.set_text_shaping(False)
+    page.ln(1.5)
+
+
+def _printable(text: str) -> str:
+    """Leave out what a font has no form for, and characters that turn the direction of all that follows."""
+    return TURNING.sub("", UNSTORABLE.sub("", text)).replace("\t", " ")
+
+
 def _title(source: dict[str, Any]) -> str:
+    """Return what a link to a source says: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
     first, last = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
-    return title_with_pages(str(source.get("title") or source.get("file_name")), first, last)
+    title, file_name = (str(source.get(name) or "") for name in ("title", "file_name"))
+    said = f"{title} ({file_name})" if title and file_name and title != file_name else title or file_name
+    return ", ".join(filter(None, [title_with_pages(said, first, last), str(source.get("collection") or "")]))
 
 
 def _link(source: dict[str, Any], address: str) -> str:

@@ -34,7 +34,7 @@ class Settings:
     database_url: str = field(default="", repr=False)
     # A role that may create tables, if DATABASE_URL's may not. Used for migrations only.
     migration_database_url: str = field(default="", repr=False)
-    # A pooler in transaction mode stands before it (RAG_DATABASE_POOLED); ports 6543 and 6432 are known to be that.
+    # There is a pooler in transaction mode before it (RAG_DATABASE_POOLED); ports 6543 and 6432 are known to be that.
     database_pooled: bool = False
     # Standbys of it, separated by commas, which searches and analytics read from.
     database_read_urls: str = field(default="", repr=False)
@@ -61,7 +61,7 @@ class Settings:
     oidc_tenants: str = ""  # such as "example.com=demo": who has an address there belongs to the tenant
     oidc_groups_claim: str = "groups"
     oidc_roles: str = ""  # such as "HR-Admins=admin, HR=manager"; empty: roles are given on the page People
-    oidc_default_role: str = "employee"  # of those whose groups say nothing; "none" lets nobody else in
+    oidc_default_role: str = "employee"  # of people whose groups say nothing; "none" lets nobody else in
     oidc_email_is_verified: bool = False  # the provider's addresses are its own, such as one organisation's Entra ID
     oidc_session_hours: float = 12.0
 
@@ -91,6 +91,18 @@ class Settings:
     # Invitations by e-mail: smtp://name:password@host:587, or smtps://; without it links are handed over by hand.
     smtp_url: str = field(default="", repr=False)
     mail_from: str = ""
+    # Backups of the built-in database made by themselves: a folder or s3://bucket/prefix (empty: none), every so many
+    # hours, kept for so many days, encrypted for the public keys of age, whose private key a trial restore needs.
+    backup_to: str = ""
+    backup_hours: float = 24.0
+    backup_keep_days: float = 30.0
+    backup_recipients: str = ""
+    backup_identity: str = ""
+    # The S3-compatible storage of backups, by the names that AWS gives them.
+    aws_access_key_id: str = field(default="", repr=False)
+    aws_secret_access_key: str = field(default="", repr=False)
+    aws_region: str = "us-east-1"
+    aws_endpoint_url: str = "https://s3.amazonaws.com"
     # What keys that are pasted in a page are encrypted with; empty: a file of the data folder.
     secret_key: str = field(default="", repr=False)
     # Variables of providers in `rag/settings/providers.py` that have no field here, by their names.
@@ -100,6 +112,14 @@ class Settings:
     github_api_url: str = "https://api.github.com"
     # Folders on this machine that collections may be synced from, separated as in PATH.
     sync_folders: str = ""
+    # Hosts of the operator's own network that collections may be synced from, with their ports, separated by commas;
+    # also without https (RAG_SYNC_HOSTS). All others have to be public.
+    sync_hosts: str = ""
+    # National clouds of Microsoft have addresses of their own (RAG_GRAPH_URL, RAG_MICROSOFT_LOGIN_URL).
+    graph_url: str = "https://graph.microsoft.com/v1.0"
+    microsoft_login_url: str = "https://login.microsoftonline.com"
+    # A private address of Google's programs within a network of its cloud (RAG_GOOGLE_API_URL).
+    google_api_url: str = "https://www.googleapis.com"
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
@@ -117,6 +137,8 @@ class Settings:
     slack_signing_secret: str = field(default="", repr=False)
     slack_collection: str = ""
     slack_api_url: str = "https://slack.com/api/"
+    # Where answers in Microsoft Teams are sent; other clouds of Microsoft have another address.
+    teams_service_url: str = "https://smba.trafficmanager.net/"
     # Hosts of one's own network that outgoing webhooks may call, with their port, separated by commas; also without
     # https (RAG_WEBHOOK_HOSTS). All others have to be public.
     webhook_hosts: str = ""
@@ -139,6 +161,9 @@ class Settings:
     questions_per_minute: int = 30
     answers_at_once: int = 4
     key_answers_at_once: int = 30
+    # Of this process, and the questions that wait beyond them; 0: no limit.
+    answers_under_way: int = 150
+    answers_waiting: int = 100
     requests_per_minute: int = 600
     pages_at_once: int = 30
     upload_mb_per_minute: int = 2000
@@ -212,6 +237,10 @@ class Settings:
     def own_webhook_hosts(self) -> frozenset[str]:
         return frozenset(host.strip().lower() for host in self.webhook_hosts.split(",") if host.strip())
 
+    @property
+    def own_sync_hosts(self) -> frozenset[str]:
+        return frozenset(host.strip().lower() for host in self.sync_hosts.split(",") if host.strip())
+
 
 ENVIRONMENT_NAMES = {
     "data_dir": "RAG_DATA_DIR",
@@ -221,11 +250,20 @@ ENVIRONMENT_NAMES = {
     "builtin_embedder": "RAG_BUILTIN_EMBEDDER",
     "cross_encoder": "RAG_CROSS_ENCODER",
     "sync_folders": "RAG_SYNC_FOLDERS",
+    "sync_hosts": "RAG_SYNC_HOSTS",
+    "graph_url": "RAG_GRAPH_URL",
+    "google_api_url": "RAG_GOOGLE_API_URL",
+    "microsoft_login_url": "RAG_MICROSOFT_LOGIN_URL",
     "tesseract": "RAG_TESSERACT",
     "database_pooled": "RAG_DATABASE_POOLED",
     "sign_in": "RAG_SIGN_IN",
     "secret_key": "RAG_SECRET_KEY",
     "smtp_url": "RAG_SMTP_URL",
+    "backup_to": "RAG_BACKUP_TO",
+    "backup_hours": "RAG_BACKUP_HOURS",
+    "backup_keep_days": "RAG_BACKUP_KEEP_DAYS",
+    "backup_recipients": "RAG_BACKUP_RECIPIENTS",
+    "backup_identity": "RAG_BACKUP_IDENTITY",
     "mail_from": "RAG_MAIL_FROM",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
@@ -240,6 +278,8 @@ ENVIRONMENT_NAMES = {
     "questions_per_minute": "RAG_QUESTIONS_PER_MINUTE",
     "answers_at_once": "RAG_ANSWERS_AT_ONCE",
     "key_answers_at_once": "RAG_KEY_ANSWERS_AT_ONCE",
+    "answers_under_way": "RAG_ANSWERS_UNDER_WAY",
+    "answers_waiting": "RAG_ANSWERS_WAITING",
     "requests_per_minute": "RAG_REQUESTS_PER_MINUTE",
     "pages_at_once": "RAG_PAGES_AT_ONCE",
     "upload_mb_per_minute": "RAG_UPLOAD_MB_PER_MINUTE",
@@ -257,11 +297,13 @@ ENVIRONMENT_NAMES = {
 }
 #: Names under which other systems have the same.
 ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
-#: Of one person or address; none of them below 0.
+#: Of one person, address or process; none of them below 0.
 LIMITS = (
     "questions_per_minute",
     "answers_at_once",
     "key_answers_at_once",
+    "answers_under_way",
+    "answers_waiting",
     "requests_per_minute",
     "pages_at_once",
     "upload_mb_per_minute",
@@ -281,6 +323,8 @@ SECRET_FIELDS = frozenset(
         "openrouter_api_key",
         "upstage_api_key",
         "github_token",
+        "aws_access_key_id",
+        "aws_secret_access_key",
         "posts_database_url",
         "posts_supabase_key",
         "webhook_secret",
@@ -329,6 +373,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
     for name in LIMITS:
         if getattr(settings, name) < 0:
             raise SettingsError(f"{environment_name(name)} is {getattr(settings, name)}; 0 means no limit.")
+    if settings.backup_hours <= 0 or settings.backup_keep_days <= 0:
+        raise SettingsError("RAG_BACKUP_HOURS and RAG_BACKUP_KEEP_DAYS have to be above 0.")
     _require_whole_supabase(settings)
     return settings
 

@@ -35,8 +35,8 @@ SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
 PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
 #: Asked from other sites and programs by design, and read no cookie: a widget's key and sites, or a signature, decide
-#: (tests/api/test_widget.py, tests/api/test_slack.py).
-WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", "/slack/events")
+#: (tests/api/test_widget.py, test_slack.py, test_teams.py).
+WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", "/slack/events", "/teams/messages")
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_an_allowed_origin_reads_with_a_key_and_never_with_a_cookie(browser: Tes
 
 
 def test_only_what_proves_itself_otherwise_is_open_to_everybody() -> None:
-    assert sorted(OPEN_PATHS) == ["/api/health", "/api/rag/webhook"]
+    assert sorted(OPEN_PATHS) == ["/api/health", "/api/rag/webhook", "/api/ready"]
 
 
 # Streamlit's own endpoints
@@ -289,7 +289,7 @@ def test_only_fields_of_files_open_a_file() -> None:
 
 
 def test_what_streamlit_keeps_for_all_sessions_is_kept_by_tenant() -> None:
-    """A cache is shared by everybody: besides the product's parts themselves, each has to be asked for by tenant."""
+    """A cache is shared by everybody: each has to be asked for by tenant. The product's parts are kept by themselves."""
     shared = []
     for path in [PROJECT / "app.py", *(PROJECT / "pages").glob("*.py"), *(PROJECT / "rag").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -299,7 +299,7 @@ def test_what_streamlit_keeps_for_all_sessions_is_kept_by_tenant() -> None:
             if kept and isinstance(node, ast.FunctionDef):
                 names = {argument.arg for argument in node.args.args}
                 shared += [] if names & {"tenant_id", "identity"} else [(path.name, node.name)]
-    assert shared == [("services.py", "services")]
+    assert shared == []
 
 
 # Secrets

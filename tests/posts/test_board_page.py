@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,10 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import rag.services as services_module
+from rag.answering.citations import citation_from_json, citation_to_json
+from rag.profiles import NOTICES
 from rag.services import Services
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Question, Role
 
 if TYPE_CHECKING:
     from tests.posts.boards import Board, Follow
@@ -60,7 +63,7 @@ def posts(board: Board, notices: Collection, parts: Services, administrator: Ide
 
 
 def everything(at: AppTest) -> str:
-    return "\n".join(str(element.value) for element in [*at.markdown, *at.caption, *at.subheader, *at.error])
+    return "\n".join(str(element.value) for element in [*at.markdown, *at.caption, *at.header, *at.error])
 
 
 def test_without_a_board_there_is_no_such_page(open_page: object) -> None:
@@ -163,3 +166,25 @@ def test_files_and_the_original_post_are_links_on_the_board_and_in_the_api(
         ("b.hwp", "https://files.example.com/b"), ("a.hwp", "")
     ]  # fmt: skip
     assert "javascript" not in result["metadata"]["attachmentsJson"]
+    asked = Question(text="첨부 글 주차 위치", identity=administrator, collection=posts)
+    cited = parts.retriever.retrieve_context(asked, profile=NOTICES).citations
+    (card,) = [citation for citation in cited if citation.document_id == document.id]
+    assert card.attachments == (("b.hwp", "https://files.example.com/b"), ("a.hwp", ""))
+    kept = json.loads(json.dumps(citation_to_json(card)))
+    assert citation_from_json(kept) == card, "as it is stored with an answer"
+    # An answer from before, or a row that somebody wrote: what a link leads to is looked at where it is drawn.
+    kept["attachments"].insert(0, ["c.hwp", "javascript:alert(2)"])
+    drawn = AppTest.from_function(draw_card, args=(kept,)).run()
+    assert not drawn.exception
+    assert [link.proto.url for link in drawn.get("link_button")] == [
+        "https://files.example.com/b", "https://board.example.com/posts/p%2F3"
+    ]  # fmt: skip
+    assert "javascript" not in everything(drawn)
+    assert all(name in everything(drawn).replace("\\", "") for name in ("c.hwp", "a.hwp"))
+
+
+def draw_card(kept: dict[str, object]) -> None:
+    from rag.answering.citations import citation_from_json
+    from rag.ui.source_cards import draw_source_cards
+
+    draw_source_cards([citation_from_json(kept)], anchor="a", on_open=lambda citation: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
 from tests.github_standin import GitHubStandin, running_github
+from tests.posts.test_schedules import pass_time, wait_for_runs
 from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
@@ -113,13 +115,48 @@ def test_columns_that_cannot_be_are_named(start: Start, notices: Collection) -> 
     assert (code, "FIELD=NAME" in complained) == (1, True)
 
 
+def test_a_schedule_set_by_command_is_kept_by_the_worker_until_it_is_taken_back(
+    start: Start, parts: Services, notices: Collection, board: Board, database: Database
+) -> None:
+    board.put("p1", "제목 p1", "<p>본문</p>")
+    code, said, complained = ended(start("--every", "30m"))
+    assert code == 0, complained
+    assert "Board: 1 added" in said
+    assert re.search(r"Synced by itself \(posts\): every 30 minutes, next at \d{4}-\d\d-\d\d \d\d:\d\d", said)
+    assert [source.every_minutes for source in parts.syncs.sources(notices)] == [30]
+    board.put("p2", "제목 p2", "<p>본문</p>")
+    parts.queue.start_worker()
+    assert parts.queue.wait_until_idle()
+    assert titles(parts, notices) == {"제목 p1"}, "it is not due yet"
+    pass_time(database, 31)
+    latest = wait_for_runs(parts, notices, 2)[0]
+    assert (latest.asked_by, latest.added) == ("schedule", 1)
+    assert parts.queue.wait_until_idle()
+    parts.queue.stop_worker()
+    assert titles(parts, notices) == {"제목 p1", "제목 p2"}
+    code, said, complained = ended(start("--every", "off"))
+    assert (code, "Synced by itself" in said) == (0, False), complained
+    assert [source.every_minutes for source in parts.syncs.sources(notices)] == [None]
+    for wrong, why in (("5s", "no time such as 30m"), ("1m", "minutes")):
+        code, _, complained = ended(start("--every", wrong))
+        assert code != 0
+        assert why in complained
+
+
 def test_a_folder_and_an_account_are_followed_by_name(
-    start: Start, parts: Services, notices: Collection, tmp_path: Path
+    start: Start, parts: Services, notices: Collection, administrator: Identity, tmp_path: Path
 ) -> None:
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "leave.pdf").write_bytes(hostile.leave_policy())
     code, said, complained = ended(start("--folder", str(tmp_path / "papers")))
     assert (code, "1 added" in said) == (0, True), complained
+    assert parts.syncs.runs("demo", notices.id) == [], "a folder that only this command may read"
+    allowed = {"RAG_SYNC_FOLDERS": str(tmp_path / "papers")}
+    code, said, complained = ended(start("--folder", str(tmp_path / "papers"), **allowed))
+    assert (code, "1 unchanged" in said) == (0, True), complained
+    (run,) = [run for run in parts.syncs.runs("demo", notices.id) if run.kind == "folder"]
+    assert (run.status, run.unchanged) == ("done", 1), "the page says when it was synced"
+    parts.syncs.drop_source(administrator, notices, "folder")
     code, said, complained = ended(start("--github", "acme"))
     assert code == 0, complained
     assert {"planner", "empty"} < titles(parts, notices)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag.records.analytics import FIRST, STAGES, WHOLE, Analytics, Filters, Period
+from rag.records.analytics import FIRST, STAGES, WHOLE, Analytics, Filters, Period, QuestionFilters
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.question_month import write_month
@@ -87,8 +87,28 @@ def test_every_figure_equals_pandas_over_random_filters(database: Database, coll
             "UPDATE chat_logs l SET account_id = (SELECT id FROM accounts WHERE email = "
             "abs(hashtext(l.id::text)) % 6 || '@demo.example') WHERE kind = 'question'"
         )
+        # What answers were built on, and calls that were cut off.
+        connection.execute(
+            "INSERT INTO prompts (chat_log_id, tenant_id, messages, passages) "
+            "SELECT l.id, l.tenant_id, '[]', jsonb_agg(jsonb_build_object('chunkId', c.id, 'documentId', "
+            "c.document_id, 'firstPage', c.first_page, 'lastPage', c.last_page, 'section', '', 'text', c.content, "
+            "'state', (ARRAY['held', 'not held', 'not named'])[1 + abs(hashtext(l.id::text || c.id)) % 3])) "
+            "FROM chat_logs l JOIN document_chunks c ON c.document_id = ANY (l.document_ids) AND c.chunk_index < 2 "
+            "WHERE l.outcome = 'answered' AND l.kind = 'question' GROUP BY l.id"
+        )
+        connection.execute(
+            "INSERT INTO cost_ledger (tenant_id, operation, provider, model, cost, is_estimated, created_at) "
+            "SELECT 'demo', 'chat', 'openai', 'gpt-4o', 0.001, true, created_at FROM chat_logs WHERE total_ms > 3000"
+        )
+        connection.execute("UPDATE documents SET created_at = '2026-11-04' WHERE title LIKE 'B%'")
+        connection.execute("UPDATE documents SET created_at = '2026-10-01' WHERE title NOT LIKE 'B%'")
     analytics = Analytics(database)
     asked, paid, feedback = frames(rows)
+    prompts = rows(
+        "SELECT p.chat_log_id, passage ->> 'text' AS text, passage ->> 'state' AS state "
+        "FROM prompts p CROSS JOIN LATERAL jsonb_array_elements(p.passages) AS passage"
+    )
+    shelf = rows("SELECT id, created_at FROM documents WHERE status = 'completed'")
     groups: list[Any] = [None, *sorted(asked["user_group"].unique()), "nobody"]
     languages: list[Any] = [None, *sorted(asked["language"].unique())]
     documents: list[Any] = [None, None, None, *sorted({i for ids in asked["document_ids"] for i in ids})]
@@ -154,8 +174,67 @@ def test_every_figure_equals_pandas_over_random_filters(database: Database, coll
         assert {key: use.questions for key, use in used.items()} == counted.dropna().value_counts().to_dict()
         parts = analytics.by_part("demo", period, filters, "language")
         assert {part.name: part.questions for part in parts} == questions["language"].value_counts().to_dict()
+        for outcome in (None, *CLOSED):
+            listed = questions if outcome is None else questions[questions["outcome"] == outcome]
+            wanted = QuestionFilters(outcome=outcome)
+            assert analytics.count_questions("demo", period, filters, wanted) == len(listed)
+        slowest = analytics.questions("demo", period, filters, QuestionFilters(), slowest_first=True, limit=5)
+        assert [row.total_ms for row in slowest] == sorted(questions["total_ms"].dropna(), reverse=True)[:5]
+
+        check_search(period, filters, questions)
+
+    def check_search(period: Period, filters: Filters, questions: pd.DataFrame) -> None:
+        """Compare the figures of the tab Search, and of errors and repeated calls."""
+        ended = questions[questions["outcome"].isin(["answered", "perhaps", "no_context", "refused"])]
+        expected = [brought for _, row in ended.iterrows() if (brought := _searched(row)) is not None]
+        searches = analytics.searches("demo", period, filters)
+        assert sorted(
+            (s.outcome, s.language, s.user_group, s.similarity or 0, s.score or 0, s.moved_from or 0, s.is_translated)
+            for s in searches
+        ) == sorted(expected)
+        hits = pd.Series(
+            [hit for details in questions["rag_details"] for hit in _documents_found(details)], dtype=object
+        )
+        found = analytics.found_documents("demo", period, filters)
+        assert {str(key): times for key, times in found.items()} == hits.value_counts().to_dict()
+        named = prompts[prompts["chat_log_id"].isin(questions["id"]) & (prompts["state"] != "not named")]
+        passages = analytics.top_passages("demo", period, filters, limit=1000)
+        assert sorted((use.text, use.questions, use.not_held) for use in passages) == sorted(
+            (text, len(rows), int((rows["state"] == "not held").sum())) for text, rows in named.groupby("text")
+        )
+        failed = questions[questions["outcome"].isin(["failed", "refused"]) & (questions["error"] != "")]
+        errors = analytics.errors("demo", period, filters)
+        assert {row.error: row.times for row in errors} == failed["error"].value_counts().to_dict()
+        used = {i for ids in chosen(asked, period, Filters(collection_id=filters.collection_id))["document_ids"]
+                for i in ids}  # fmt: skip
+        there = shelf[shelf["created_at"] < pd.Timestamp(period.first, tz="UTC")]
+        unused = {row.document_id for row in analytics.unused_documents("demo", period, filters)}
+        assert unused == set(there["id"]) - used
+        all_calls = chosen(paid, period, Filters())
+        repeated = analytics.repeated_calls("demo", period)
+        assert sum(row.calls for row in repeated) == int(all_calls["is_estimated"].sum())
 
     check()
+
+
+def _searched(row: pd.Series) -> tuple[Any, ...] | None:
+    """What the search brought for a question, read from its JSON."""
+    details = row["rag_details"]
+    hits = [hit["similarity"] for hit in (details.get("search") or {}).get("rawResults") or () if "similarity" in hit]
+    ranked = (details.get("reranking") or {}).get("results") or ()
+    if not hits and not ranked:
+        return None
+    first = [one["originalRank"] for one in ranked if one["newRank"] == 1]
+    return (
+        row["outcome"], row["language"], row["user_group"], max(hits, default=0),
+        max((one["score"] for one in ranked), default=0), min(first, default=0),
+        bool((details.get("query") or {}).get("translatedQuery")),
+    )  # fmt: skip
+
+
+def _documents_found(details: Any) -> set[str]:
+    hits = (details.get("search") or {}).get("rawResults") or ()
+    return {hit["documentId"] for hit in hits if hit.get("documentId")}
 
 
 def test_a_late_change_of_a_day_that_is_added_up_is_counted(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from threading import Event
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -199,3 +199,36 @@ def test_documents_that_cost_something_wait_once_the_companys_budget_is_spent(
 
     parts.budgets.set(admin, "company", "20")
     assert parts.documents.confirm(admin, row[0]).status != "estimated"
+
+
+def test_what_nobody_is_asked_about_waits_for_a_yes_where_it_would_break_the_budget(
+    parts: Services, collection: Collection, admin: Identity, database: Database
+) -> None:
+    def added(name: str, *, is_synced: bool) -> UUID:
+        text = f"# {name}\n\n" + f"Every employee has {len(name)} days of annual leave in a calendar year. " * 20
+        document = parts.documents.upload(
+            admin, collection, name, text.encode(), confirmed_up_to=None if is_synced else Decimal(5)
+        )
+        if is_synced:
+            with database.transaction("demo") as connection:
+                connection.execute("UPDATE documents SET sync_key = %s WHERE id = %s", (name, document.id))
+        parts.pipeline.run("demo", document.id)
+        return document.id
+
+    parts.budgets.set(admin, "company", "0.00000001")
+    for name, is_synced in (("synced.md", True), ("uploaded.md", False)):
+        document = parts.documents.get(admin, added(name, is_synced=is_synced))
+        assert document.status == "estimated"
+        assert Decimal(str((document.estimate or {})["total"])) > 0
+        assert "would go beyond the company's budget" in document.message
+
+    parts.budgets.set(admin, "company", "10")
+    confirmed = parts.documents.confirm(admin, document.id)
+    assert (confirmed.status, confirmed.message) == ("processing", "")
+    # Estimates of what is being processed count as if they were spent.
+    total = Decimal(str((confirmed.estimate or {})["total"]))
+    parts.budgets.set(admin, "company", total * Decimal("1.5"))
+    other = parts.documents.get(admin, added("further.md", is_synced=False))
+    assert other.status == "estimated"
+    parts.budgets.set(admin, "company", "10")
+    assert parts.documents.get(admin, added("one-more.md", is_synced=True)).status != "estimated"

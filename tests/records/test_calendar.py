@@ -27,6 +27,8 @@ from rag.types import Collection, Role
 from tests.question_month import write_month
 
 MONDAY = datetime(2026, 11, 23, 7, tzinfo=UTC)
+#: Too early for the digest of a Monday, whatever day today is.
+TODAY = datetime.now(UTC).replace(hour=3)
 
 
 class _Mailbox(socketserver.StreamRequestHandler):
@@ -91,7 +93,7 @@ def recipients(mailbox: Any) -> list[str]:
 
 
 def test_the_digest_is_sent_once_on_mondays_to_those_who_want_it(
-    calendar: Calendar, mailbox: Any, database: Database, collection: Collection
+    calendar: Calendar, mailbox: Any, database: Database, collection: Collection, told: list[Any]
 ) -> None:
     write_month(database, "demo", collection.id, until=datetime(2026, 11, 22, tzinfo=UTC).date(), days=8)
     calendar.run(["demo", "other"], now=MONDAY)
@@ -107,6 +109,12 @@ def test_the_digest_is_sent_once_on_mondays_to_those_who_want_it(
     assert recipients(mailbox) == ["ada@demo.example", "max@demo.example"]
     assert "16 Nov to 22 Nov 2026" in mailbox.letters[0]
     assert "text/html" in mailbox.letters[0]
+    assert [kind for kind, _ in told] == ["digest.weekly"] * 2, "once for each company"
+    data = told[0][1]
+    assert (data["first"], data["last"]) == ("2026-11-16", "2026-11-22")
+    lines = {line["label"]: line["value"] for section in data["sections"] for line in section["lines"]}
+    questions = next(value for label, value in lines.items() if "uestions" in label)
+    assert questions in data["text"]
     assert calendar.letters("demo") == Letters(digest_for=Role.MANAGER, alerts_for=Role.ADMIN)
     with pytest.raises(InvalidInput):
         calendar.set_letters(program_of("demo"), Letters(digest_for=Role.EMPLOYEE))
@@ -125,7 +133,7 @@ def test_a_budget_is_told_of_when_it_is_nearly_and_wholly_spent_once_a_month(
                 (Decimal(dollars),),
             )
         for _ in range(2):
-            calendar.run(["demo"])
+            calendar.run(["demo"], now=TODAY)
 
     app_services.budgets.set(program_of("demo"), "company", "10")
     spend("5")
@@ -133,6 +141,8 @@ def test_a_budget_is_told_of_when_it_is_nearly_and_wholly_spent_once_a_month(
     spend("4")
     assert recipients(mailbox) == ["ada@demo.example"]
     assert "Most of the budget" in mailbox.letters[0]
+    ((kind, data),) = told
+    assert (kind, data["scope"], data["spent"]) == ("budget.near", "company", "9.00000000")
     spend("2")
     assert "The budget of the company is spent" in mailbox.letters[1]
     assert len(mailbox.letters) == 2
@@ -158,15 +168,17 @@ def test_a_night_forgets_and_asks_the_golden_questions_and_says_when_a_figure_fe
     for _ in range(2):
         calendar.run(["demo"], now=MONDAY)
     (first,) = app_services.evaluations.runs("demo", collection.id)
-    assert (first.done, told) == (12, [])
+    assert first.done == 12
+    assert [kind for kind, _ in told] == ["digest.weekly"]
     with database.transaction("demo") as connection:
         connection.execute("UPDATE documents SET status = 'superseded'")
     calendar.run(["demo"], now=MONDAY.replace(day=24))
 
     assert len(app_services.evaluations.runs("demo", collection.id)) == 2
-    ((kind, data),) = told
+    (*_, (kind, data)) = told
     assert kind == "evaluation.fell"
     assert data["figures"]["answered_right"]["now"] == 0
+    assert (data["collectionId"], data["runIdBefore"]) == (str(collection.id), str(first.id))
     assert recipients(mailbox) == ["ada@demo.example"]
     assert "are worse than before" in mailbox.letters[0]
     calendar.set_nightly(admin, collection.id, False)

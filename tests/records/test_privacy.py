@@ -21,7 +21,7 @@ def tables_with(conninfo: str, *texts: str) -> set[str]:
     """Search every row of every table for a text."""
     with psycopg.connect(conninfo) as connection:
         names = connection.execute(
-            "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind = 'r' "
+            "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'p') "
             "AND c.relnamespace IN ('public'::regnamespace, 'rag_private'::regnamespace)"
         ).fetchall()
         return {

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
 import docx
+import pypdfium2
 from docx.opc.constants import RELATIONSHIP_TYPE
 from markdown_it import MarkdownIt
+from pypdf import PdfReader
 
-from rag.records.transcript import to_docx, to_markdown
+from rag.records.transcript import to_docx, to_markdown, to_pdf
 from rag.types import Conversation, Message, MessageState, Outcome, page_path
 
 ADDRESS = "https://hr.example.com"
@@ -45,7 +48,8 @@ def message(role: Any, content: str, **more: Any) -> Message:
 
 
 def source(number: int, title: str) -> dict[str, Any]:
-    return {"number": number, "title": title, "document_id": str(DOCUMENT), "first_page": 3, "last_page": 4}
+    named = {"title": title, "file_name": "handbook.pdf", "collection": "HR documents"}
+    return {"number": number, **named, "document_id": str(DOCUMENT), "first_page": 3, "last_page": 4}
 
 
 TALK = [
@@ -78,7 +82,7 @@ def test_both_files_hold_questions_answers_a_persons_answer_and_links_to_the_pag
     paragraphs = [p.text for p in document.paragraphs]
     assert paragraphs[0] == "Annual leave"
     assert "How many days? And for part-time?" in paragraphs
-    assert "[1] Handbook [2026], p. 3–4" in paragraphs
+    assert "[1] Handbook [2026] (handbook.pdf), p. 3–4, HR documents" in paragraphs
     assert {"booked early", "Kim", "Part-time is pro rata.", ARABIC} <= set(paragraphs)
     assert [[cell.text for cell in row.cells] for row in document.tables[0].rows] == [["Years", "Days"], ["5", "28"]]
     answer = next(p for p in document.paragraphs if "25 days" in p.text)
@@ -87,7 +91,7 @@ def test_both_files_hold_questions_answers_a_persons_answer_and_links_to_the_pag
     assert notice.runs[0].italic
 
     html = MarkdownIt("commonmark").enable("table").render(to_markdown(conversation(), TALK, address=ADDRESS))
-    assert f'<a href="{link}">Handbook [2026], p. 3–4</a>' in html
+    assert f'<a href="{link}">Handbook [2026] (handbook.pdf), p. 3–4, HR documents</a>' in html
     assert "<strong>25 days</strong>" in html
     assert "<strong>Kim:</strong> Part-time is pro rata." in html
     assert ARABIC in html
@@ -113,3 +117,54 @@ def test_right_to_left_text_is_marked_so_for_word() -> None:
     marked = [p for p in document.paragraphs if p._p.pPr is not None and p._p.pPr.xpath("w:bidi")]
     assert [p.text for p in marked] == [ARABIC, ARABIC]
     assert all(run._r.xpath("w:rPr/w:rtl") for p in marked for run in p.runs)
+
+
+def printed(written: bytes) -> tuple[str, list[str]]:
+    """The text of a PDF, and where its links lead."""
+    document = pypdfium2.PdfDocument(written)
+    text = "\n".join(page.get_textpage().get_text_range() for page in document)
+    document.close()
+    pages = PdfReader(io.BytesIO(written)).pages
+    notes = [note.get_object() for page in pages for note in page.get("/Annots", ())]
+    return text, [note["/A"]["/URI"] for note in notes if "/A" in note]
+
+
+def test_a_pdf_holds_the_same_and_nothing_hostile_acts_in_it() -> None:
+    link = ADDRESS + page_path(DOCUMENT, 3)
+    text, links = printed(to_pdf(conversation(), TALK, address=ADDRESS))
+    assert set(links) == {link}
+    said = " ".join(text.split())
+    for wanted in ("Annual leave", "How many days? And for part-time?", "You have 25 days [1].", "Years Days 5 28"):
+        assert wanted in said
+    source_line = "[1] Handbook [2026] (handbook.pdf), p. 3–4, HR documents"
+    assert f"• booked early • in the portal {source_line} Kim: Part-time is pro rata." in said
+    assert "Nothing in the documents answers this." in said
+
+    hostile = f"{HOSTILE}\u202e\ud83d **__--~~ \U0001f600"
+    wide = "\n".join(["|" + "a|" * 12, "|" + "-|" * 12, "|" + "b|" * 12])
+    deep = "".join(f"{'  ' * depth}- {depth}\n" for depth in range(40))
+    empty = "||\n|---|\n||"
+    talk = [message("user", hostile)]
+    talk += [message("assistant", each, citations=[source(1, hostile)]) for each in (hostile, wide, deep, empty, "1")]
+    talk.append(message("assistant", "word" * 2000, help_status="answered", help_by="", help_answer=hostile))
+    text, links = printed(to_pdf(conversation(hostile), talk, address=ADDRESS))
+    assert set(links) == {link}, "no address that somebody wrote"
+    assert "onerror=alert(1)" in text
+    assert "\u202e" not in text
+    assert printed(to_pdf(conversation(""), [message("user", ""), message("assistant", "")], address=ADDRESS))[1] == []
+
+
+def test_right_to_left_text_of_a_pdf_is_joined_and_runs_from_the_right() -> None:
+    document = pypdfium2.PdfDocument(to_pdf(conversation("Leave"), TALK[2:3], address=ADDRESS))
+    page = document[0].get_textpage()
+    places = [
+        (page.get_text_range(at, 1), page.get_charbox(at))
+        for at in range(page.count_chars())
+        if "\u0600" <= page.get_text_range(at, 1) <= "\u06ff"
+    ]
+    document.close()
+    assert len(places) >= len(ARABIC.replace(" ", "")) - 3, "a font with its letters"
+    assert max(box[2] for _, box in places) > 500, "from the right margin"
+    # What is read first stands farthest to the right.
+    lefts = [box[0] for _, box in places]
+    assert sum(b <= a + 1 for a, b in pairwise(lefts)) > 0.8 * len(lefts) or lefts == sorted(lefts)
