@@ -289,7 +289,7 @@ def test_only_fields_of_files_open_a_file() -> None:
 
 
 def test_what_streamlit_keeps_for_all_sessions_is_kept_by_tenant() -> None:
-    """A cache is shared by everybody: each has to be asked for by tenant. The product's parts are kept by themselves."""
+    """A cache is shared by everybody: each has to be asked for by tenant."""
     shared = []
     for path in [PROJECT / "app.py", *(PROJECT / "pages").glob("*.py"), *(PROJECT / "rag").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
