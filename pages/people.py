@@ -15,7 +15,7 @@ import streamlit as st
 from rag.access.invitations import can_send, people_from, send_invitations
 from rag.access.sessions import OpenSession
 from rag.errors import RagError, SignInAgain
-from rag.language import _, listed
+from rag.language import N_, _, listed
 from rag.services import require, services
 from rag.types import Account, Role
 from rag.ui import actions
@@ -24,10 +24,12 @@ from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, draw_copy_button, red, words_of
 
-ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
-GROUP_HELP = "A department or site, for example. The analytics can be filtered by it."
-STATUS_COLORS = {"Disabled": "gray", "Invited": "blue", "Needs a password": "orange"}
-NOT_ONESELF = "Nobody can do this to their own account. Ask another administrator."
+ROLE_HELP = N_(
+    "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
+)
+GROUP_HELP = N_("A department or site, for example. The analytics can be filtered by it.")
+STATUS_COLORS = {N_("Disabled"): "gray", N_("Invited"): "blue", N_("Needs a password"): "orange", N_("Active"): "green"}
+NOT_ONESELF = N_("Nobody can do this to their own account. Ask another administrator.")
 
 identity = require(Role.ADMIN)
 accounts = services().accounts
@@ -130,9 +132,9 @@ def ask_to_invite() -> None:
             _("Or a CSV file with the columns email, name, role, group"), type=["csv"], key="people_list_file"
         )
         with st.container(horizontal=True):
-            st.selectbox(_("Role"), list(ROLES), format_func=ROLES.__getitem__, key="people_list_role", help=ROLE_HELP)
-            st.text_input(_("Group (optional)"), key="people_list_group", max_chars=120, help=GROUP_HELP)
-        words = "Invite them by e-mail" if by_mail else "Invite and get the links"
+            st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_list_role", help=_(ROLE_HELP))
+            st.text_input(_("Group (optional)"), key="people_list_group", max_chars=120, help=_(GROUP_HELP))
+        words = _("Invite them by e-mail") if by_mail else _("Invite and get the links")
         st.form_submit_button(words, type="primary", icon=":material/send:", on_click=invite_many)
     if state.people_add_error:
         actions.draw_error(state.people_add_error)
@@ -161,10 +163,10 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
             for email, link in links:
                 with st.container(horizontal=True, vertical_alignment="center", wrap=False):
                     st.markdown(f"**{plain(email)}**", width="stretch")
-                    draw_copy_button(link, "Copy the link")
+                    draw_copy_button(link, _("Copy the link"))
         table = "".join(f"{email}\t{link}\n" for email, link in links)
         with st.container(horizontal=True):
-            draw_copy_button(table, "Copy all with their addresses")
+            draw_copy_button(table, _("Copy all with their addresses"))
     if st.button(_("Done"), key="people_invited_done", type="primary"):
         st.rerun()
 
@@ -174,8 +176,8 @@ def ask_to_add() -> None:
     with st.form("people_add", border=False):
         st.text_input(_("E-mail"), key="people_new_email", max_chars=254, autocomplete="off")
         st.text_input(_("Name"), key="people_new_name", max_chars=120, autocomplete="off")
-        st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_new_role", help=ROLE_HELP)
-        st.text_input(_("Group (optional)"), key="people_new_group", max_chars=120, help=GROUP_HELP)
+        st.selectbox(_("Role"), list(ROLES), format_func=words_of(ROLES), key="people_new_role", help=_(ROLE_HELP))
+        st.text_input(_("Group (optional)"), key="people_new_group", max_chars=120, help=_(GROUP_HELP))
         st.form_submit_button(_("Add and get a link"), type="primary", icon=":material/link:", on_click=add)
     if state.people_add_error:
         actions.draw_error(state.people_add_error)
@@ -263,10 +265,10 @@ def draw_list(people: Sequence[Account]) -> Account | None:
     table = pd.DataFrame(
         {
             _("Name"): [p.name + (_(" (you)") if p.id == identity.account_id else "") for p in found],
-            "E-mail": [p.email for p in found],
+            _("E-mail"): [p.email for p in found],
             _("Role"): [_(ROLES[p.role]) for p in found],
             _("Group"): [p.user_group for p in found],
-            _("Status"): [status_of(p) for p in found],
+            _("Status"): [_(status_of(p)) for p in found],
             _("Last sign-in"): [
                 date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else _("Never") for p in found
             ],
@@ -295,9 +297,10 @@ def draw_list(people: Sequence[Account]) -> Account | None:
 def draw_person(person: Account) -> None:
     is_oneself = person.id == identity.account_id
     with st.container(border=True, key=f"people_person_{person.id}"):
-        badge = f":{STATUS_COLORS.get(status_of(person), 'green')}-badge[{status_of(person)}]"
+        status = status_of(person)
+        badge = f":{STATUS_COLORS[status]}-badge[{_(status)}]"
         st.markdown(f"**{plain(person.name)}** {badge}  \n:gray[{plain(person.email)}]")
-        last = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else "never"
+        last = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else _("never")
         if person.is_active and person.password_asked_at:
             asked = plain(date_time(person.password_asked_at, zone))
             st.info(
@@ -325,10 +328,14 @@ def draw_person(person: Account) -> None:
                     format_func=words_of(ROLES),
                     key=f"people_role_{person.id}",
                     disabled=is_oneself,
-                    help=NOT_ONESELF if is_oneself else ROLE_HELP,
+                    help=_(NOT_ONESELF) if is_oneself else _(ROLE_HELP),
                 )
                 st.text_input(
-                    _("Group"), person.user_group, key=f"people_user_group_{person.id}", max_chars=120, help=GROUP_HELP
+                    _("Group"),
+                    person.user_group,
+                    key=f"people_user_group_{person.id}",
+                    max_chars=120,
+                    help=_(GROUP_HELP),
                 )
             st.form_submit_button(_("Save changes"), icon=":material/check:", on_click=save, args=(person,))
         with st.container(horizontal=True):
@@ -357,7 +364,7 @@ def draw_person(person: Account) -> None:
                     key=f"people_disable_{person.id}",
                     icon=":material/person_off:",
                     disabled=is_oneself,
-                    help=NOT_ONESELF if is_oneself else None,
+                    help=_(NOT_ONESELF) if is_oneself else None,
                 )
                 if is_asked and not actions.is_needed(identity):
                     ask_to_disable(person)

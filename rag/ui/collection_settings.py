@@ -349,7 +349,9 @@ def _item(field: Setting, line: str) -> Any:
             return [int(name), float(item)]
         return [name, float(item) if field.kind == "boosts" else _unescaped(item)]
     except ValueError as exc:
-        raise InvalidInput(f"{field.title} cannot be read at “{line.strip()}”: it has to be {field.wanted}.") from exc
+        raise InvalidInput(
+            f"{_(field.title)} cannot be read at “{line.strip()}”: it has to be {_(field.wanted)}."
+        ) from exc
 
 
 def _escaped(text: str) -> str:

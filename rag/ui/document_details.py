@@ -26,6 +26,7 @@ from rag.ui.formats import (
     method_name,
     money,
     status_badge,
+    thousands,
 )
 from rag.ui.page_view import has_pictures
 from rag.ui.text import code, plain
@@ -45,7 +46,8 @@ def _cost_steps() -> dict[str, str]:
 def cost_line(values: Mapping[str, Any]) -> str:
     """Return cost per step and in total as one line of Markdown."""
     steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in _cost_steps().items()]
-    return " · ".join([*steps, f"**Total {plain(money(known_cost(values, 'total')))}**"])
+    total = _("**Total {cost}**", cost=plain(money(known_cost(values, "total"))))
+    return " · ".join([*steps, total])
 
 
 def page_ranges(numbers: Sequence[int]) -> str:
@@ -215,17 +217,17 @@ def _shown(values: Mapping[str, Any] | None, step: str) -> str:
 
 def _draw_about(document: Document, model: str) -> None:
     facts = {
-        "File": plain(document.file_name),
-        "Kind": plain(kind_name(document.mime_type))
+        _("File"): plain(document.file_name),
+        _("Kind"): plain(kind_name(document.mime_type))
         + (f", {_(PDF_TYPES[document.pdf_type]).lower()}" if has_pictures(document) else ""),
-        "Size": file_size(document.file_size),
+        _("Size"): file_size(document.file_size),
         **file_facts(document.metadata),
-        "Language": plain(language_name(document.language)),
-        "Characters": f"{document.character_count:,}",
-        "How it is split": plain(method_name(document.chunking_method)),
-        "Embedding model": plain(model) or "–",
-        "Version": str(document.version),
-        "Pages without text": page_ranges(document.empty_pages) or "none",
+        _("Language"): plain(language_name(document.language)),
+        _("Characters"): thousands(document.character_count),
+        _("How it is split"): plain(method_name(document.chunking_method)),
+        _("Embedding model"): plain(model) or "–",
+        _("Version"): str(document.version),
+        _("Pages without text"): page_ranges(document.empty_pages) or _("none"),
         "SHA\\-256": code(f"{document.sha256[:16]}…"),
     }
     st.table(facts, border="horizontal", width="content", alt=_("Facts about this document"))
@@ -243,9 +245,9 @@ def _draw_about(document: Document, model: str) -> None:
 def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return the author and the dates that the file gives."""
     said = {
-        "Author": str(metadata.get("author") or ""),
-        "Written": file_date(str(metadata.get("file_created_at") or "")),
-        "Last changed": file_date(str(metadata.get("file_modified_at") or "")),
+        _("Author"): str(metadata.get("author") or ""),
+        _("Written"): file_date(str(metadata.get("file_created_at") or "")),
+        _("Last changed"): file_date(str(metadata.get("file_modified_at") or "")),
     }
     return {name: plain(value) for name, value in said.items() if value}
 

@@ -11,26 +11,28 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
+from rag import language
 from rag.answering.events import CitationsEvent, DoneEvent, TextEvent
 from rag.answering.pipeline import Answerer
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
-from rag.language import _
+from rag.language import N_, _
 from rag.profiles import profile_of
 from rag.types import AnsweredQuestion, Collection, Document, DocumentStatus, Identity, Question
 from rag.ui.document_library import all_folders
+from rag.ui.formats import pages
 from rag.ui.text import answer_markdown, plain
 from rag.ui.widgets import name_labels
 
 #: What an answer is called in the list of a document's questions.
 OUTCOMES: Mapping[str, str] = {
-    "answered": "Answered",
-    "perhaps": "Answered in part",
-    "no_context": "Not answered",
-    "failed": "Failed",
-    "stopped": "Stopped",
-    "refused": "Refused",
+    "answered": N_("Answered"),
+    "perhaps": N_("Answered in part"),
+    "no_context": N_("Not answered"),
+    "failed": N_("Failed"),
+    "stopped": N_("Stopped"),
+    "refused": N_("Refused"),
 }
 
 
@@ -125,11 +127,11 @@ def _day(value: Any) -> date | None:
 def date_remark(document: Document, today: date) -> str:
     """Return what the document's dates ask for; nothing when all is well."""
     if document.valid_until is not None and document.valid_until < today:
-        return f"No longer valid since {document.valid_until:%-d %B %Y}. Answers from it say so."
+        return _("No longer valid since {day}. Answers from it say so.", day=language.day(document.valid_until))
     if document.valid_from is not None and document.valid_from > today:
-        return f"Valid from {document.valid_from:%-d %B %Y} only. Answers from it say so."
+        return _("Valid from {day} only. Answers from it say so.", day=language.day(document.valid_from))
     if document.review_on is not None and document.review_on <= today:
-        return f"To be reviewed since {document.review_on:%-d %B %Y}."
+        return _("To be reviewed since {day}.", day=language.day(document.review_on))
     return ""
 
 
@@ -175,7 +177,8 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
         st.caption(_("The passages that came nearest") if ending.kind == "nearest" else _("Passages it answers from"))
     for citation in ending.citations:
         with st.container(border=True, gap="xxsmall"):
-            st.markdown(f"**[{citation.number}]** p. {citation.first_page} :gray[{plain(citation.section)}]")
+            page = plain(pages(citation.first_page, citation.last_page))
+            st.markdown(f"**[{citation.number}]** {page} :gray[{plain(citation.section)}]")
             st.caption(plain(citation.passage[:400]))
 
 
@@ -187,18 +190,18 @@ def draw_questions(asked: Sequence[AnsweredQuestion]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                "Question": [question.question for question in asked],
-                "Answer": [OUTCOMES.get(question.outcome, question.outcome) for question in asked],
-                "Asked": [question.created_at for question in asked],
+                _("Question"): [question.question for question in asked],
+                _("Answer"): [_(OUTCOMES.get(question.outcome, question.outcome)) for question in asked],
+                _("Asked"): [question.created_at for question in asked],
             }
         ),
         key="documents_questions",
         hide_index=True,
         column_config={
-            "Question": st.column_config.TextColumn(width=420),
-            "Asked": st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm", timezone=st.context.timezone),
+            _("Question"): st.column_config.TextColumn(width=420),
+            _("Asked"): st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm", timezone=st.context.timezone),
         },
-        alt="Questions that were answered from this document, the latest first",
+        alt=_("Questions that were answered from this document, the latest first"),
     )
 
 

@@ -26,12 +26,12 @@ from rag.types import (
 )
 from rag.ui.document_details import COST_STEPS
 from rag.ui.formats import (
-    KINDS,
     STATUSES,
     TAGS_WAITING,
     WAITING,
     count,
     duration,
+    kind_name,
     known_cost,
     language_name,
     money,
@@ -42,14 +42,14 @@ from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red
 
 SORTS: Mapping[DocumentSort, str] = {
-    "newest": "Newest first",
-    "oldest": "Oldest first",
-    "title": "By title",
-    "language": "By language",
-    "pages": "Most pages first",
-    "chunks": "Most passages first",
-    "size": "Largest first",
-    "cost": "Most expensive first",
+    "newest": N_("Newest first"),
+    "oldest": N_("Oldest first"),
+    "title": N_("By title"),
+    "language": N_("By language"),
+    "pages": N_("Most pages first"),
+    "chunks": N_("Most passages first"),
+    "size": N_("Largest first"),
+    "cost": N_("Most expensive first"),
 }
 #: Most documents that the table holds; a filter finds the others.
 MOST_ROWS = 20_000
@@ -80,11 +80,13 @@ def totals(figures: Sequence[DocumentFigures]) -> str:
     unpriced = sum(f.unpriced for f in figures)
     cost = plain(money(sum((f.cost for f in figures), Decimal(0))))
     facts = [
-        f"**{count(sum(f.documents for f in ready), 'document')}** ready",
+        ngettext("**{count} document** ready", "**{count} documents** ready", sum(f.documents for f in ready)),
         count(sum(f.pages for f in ready), "page"),
         count(sum(f.chunks for f in ready), "passage"),
-        f"{cost} spent on reading them" + (f", and {count(unpriced, 'document')} unpriced" if unpriced else ""),
+        _("{cost} spent on reading them", cost=cost),
     ]
+    if unpriced:
+        facts.append(_("{documents} unpriced", documents=count(unpriced, "document")))
     return " · ".join(facts)
 
 
@@ -161,10 +163,11 @@ def draw_toolbar(
             label_visibility="collapsed",
             width=165,
         )
-        folders = {"": "All folders", **{name: f"{name} ({n:,})" for name, n in all_folders(shelves.folders).items()}}
-        folder = _choice("Folder", folders, "documents_folder", width=150)
-        tags = {"": "All tags", **{name: f"{name} ({number:,})" for name, number in shelves.tags.items()}}
-        tag = _choice("Tag", tags, "documents_tag", width=130)
+        in_folders = all_folders(shelves.folders)
+        folders = {"": _("All folders"), **{name: f"{name} ({thousands(n)})" for name, n in in_folders.items()}}
+        folder = _choice(_("Folder"), folders, "documents_folder", width=150)
+        tags = {"": _("All tags"), **{name: f"{name} ({thousands(n)})" for name, n in shelves.tags.items()}}
+        tag = _choice(_("Tag"), tags, "documents_tag", width=130)
         with st.popover(_("Filters"), icon=":material/tune:", key="documents_filters", width="content"):
             statuses = status_labels(figures)
             keep_chosen("documents_wanted")
@@ -175,14 +178,18 @@ def draw_toolbar(
                 format_func=drawn(statuses),
                 key="documents_wanted",
             )
-            languages = {"": "All languages", **{f.language: language_name(f.language) for f in figures if f.language}}
-            language = _choice("Language", languages, "documents_language", is_labelled=True)
-            kinds = {"": "All kinds", **{f.mime_type: KINDS.get(f.mime_type, f.mime_type) for f in figures}}
-            kind = _choice("Kind of file", kinds, "documents_kind", is_labelled=True)
-            only = _id_choice("Collection", "All collections", collections, "documents_only") if collections else None
-            owner = _id_choice("Owner", "Any owner", owners, "documents_owner")
-            due = _choice("Dates", DUE, "documents_due", is_labelled=True)
-            sort = st.selectbox(_("Order"), list(SORTS), format_func=SORTS.__getitem__, key="documents_sort")
+            spoken = {f.language: language_name(f.language) for f in figures if f.language}
+            languages = {"": _("All languages"), **spoken}
+            language = _choice(_("Language"), languages, "documents_language", is_labelled=True)
+            kinds = {"": _("All kinds"), **{f.mime_type: kind_name(f.mime_type) for f in figures}}
+            kind = _choice(_("Kind of file"), kinds, "documents_kind", is_labelled=True)
+            everywhere = _("All collections")
+            only = _id_choice(_("Collection"), everywhere, collections, "documents_only") if collections else None
+            owner = _id_choice(_("Owner"), _("Any owner"), owners, "documents_owner")
+            dates = {name: _(words) for name, words in DUE.items()}
+            due = _choice(_("Dates"), dates, "documents_due", is_labelled=True)
+            orders = {name: _(words) for name, words in SORTS.items()}
+            sort = st.selectbox(_("Order"), list(orders), format_func=orders.__getitem__, key="documents_sort")
             filters = DocumentFilters(
                 text=text or "",
                 statuses=tuple(wanted),
@@ -324,7 +331,7 @@ def draw_table(
         placeholder="–",
         # Together as wide as the page at 1280 pixels.
         column_config={
-            "Title": st.column_config.ButtonColumn(
+            _("Title"): st.column_config.ButtonColumn(
                 width=186,
                 alignment="left",
                 type="tertiary",
@@ -333,31 +340,31 @@ def draw_table(
                 # Only where there is something to scroll to: a pinned column does not grow with the page.
                 pinned=len(frame.columns) > COLUMNS_SEEN,
             ),
-            "File name": st.column_config.TextColumn(width=114),
-            "Status": st.column_config.MultiselectColumn(
+            _("File name"): st.column_config.TextColumn(width=114),
+            _("Status"): st.column_config.MultiselectColumn(
                 options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 width=92,
             ),
-            "Language": st.column_config.TextColumn(width=78),
-            "Owner": st.column_config.TextColumn(width=80),
-            "Updated": st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=94),
-            "Cost": st.column_config.TextColumn(alignment="right", width=62),
-            "Folder": st.column_config.TextColumn(width=120),
-            "Tags": st.column_config.ListColumn(width=140),
-            "Collection": st.column_config.TextColumn(width=108),
-            "Stars": st.column_config.NumberColumn(format="localized", width=70),
-            "Topics": st.column_config.TextColumn(width=160),
-            "Department": st.column_config.TextColumn(width=120),
+            _("Language"): st.column_config.TextColumn(width=78),
+            _("Owner"): st.column_config.TextColumn(width=80),
+            _("Updated"): st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=94),
+            _("Cost"): st.column_config.TextColumn(alignment="right", width=62),
+            _("Folder"): st.column_config.TextColumn(width=120),
+            _("Tags"): st.column_config.ListColumn(width=140),
+            _("Collection"): st.column_config.TextColumn(width=108),
+            _("Stars"): st.column_config.NumberColumn(format="localized", width=70),
+            _("Topics"): st.column_config.TextColumn(width=160),
+            _("Department"): st.column_config.TextColumn(width=120),
         },
-        alt="Documents of the library. The title opens a document; a ticked box selects it.",
+        alt=_("Documents of the library. The title opens a document; a ticked box selects it."),
     )
 
 
 #: As many fit a page of 1280 pixels.
 COLUMNS_SEEN = 8
 #: Of a document that answers though its last day is over.
-EXPIRED = ("Expired", "red")
+EXPIRED = (N_("Expired"), "red")
 
 
 def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> pd.DataFrame:
@@ -366,26 +373,26 @@ def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today:
         return [_(EXPIRED[0]) if is_over else status_words(row)]
 
     columns: dict[str, Iterable[Any]] = {
-        "Title": [_title(row) for row in shown],
-        "File name": [row.file_name for row in shown],
-        "Status": [status(row) for row in shown],
-        "Language": [language_name(row.language) for row in shown],
-        "Owner": [row.owner_name or "–" for row in shown],
-        "Updated": [row.updated_at for row in shown],
-        "Cost": [money(row.cost) if row.has_cost else "–" for row in shown],
+        _("Title"): [_title(row) for row in shown],
+        _("File name"): [row.file_name for row in shown],
+        _("Status"): [status(row) for row in shown],
+        _("Language"): [language_name(row.language) for row in shown],
+        _("Owner"): [row.owner_name or "–" for row in shown],
+        _("Updated"): [row.updated_at for row in shown],
+        _("Cost"): [money(row.cost) if row.has_cost else "–" for row in shown],
     }
     if any(row.folder for row in shown):
-        columns["Folder"] = [row.folder for row in shown]
+        columns[_("Folder")] = [row.folder for row in shown]
     if any(row.tags for row in shown):
-        columns["Tags"] = [row.tags for row in shown]
+        columns[_("Tags")] = [row.tags for row in shown]
     columns |= columns_of_kinds(shown)
     if collections:
-        columns["Collection"] = [collections.get(row.collection_id, "–") for row in shown]
+        columns[_("Collection")] = [collections.get(row.collection_id, "–") for row in shown]
     return pd.DataFrame(columns)
 
 
 def _title(row: DocumentRow) -> str:
-    title = row.title if row.version == 1 else f"{row.title} (version {row.version})"
+    title = row.title if row.version == 1 else _("{title} (version {version})", title=row.title, version=row.version)
     # The label of a button draws icons by their names; a name that somebody gave is text.
     return title.replace(":material/", ":\u200bmaterial/")
 
@@ -408,7 +415,7 @@ class BulkActions(NamedTuple):
 def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
     """Draw what can be done with the selected documents."""
     with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(_("**{number} selected**", number=f"{number:,}"), width="content")
+        st.markdown(_("**{number} selected**", number=thousands(number)), width="content")
         with st.popover(_("Tag"), icon=":material/label:", key="documents_bulk_tags"), st.form("documents_bulk_tag"):
             add = st.multiselect(_("Add"), list(shelves.tags), accept_new_options=True, key="documents_bulk_tag_add")
             remove = st.multiselect(_("Remove"), list(shelves.tags), key="documents_bulk_tag_remove")
@@ -434,9 +441,9 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
         with st.popover(_("Process again"), icon=":material/replay:", key="documents_bulk_again"):
             st.caption(_("The documents go on answering. What costs money waits for you to confirm its sum."))
             for words, key, action in (
-                ("Read the files again", "documents_bulk_read", actions.on_read),
-                ("Try those that failed again", "documents_bulk_retry", actions.on_retry),
-                ("Write summaries and topics where they are missing", "documents_bulk_write", actions.on_write_tags),
+                (_("Read the files again"), "documents_bulk_read", actions.on_read),
+                (_("Try those that failed again"), "documents_bulk_retry", actions.on_retry),
+                (_("Write summaries and topics where they are missing"), "documents_bulk_write", actions.on_write_tags),
             ):
                 st.button(words, key=key, width="stretch", on_click=action)
         st.button(

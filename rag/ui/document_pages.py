@@ -12,11 +12,11 @@ import streamlit as st
 from rag.ingestion.documents import DocumentLibrary
 from rag.language import N_, _
 from rag.types import Document, DocumentChunk, DocumentPage
-from rag.ui.formats import count, language_name, pages
+from rag.ui.formats import count, language_name, pages, thousands
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
-READ_BY = {"text": "Text", "ocr": "Recognised text", "none": "Nothing"}
+READ_BY = {"text": N_("Text"), "ocr": N_("Recognised text"), "none": N_("Nothing")}
 #: What stands between the cells of a row that was read from a table.
 CELL_EDGE = " | "
 CELL = "border:1px solid rgba(128,138,165,.4);padding:.15rem .5rem;vertical-align:top;white-space:normal"
@@ -56,8 +56,8 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     ]
     facts.append(count(page.characters, "character"))
     facts += [plain(language_name(page.language))] if page.language else []
-    facts.append(f"read as {plain(read_by(page).lower())}")
-    facts += ["text recognition comes with the next step"] if page.number in document.ocr_pages else []
+    facts.append(_("read as {what}", what=plain(read_by(page).lower())))
+    facts += [_("text recognition comes with the next step")] if page.number in document.ocr_pages else []
     st.caption(" · ".join(facts))
     for warning in page.warnings:
         st.caption(f":orange[:material/warning: {plain(warning)}]")
@@ -113,14 +113,15 @@ def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, di
         place = st.pagination(len(differing), key=f"documents_differing_{new.id}")
     number = differing[min(place, len(differing)) - 1]
     for column, document, words in zip(
-        st.columns(2), (old, new), (f"Version {old.version}, now", "The new file"), strict=True
+        st.columns(2), (old, new), (_("Version {version}, now", version=old.version), _("The new file")), strict=True
     ):
         with column:
             st.caption(_("{words} · page {number}", words=plain(words), number=number))
             if number > document.page_count:
                 st.info(_("It has no such page."), icon=":material/remove:")
             elif has_pictures(document):
-                st.html(picture_html(page_image_url(document.id, number), f"Page {number} of {document.title}"))
+                described = _("Page {number} of {title}", number=number, title=document.title)
+                st.html(picture_html(page_image_url(document.id, number), described))
             else:
                 texts = {page.number: page.text for page in documents.pages(document.tenant_id, document.id)}
                 st.html(page_html(texts.get(number, "")))
@@ -154,8 +155,12 @@ def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
 
 def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
     troubled = [page for page in read if page.warnings or not page.text.strip()]
-    words = f"How the pages were read: {count(len(read), 'page')}"
-    words += f", {len(troubled)} with remarks" if troubled else ", no remarks"
+    number = count(len(read), "page")
+    if troubled:
+        remarks = thousands(len(troubled))
+        words = _("How the pages were read: {pages}, {remarks} with remarks", pages=number, remarks=remarks)
+    else:
+        words = _("How the pages were read: {pages}, no remarks", pages=number)
     with st.expander(words, key=f"documents_report_{document.id}", on_change="rerun", type="compact") as report:
         if not report.open:
             return
@@ -200,11 +205,11 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
     table = pd.DataFrame(
         {
             "#": [c.chunk_index + 1 for c in chunks],
-            "Section": [c.section for c in chunks],
-            "Pages": [pages(c.first_page, c.last_page) for c in chunks],
-            "Tokens": [c.tokens for c in chunks],
-            "Shared": [0, *shared],
-            "Content": [" ".join(c.content.split()) for c in chunks],
+            _("Section"): [c.section for c in chunks],
+            _("Pages"): [pages(c.first_page, c.last_page) for c in chunks],
+            _("Tokens"): [c.tokens for c in chunks],
+            _("Shared"): [0, *shared],
+            _("Content"): [" ".join(c.content.split()) for c in chunks],
         }
     )
     chosen = st.dataframe(
@@ -215,13 +220,13 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
         hide_index=True,
         column_config={
             "#": st.column_config.NumberColumn(width=50),
-            "Section": st.column_config.TextColumn(width=180),
-            "Pages": st.column_config.TextColumn(width=90),
-            "Tokens": st.column_config.NumberColumn(width=70),
-            "Shared": st.column_config.NumberColumn(width=75, help="Characters shared with the passage before"),
-            "Content": st.column_config.TextColumn(width="large"),
+            _("Section"): st.column_config.TextColumn(width=180),
+            _("Pages"): st.column_config.TextColumn(width=90),
+            _("Tokens"): st.column_config.NumberColumn(width=70),
+            _("Shared"): st.column_config.NumberColumn(width=75, help=_("Characters shared with the passage before")),
+            _("Content"): st.column_config.TextColumn(width="large"),
         },
-        alt=f"Passages of {document.title}",
+        alt=_("Passages of {title}", title=document.title),
     )
     rows = chosen.selection.rows
     if not rows or rows[0] >= len(chunks):
@@ -260,7 +265,7 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
     text.html(chunk_html(chunk, before, after))
     if image is not None:
         address = page_image_url(document.id, chunk.first_page, chunk.id)
-        image.html(picture_html(address, f"Page {chunk.first_page} with this passage marked"))
+        image.html(picture_html(address, _("Page {number} with this passage marked", number=chunk.first_page)))
     if chunk.metadata:
         with st.expander(_("Tags and metadata of this passage")):
             st.json(chunk.metadata)

@@ -40,11 +40,11 @@ def draw_steps(
             key=f"documents_again_method_{document.id}",
         )
         buttons = (
-            ("Cut again", Step.CHUNK, False, method, "A new version with other passages and new vectors."),
-            ("Embed missing passages", Step.EMBED, True, None, "Makes vectors only for passages without one."),
-            ("Embed all again", Step.EMBED, False, None, "A new version with the same passages and new vectors."),
-            ("Tag missing passages", Step.TAG, True, None, "Writes tags only for passages without any."),
-            ("Tag all again", Step.TAG, False, None, "Writes all tags again."),
+            (_("Cut again"), Step.CHUNK, False, method, _("A new version with other passages and new vectors.")),
+            (_("Embed missing passages"), Step.EMBED, True, None, _("Makes vectors only for passages without one.")),
+            (_("Embed all again"), Step.EMBED, False, None, _("A new version with the same passages and new vectors.")),
+            (_("Tag missing passages"), Step.TAG, True, None, _("Writes tags only for passages without any.")),
+            (_("Tag all again"), Step.TAG, False, None, _("Writes all tags again.")),
         )
         for words, step, only_missing, chosen, text in buttons:
             st.button(

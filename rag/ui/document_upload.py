@@ -41,7 +41,7 @@ from rag.ui.formats import (
     thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, red
+from rag.ui.widgets import choose_collection, red, words_of
 
 
 class UploadOptions(NamedTuple):
@@ -187,20 +187,20 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
         _("Passages"),
         methods,
         index=methods.index(profile.chunking.chunking_method),
-        format_func=METHODS.__getitem__,
+        format_func=words_of(METHODS),
         # Part of the key: another collection begins with its own way.
         key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
         help=_("How a document is cut into the passages that answers quote."),
     )
-    st.caption(METHOD_HELP[method])
+    st.caption(_(METHOD_HELP[method]))
     pdf_type = st.segmented_control(
         _("Kind of PDFs"),
         list(PDF_TYPES),
         default=profile.reading.pdf_type,
         required=True,
-        format_func=PDF_TYPES.__getitem__,
+        format_func=words_of(PDF_TYPES),
         key=f"documents_pdf_type_{collection.id}_{profile.reading.pdf_type}",
-        help=PDF_TYPE_HELP,
+        help=_(PDF_TYPE_HELP),
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         metadata = draw_fields(profile, f"documents_say_{collection.id}")
@@ -276,7 +276,9 @@ def _from_archive(
         yield Refused(file.name, file.size, exc.message)
         return
     if not found_any:
-        sentence = f"There is no file in this archive that can be read. It should hold {formats_in_words()}."
+        sentence = _(
+            "There is no file in this archive that can be read. It should hold {formats}.", formats=formats_in_words()
+        )
         yield Refused(file.name, file.size, sentence)
 
 
@@ -323,7 +325,7 @@ def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -
         facts = (
             count(estimate.get("pages", document.page_count), "page"),
             count(estimate.get("characters", document.character_count), "character"),
-            f"about {count(estimate.get('chunks', 0), 'passage')}",
+            _("about {passages}", passages=count(estimate.get("chunks", 0), "passage")),
         )
         st.markdown(" · ".join(facts))
         st.markdown(f":gray[{cost_line(estimate)}]")
@@ -374,9 +376,10 @@ def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> N
     """Draw a document that became ready while this page was open, with its cost."""
     with st.container(border=True, key=f"documents_finished_{document.id}", gap="xsmall"):
         facts = [count(document.page_count, "page"), count(document.chunk_count, "passage")]
-        facts.append(f"processed in {plain(duration(document.processing_ms))}")
+        facts.append(_("processed in {time}", time=plain(duration(document.processing_ms))))
+        ready = _("**{title}** is ready", title=plain(document.title))
         _draw_head(
-            f":green[:material/check_circle:] **{plain(document.title)}** is ready  \n"
+            f":green[:material/check_circle:] {ready}  \n"
             f":small[:gray[{' · '.join(facts)} · {cost_line(document.costs)}]]",
             f"documents_done_{document.id}",
             on_dismiss,
@@ -404,13 +407,14 @@ def step_words(document: Document) -> str:
         return _("Waiting for the provider")
     if not total:
         return _("Waiting for its turn")
+    at = {"number": thousands(min(done + 1, total)), "total": thousands(total)}
     return {
-        Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
-        Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
-        Step.CHUNK: "Splitting into passages",
-        Step.EMBED: f"Embedding passage {min(done + 1, total):,} of {total:,}",
-        Step.TAG: "Writing metadata",
-        Step.PUBLISH: "Making it searchable",
+        Step.EXTRACT: _("Reading page {number} of {total}", **at),
+        Step.RECOGNISE: _("Recognising the text of page {number} of {total}", **at),
+        Step.CHUNK: _("Splitting into passages"),
+        Step.EMBED: _("Embedding passage {number} of {total}", **at),
+        Step.TAG: _("Writing metadata"),
+        Step.PUBLISH: _("Making it searchable"),
     }[document.step]
 
 
@@ -513,7 +517,7 @@ def _draw_replacement(
 ) -> None:
     """Draw what a file would change about a document before it does: the pages that differ, side by side."""
     with st.container(border=True, key=f"documents_replaces_{document.id}", gap="small"):
-        changes = f"{count(len(differing), 'page')} {'differs' if len(differing) == 1 else 'differ'}"
+        changes = ngettext("{count} page differs", "{count} pages differ", len(differing))
         st.markdown(
             _(
                 ":orange[:material/swap_horiz:] **Replaces version {version} of {title}: {value}** :gray[{file_name}]",
@@ -617,7 +621,8 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
     with st.container(border=True, key="documents_finished", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(
-                _(":green[:material/check_circle:] **{number} documents** are ready", number=thousands(number)),
+                ":green[:material/check_circle:] "
+                + ngettext("**{count} document** is ready", "**{count} documents** are ready", number),
                 width="stretch",
             )
             st.button(
