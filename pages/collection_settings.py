@@ -92,7 +92,7 @@ def ask_to_create() -> None:
         list(profiles),
         key="collections_new_profile",
         format_func=profiles.of,
-        captions=[plain(profile.description) for profile in PROFILES.values()],
+        captions=[plain(_(profile.description)) for profile in PROFILES.values()],
     )
     profile = PROFILES[str(chosen)]
     with st.container(border=True, gap="small"):

@@ -278,19 +278,19 @@ def draw_tags(document: ReferenceDocument, collection: Collection) -> None:
     chunks = running.documents.chunks(identity, document.id, limit=200)
     rows = [
         {
-            "Passage": chunk.content[:160],
+            _("Passage"): chunk.content[:160],
             **{n: ", ".join(v) if isinstance(v := chunk.metadata.get(n), list) else v or "" for n in names},
         }
         for chunk in chunks
     ]
-    table = pd.DataFrame(rows, columns=["Passage", *names])
+    table = pd.DataFrame(rows, columns=[_("Passage"), *names])
     edited = st.data_editor(
         table,
         key=f"reference_tags_{document.id}",
         hide_index=True,
-        disabled=["Passage"],
+        disabled=[_("Passage")],
         column_config={
-            "Passage": st.column_config.TextColumn(_("Passage"), width=260),
+            _("Passage"): st.column_config.TextColumn(width=260),
             **{
                 n: st.column_config.TextColumn(
                     plain(field_label(n)), help=plain(", ".join(vocabulary.get(n, ()))) or None
@@ -347,8 +347,8 @@ def draw_references(collection: Collection) -> None:
             _(
                 "{chunks}, {embedded} embedded, {tagged} tagged",
                 chunks=count(document.chunks, "passage"),
-                embedded=f"{document.embedded:,}",
-                tagged=f"{document.tagged:,}",
+                embedded=thousands(document.embedded),
+                tagged=thousands(document.tagged),
             )
             + (f". {plain(document.message)}" if document.message else "")
         )

@@ -52,7 +52,7 @@ def save(person: Account) -> None:
     changes = {field: state[f"people_{field}_{person.id}"] for field in ("name", "role", "user_group")}
     if person.id == identity.account_id:
         del changes["role"]
-    attempt("Changes saved.", accounts.change, identity, person.id, **changes)
+    attempt(_("Changes saved."), accounts.change, identity, person.id, **changes)
 
 
 def make_link(person: Account) -> None:
@@ -421,7 +421,7 @@ def draw_open_sessions(person: Account) -> None:
     sessions = services().sessions
 
     def end(session: OpenSession) -> None:
-        attempt("Signed out there.", sessions.end_one, identity, person.id, session.session_id)
+        attempt(_("Signed out there."), sessions.end_one, identity, person.id, session.session_id)
 
     whose = _("Where you are signed in") if person.id == identity.account_id else _("Where they are signed in")
     with st.expander(whose, icon=":material/devices:"):
@@ -429,7 +429,7 @@ def draw_open_sessions(person: Account) -> None:
 
 
 def require_factor() -> None:
-    attempt("Saved.", accounts.second_factors.require_for, identity, state.people_factor_roles)
+    attempt(_("Saved."), accounts.second_factors.require_for, identity, state.people_factor_roles)
 
 
 def draw_second_factor_rule() -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import RagError
-from rag.language import _
+from rag.language import _, day
 from rag.money.price_list import UNIT_NAMES, Price
 from rag.services import require, services
 from rag.types import Role
@@ -35,7 +35,10 @@ def amount(price: Decimal | None) -> str:
 
 
 def planned(price: Price) -> str:
-    return ", ".join(f"{amount(change.price) or 'as listed'} from {change.valid_from}" for change in price.planned)
+    return ", ".join(
+        _("{price} from {day}", price=amount(change.price) or _("as listed"), day=day(change.valid_from))
+        for change in price.planned
+    )
 
 
 def draw_list(found: Sequence[Price]) -> None:

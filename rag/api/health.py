@@ -11,12 +11,15 @@ from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.meaning import meaning_progress
 from rag.isolation.confinement import bounds_programs
-from rag.language import _, number, translated
+from rag.language import N_, _, number, translated
 from rag.money.price_list import retirement_notice
 from rag.profiles import DEFAULT, profile_of
 from rag.providers import ChatModel, Reranker
 from rag.services import Services, services
 from rag.settings.providers import provider_name, variables_for
+
+#: What the stores of originals say of themselves.
+WHERE_ORIGINALS_ARE = (N_("In the folder {folder}."), N_("In Supabase Storage, private bucket {bucket}."))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -313,7 +313,7 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
         if cost.unpriced_calls:
             unpriced[cost.name] = unpriced.get(cost.name, 0) + cost.unpriced_calls
     if unpriced:
-        listed = ", ".join(f"{plain(_((words or {}).get(n, n)))} {calls:,}" for n, calls in unpriced.items())
+        listed = ", ".join(f"{plain(_((words or {}).get(n, n)))} {thousands(calls)}" for n, calls in unpriced.items())
         st.caption(f":orange[:material/help: {_('Unpriced calls, not in the bars: {calls}', calls=listed)}]")
 
 

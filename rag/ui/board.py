@@ -206,13 +206,13 @@ def _so_far(run: SyncRun) -> str:
 def run_words(run: SyncRun) -> str:
     """Describe a sync: "2 added, 1 changed, 8 unchanged, 5 min ago, $0.0004"."""
     counted = [
-        (run.added, "added"),
-        (run.updated, "changed"),
-        (run.unchanged, "unchanged"),
-        (run.removed, "removed"),
-        (run.failed, _("could not be read")),
+        (run.added, N_("{number} added")),
+        (run.updated, N_("{number} changed")),
+        (run.unchanged, N_("{number} unchanged")),
+        (run.removed, N_("{number} removed")),
+        (run.failed, N_("{number} could not be read")),
     ]
-    found = ", ".join(f"{number:,} {word}" for number, word in counted if number) or _("Nothing there")
+    found = ", ".join(_(words, number=thousands(number)) for number, words in counted if number) or _("Nothing there")
     cost = money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")
     asked = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
     return f"{found} · {ago(run.finished_at or run.created_at)} · {plain(cost)}{asked}"

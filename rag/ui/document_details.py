@@ -276,7 +276,7 @@ def draw_repository(document: Document) -> None:
     known = document.metadata.get("repository")
     if not isinstance(known, dict):
         return
-    facts = [f":material/star: {int(known.get('stars') or 0):,}"]
+    facts = [f":material/star: {thousands(int(known.get('stars') or 0))}"]
     facts += [plain(str(known["language"]))] if known.get("language") else []
     facts += [_("updated {known}", known=plain(str(known["updatedAt"])[:10]))] if known.get("updatedAt") else []
     st.markdown(" · ".join(facts))

@@ -11,17 +11,16 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag import language
 from rag.answering.events import CitationsEvent, DoneEvent, TextEvent
 from rag.answering.pipeline import Answerer
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
-from rag.language import N_, _
+from rag.language import N_, _, day
 from rag.profiles import profile_of
 from rag.types import AnsweredQuestion, Collection, Document, DocumentStatus, Identity, Question
 from rag.ui.document_library import all_folders
-from rag.ui.formats import pages
+from rag.ui.formats import language_name, pages
 from rag.ui.text import answer_markdown, plain
 from rag.ui.widgets import name_labels
 
@@ -48,7 +47,7 @@ def draw_form(
     """Draw title, language, folder, tags, owner and dates of a document to change, for all its versions."""
     problem, saved = st.empty(), st.empty()
     labels = name_labels({**owners, **({document.owner_id: document.owner_name} if document.owner_id else {})})
-    languages = name_labels(LANGUAGES)
+    languages = name_labels({code: language_name(code) for code in LANGUAGES})
     folders = list(dict.fromkeys([*all_folders(shelves.folders), *([document.folder] if document.folder else [])]))
     key = f"{document.id}_{document.updated_at:%s%f}"
     if remark := date_remark(document, today):
@@ -127,11 +126,11 @@ def _day(value: Any) -> date | None:
 def date_remark(document: Document, today: date) -> str:
     """Return what the document's dates ask for; nothing when all is well."""
     if document.valid_until is not None and document.valid_until < today:
-        return _("No longer valid since {day}. Answers from it say so.", day=language.day(document.valid_until))
+        return _("No longer valid since {day}. Answers from it say so.", day=day(document.valid_until))
     if document.valid_from is not None and document.valid_from > today:
-        return _("Valid from {day} only. Answers from it say so.", day=language.day(document.valid_from))
+        return _("Valid from {day} only. Answers from it say so.", day=day(document.valid_from))
     if document.review_on is not None and document.review_on <= today:
-        return _("To be reviewed since {day}.", day=language.day(document.review_on))
+        return _("To be reviewed since {day}.", day=day(document.review_on))
     return ""
 
 

@@ -141,7 +141,10 @@ def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
     for first, last in pairwise(cuts):
         covering = [c for c in here if c.start_character <= start + first and c.end_character >= start + last]
         begins = [c.chunk_index + 1 for c in covering if c.start_character == start + first]
-        badges = "".join(f"<b title='passage {n} begins' style='font-size:.72em;opacity:.75'>[{n}]</b>" for n in begins)
+        badges = "".join(
+            f'<b title="{escape(_("Passage {number} begins", number=n))}" style="font-size:.72em;opacity:.75">[{n}]</b>'
+            for n in begins
+        )
         words = escape(text[first:last])
         if not covering:
             pieces.append(words)
@@ -253,8 +256,8 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
             "Passage {value} · {first_page} · characters {start_character}–{end_character} · {vector}",
             value=chunk.chunk_index + 1,
             first_page=plain(pages(chunk.first_page, chunk.last_page)),
-            start_character=f"{chunk.start_character:,}",
-            end_character=f"{chunk.end_character:,}",
+            start_character=thousands(chunk.start_character),
+            end_character=thousands(chunk.end_character),
             vector=plain(vector),
         )
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from rag.language import N_, _
+from rag.language import N_, _, translated
 from rag.records.chat_logs import ChatLogEntry
 from rag.ui.charts import OPERATION_NAMES, STAGE_NAMES, draw_chart, stage_parts, waterfall_figure
 from rag.ui.formats import count, date_time, duration, money, pages, thousands
@@ -63,7 +63,7 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
     facts.append(plain(cost_words(question.cost, question.is_priced)))
     st.caption(" · ".join(facts))
     if question.error:
-        st.error(plain(question.error), icon=":material/error:")
+        st.error(plain(translated(question.error)), icon=":material/error:")
     _draw_answer(entry)
     if details.get("timing"):
         st.markdown(_("**Where the time went**"))

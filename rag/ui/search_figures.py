@@ -9,7 +9,7 @@ from typing import cast
 import pandas as pd
 import streamlit as st
 
-from rag.language import N_, _, ngettext, number
+from rag.language import N_, _, ngettext, number, translated
 from rag.records.analytics import LATEST, Analytics, Filters, LoggedSearch, PartsBy, Period
 from rag.types import Who
 from rag.ui.charts import OPERATION_NAMES, draw_chart, score_figure
@@ -185,7 +185,7 @@ def draw_errors(analytics: Analytics, who: Who, period: Period, filters: Filters
         st.dataframe(
             pd.DataFrame(
                 {
-                    _("What was said"): [error.error for error in errors],
+                    _("What was said"): [translated(error.error) for error in errors],
                     _("Times"): [error.times for error in errors],
                     _("Last"): [error.last_at for error in errors],
                 }
