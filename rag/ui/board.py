@@ -215,4 +215,4 @@ def run_words(run: SyncRun) -> str:
     found = ", ".join(_(words, number=thousands(number)) for number, words in counted if number) or _("Nothing there")
     cost = money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")
     asked = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
-    return f"{found} · {ago(run.finished_at or run.created_at)} · {plain(cost)}{asked}"
+    return f"{plain(found)} · {ago(run.finished_at or run.created_at)} · {plain(cost)}{asked}"

@@ -39,7 +39,7 @@ from rag.ui.formats import (
     thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red
+from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red, words_of
 
 SORTS: Mapping[DocumentSort, str] = {
     "newest": N_("Newest first"),
@@ -188,8 +188,7 @@ def draw_toolbar(
             owner = _id_choice(_("Owner"), _("Any owner"), owners, "documents_owner")
             dates = {name: _(words) for name, words in DUE.items()}
             due = _choice(_("Dates"), dates, "documents_due", is_labelled=True)
-            orders = {name: _(words) for name, words in SORTS.items()}
-            sort = st.selectbox(_("Order"), list(orders), format_func=orders.__getitem__, key="documents_sort")
+            sort = st.selectbox(_("Order"), list(SORTS), format_func=words_of(SORTS), key="documents_sort")
             filters = DocumentFilters(
                 text=text or "",
                 statuses=tuple(wanted),

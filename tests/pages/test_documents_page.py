@@ -487,7 +487,7 @@ def test_the_table_shows_every_document_and_an_unknown_price_as_unpriced(page: A
     assert list(table["Cost"]) == ["–", "unpriced", "$0.0019"]
     assert list(table["File name"]) == ["Old scan.pdf", "Travel.pdf", "Handbook.pdf"]
     assert list(table["Owner"]) == ["Admin"] * 3
-    assert r"\$0\.0019 spent on reading them, and 1 document unpriced" in words(page)
+    assert r"\$0\.0019 spent on reading them · 1 document unpriced" in words(page)
 
 
 def test_the_table_is_filtered_by_name_and_status(page: AppTest, add: Add) -> None:
