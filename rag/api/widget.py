@@ -36,7 +36,7 @@ from rag.language import N_, _
 from rag.profile import Options
 from rag.services import services
 from rag.types import Citation
-from rag.ui.source_chips import place_of_source, sentence_of
+from rag.ui.sources import place_of_source, sentence_of
 from rag.ui.text import GrowingAnswer
 
 STATIC = Path(__file__).parent / "static"

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.access.invitations import Invitee, people_from, send_invitations
+from rag.access.letters import Invitee, people_from, send_invitations
 from rag.errors import InvalidInput
 from rag.settings import Settings
 from rag.types import Identity, Role

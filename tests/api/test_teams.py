@@ -34,7 +34,7 @@ from rag.errors import InvalidInput, NotAllowed
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Role
-from rag.ui.teams_package import teams_package
+from rag.ui.teams import teams_package
 from tests.api.callers import Api
 from tests.tls_standin import JsonHandler, TlsServer
 
