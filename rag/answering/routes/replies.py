@@ -1,4 +1,4 @@
-"""Word the reply of a route: in the phrases of its language, or by the language model, which asks first at a high cost."""
+"""Word the reply of a route: in the phrases of its language, or by the model, which asks first at a high cost."""
 
 from __future__ import annotations
 
