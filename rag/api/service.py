@@ -112,7 +112,8 @@ def ready(response: Response) -> ReadyShape:
     """Check whether more people may be sent to this process, without signing in; for load balancers.
 
     503 where the database does not answer, and while nearly as many answers are being written as may be at once
-    (`RAG_ANSWERS_UNDER_WAY`): before anybody has to wait for their turn. Who is here already goes on being served.
+    (`RAG_ANSWERS_UNDER_WAY`): before anybody has to wait for their turn. People who are here already continue to be
+    served.
     """
     is_ready = database_state().state == "up" and services().answers.has_room
     if not is_ready:
@@ -136,7 +137,7 @@ def me(caller: Caller, key: ApiKey) -> Me:
 
 
 def database_state() -> DatabaseShape:
-    """Return whether the database answers, as its watcher knows: asking it here could take as long as it hangs."""
+    """Return whether the database answers, as its watcher knows: asking here could hang as long as it does."""
     try:
         database = services().database
     except RagError as exc:
@@ -174,7 +175,7 @@ def _may_see(request: Request, key: str) -> bool:
 
 
 def _is_local(request: Request) -> bool:
-    """Return whether a program on this machine asks for this machine; what a proxy passes on names another host."""
+    """Return whether a program on this machine calls; requests that a proxy passes on name another host."""
     if "x-forwarded-for" in request.headers or "forwarded" in request.headers or request.client is None:
         return False
     try:
@@ -185,7 +186,7 @@ def _is_local(request: Request) -> bool:
 
 
 def _look(parts: Services) -> None:
-    """Bring the gauges up to date that nothing else sets."""
+    """Update the gauges that nothing else sets."""
     database = parts.database
     size, free, waiting = database.pool_use()
     metrics.database_connections.labels("used").set(size - free)

@@ -131,8 +131,8 @@ def _agreed(email: str) -> bool:
 
 
 POLL_SECONDS = 1.0
-#: Entries get their number when they are written and are seen when their transaction ends, so some come late. So many
-#: numbers before the latest are looked at again.
+#: Entries are numbered when they are written and visible when their transaction ends, so some appear late. This many
+#: numbers before the latest are read again.
 LATE_NUMBERS = 500
 
 
