@@ -26,9 +26,8 @@ from rag.ui.budgets import draw_warnings
 from rag.ui.formats import count, time_zone
 from rag.ui.gaps import draw_gaps
 from rag.ui.quality import draw_quality
-from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
+from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question, draw_run_again
 from rag.ui.reports import draw_report
-from rag.ui.run_again import draw_run_again
 from rag.ui.search_figures import draw_search
 from rag.ui.widgets import choose_collection, document_labels, words_of
 

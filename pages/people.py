@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 import streamlit as st
 
-from rag.access.invitations import can_send, people_from, send_invitations
+from rag.access.letters import can_send, people_from, send_invitations
 from rag.access.sessions import OpenSession
 from rag.errors import RagError, SignInAgain
 from rag.language import N_, _, listed

@@ -11,20 +11,7 @@ from types import FrameType
 
 from asgi_correlation_id import correlation_id
 
-from rag.commands import (
-    audit,
-    backup,
-    collections,
-    documents,
-    evaluation,
-    prices,
-    privacy,
-    questions,
-    report,
-    service,
-    tenants,
-    webhooks,
-)
+from rag.commands import backup, collections, documents, evaluation, questions, records, service, tenants
 from rag.errors import RagError
 from rag.monitoring.tracing import trace_id
 from rag.settings import hide_secrets, load_settings
@@ -42,20 +29,7 @@ def command_line() -> argparse.ArgumentParser:
         prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for module in (
-        service,
-        documents,
-        collections,
-        questions,
-        evaluation,
-        report,
-        tenants,
-        prices,
-        privacy,
-        audit,
-        webhooks,
-        backup,
-    ):
+    for module in (service, documents, collections, questions, evaluation, records, tenants, backup):
         module.add_parsers(commands)
     return parser
 

@@ -24,7 +24,7 @@ from streamlit.runtime import app_session
 from rag import language
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.access.problems import SCIM, problem, unexpected
-from rag.api import app, mcp_server, metrics, oauth, sign_in, slack, teams, widget
+from rag.api import app, mcp_server, oauth, service, sign_in, slack, teams, widget
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
@@ -180,7 +180,7 @@ ROUTES: list[BaseRoute] = [
     slack.ROUTE,
     teams.ROUTE,
     Route(f"{SCIM}{{path:path}}", serve_scim, methods=SCIM_METHODS, name="scim", include_in_schema=False),
-    metrics.ROUTE,
+    service.METRICS,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)
 MIDDLEWARE = [

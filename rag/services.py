@@ -60,13 +60,12 @@ from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.retrieval.vector_index import VectorIndexes
 from rag.settings import Settings, load_settings
-from rag.storage.chosen_models import ChosenModels
 from rag.storage.database import Database, analyse_grown_tables, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
-from rag.storage.pasted_keys import PastedKeys
 from rag.storage.scheduled_backups import ScheduledBackups
+from rag.storage.setup_choices import ChosenModels, PastedKeys
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 from rag.webhooks import Webhooks

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from tests.local_server import LocalServer, QuietHandler
 
 ACCESS_KEY, SECRET_KEY = "reader", "hunter2-hunter2"
 PER_PAGE = 2
 
 
-class BucketStandin(ThreadingHTTPServer):
+class BucketStandin(LocalServer):
     """Answers as S3 answers; `read` has the names of the files that were fetched."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.files: dict[str, bytes] = {}
         self.read: list[str] = []
 
-    @property
-    def host(self) -> str:
-        return f"127.0.0.1:{self.server_address[1]}"
 
-
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     server: BucketStandin
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -81,17 +69,3 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-
-@contextmanager
-def running_bucket() -> Iterator[BucketStandin]:
-    """Run the storage until the block ends."""
-    server = BucketStandin()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.local_server import LocalServer, QuietHandler
 
 README = "# Planner\n\nPlans shifts.\n\n## Install\n\npip install planner\n"
 
@@ -28,27 +26,18 @@ def repository(name: str, **values: Any) -> dict[str, Any]:
     }
 
 
-class GitHubStandin(ThreadingHTTPServer):
+class GitHubStandin(LocalServer):
     """Answers what GitHub answers; `faults` are given first, each as (status, headers, body)."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.faults: list[tuple[int, dict[str, str], str]] = []
         self.repositories = [repository("planner"), repository("forked", fork=True), repository("empty")]
         self.requests: list[tuple[str, str]] = []
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
-
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     server: GitHubStandin
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def do_GET(self) -> None:
         self.server.requests.append((self.path, self.headers.get("authorization") or ""))
@@ -73,16 +62,3 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body.encode())
-
-
-@contextmanager
-def running_github() -> Iterator[GitHubStandin]:
-    """The stand-in at work."""
-    server = GitHubStandin()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()

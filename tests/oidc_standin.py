@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+
+from tests.local_server import LocalServer, QuietHandler
 
 
 class OidcStandin:
@@ -25,10 +25,7 @@ class OidcStandin:
         self.id_token = ""
         standin = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *arguments: Any) -> None:
-                pass
-
+        class Handler(QuietHandler):
             def do_GET(self) -> None:
                 status, content = standin.answers.get(self.path, (200, b""))
                 if not content and status == 200:
@@ -44,17 +41,15 @@ class OidcStandin:
                 standin.forms.append(parse_qs(body))
                 self.do_GET()
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.issuer = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = LocalServer(Handler)
+        self.issuer = self._server.url
 
     def __enter__(self) -> OidcStandin:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.__exit__()
 
     def sign(self, claims: dict[str, Any], key: Any = None, algorithm: str = "RS256") -> str:
         return jwt.encode({"alg": algorithm, "kid": self.key.kid}, claims, key or self.key, algorithms=[algorithm])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from types import TracebackType
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from minio.credentials.credentials import Credentials
 from minio.signer import sign_v4_s3
+
+from tests.local_server import LocalServer, QuietHandler
 
 ACCESS, SECRET, REGION = "standin", "standin-secret", "us-east-1"
 
@@ -25,7 +24,7 @@ class S3Standin:
         self.objects: dict[str, bytes] = {}
         standin = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def handle_one_act(self) -> None:
@@ -66,11 +65,8 @@ class S3Standin:
                 text = f"<Error><Code>{code}</Code><Message>{message}</Message><Resource>/</Resource></Error>"
                 self.answer(status, text.encode())
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._server = LocalServer(Handler)
+        self.url = self._server.url
 
     def is_signed(self, method: str, path: str, headers: dict[str, str]) -> bool:
         """Return whether the request carries the signature that its headers ask for."""
@@ -101,9 +97,8 @@ class S3Standin:
         return f"<ListBucketResult>{about}{found}</ListBucketResult>".encode()
 
     def __enter__(self) -> S3Standin:
-        Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def __exit__(self, *error: object) -> None:
+        self._server.__exit__()

@@ -20,7 +20,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import uuid4
@@ -29,6 +28,8 @@ import jwt
 import psycopg
 from cryptography.hazmat.primitives.asymmetric import ec
 from psycopg import sql
+
+from tests.local_server import LocalServer, QuietHandler
 
 ANON, SERVICE = "anon-key-of-the-project", "service-key-of-the-project"
 API_VERSION = "2024-01-01"
@@ -79,17 +80,15 @@ class SupabaseStandin:
         class Handler(_Handler):
             project = standin
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = LocalServer(Handler)
+        self.url = self._server.url
 
     def __enter__(self) -> SupabaseStandin:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.__exit__()
 
     def fail(self, path: str, kind: int | str, body: dict[str, Any] | None = None, *, times: int = 1) -> None:
         """The next requests whose path (or method and path) begins so go wrong. Auth's 4xx are {"code", "message"}."""
@@ -142,16 +141,9 @@ class StorageTrouble(Exception):
         self.body = {"statusCode": str(status), "error": error, "message": message}
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 64
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     project: SupabaseStandin
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        pass
 
     def do_GET(self) -> None:
         self._answer()

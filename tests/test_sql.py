@@ -39,3 +39,30 @@ def test_each_filter_of_a_page_is_written_once() -> None:
     assert sum("rag_cost_days(" in query for query in queries.values()) >= 4
     assert sum("rag_question_days(" in query for query in queries.values()) >= 5
     assert sum("rag_is_asked(" in query for query in queries.values()) >= 3
+
+
+#: How a description begins; a new verb joins the list.
+VERB = re.compile(
+    r"(?:Add|Answer|Ask|Begin|Bind|Build|Cancel|Change|Choose|Claim|Clear|Close|Compare|Confirm|Copy|"
+    r"Count|Delay|Delete|Disable|Do|Drop|End|Erase|Fetch|Find|Forget|Give|Have|Issue|Keep|Let|"
+    r"List|Lock|Make|Move|Name|Note|Pass|Pin|Publish|Put|Queue|Read|Record|Remember|Remove|Rename|"
+    r"Replace|Reserve|Restore|Resume|Revoke|Save|Say|Set|Shorten|Stop|Store|Suggest|Sum|Supersede|"
+    r"Suspend|Take|Tell|Update|Use|Void|Write)\b"
+)
+
+
+def test_each_statement_says_what_it_does() -> None:
+    for path in SQL.glob("*.sql"):
+        if path.name in ("analytics.sql", "gaps.sql"):
+            continue
+        for name, text in read_queries_of(path).items():
+            comment = re.match(r"(?:-- .*\n)+", text + "\n")
+            assert comment, f"{name} has no description"
+            description = " ".join(comment[0].replace("-- ", "").split())
+            assert VERB.match(description), f"{name}: {description}"
+            assert description.endswith("."), f"{name}: {description}"
+
+
+def read_queries_of(path: Path) -> dict[str, str]:
+    parts = re.split(r"^-- ([a-z0-9_]+) --$", path.read_text("utf-8"), flags=re.MULTILINE)
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}

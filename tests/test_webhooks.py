@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from uuid import UUID, uuid4
 
 import httpx
@@ -26,6 +24,7 @@ from rag.types import Collection, Identity, Role
 from rag.webhooks import Webhooks
 from tests.api.callers import Api
 from tests.api.conftest import admin, api, parts, settings
+from tests.local_server import LocalServer, QuietHandler
 
 __all__ = ("admin", "api", "parts", "settings")
 
@@ -38,7 +37,7 @@ class Receiver:
         self.answers: list[int] = []
         receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 receiver.heard.append(({name.lower(): value for name, value in self.headers.items()}, body))
@@ -46,20 +45,15 @@ class Receiver:
                 self.send_header("location", "http://169.254.169.254/")
                 self.end_headers()
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self.server.server_port}"
-        Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = LocalServer(Handler)
+        self.host = self.server.host
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     made = Receiver()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with made.server:
+        yield made
 
 
 @pytest.fixture

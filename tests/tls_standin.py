@@ -6,10 +6,7 @@ import datetime as dt
 import ipaddress
 import json
 import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +15,19 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.local_server import LocalServer, QuietHandler
 
-class TlsServer(ThreadingHTTPServer):
+
+class TlsServer(LocalServer):
     """Answers at 127.0.0.1 and localhost; `certificate` is the file that a client has to trust (SSL_CERT_FILE)."""
 
-    daemon_threads = True
-
     def __init__(self, handler: type[BaseHTTPRequestHandler], folder: Path) -> None:
-        super().__init__(("127.0.0.1", 0), handler)
+        super().__init__(handler)
         self.certificate = folder / "certificate.pem"
         _write_certificate(self.certificate)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate)
         self.socket = context.wrap_socket(self.socket, server_side=True)
-
-    @property
-    def host(self) -> str:
-        return f"127.0.0.1:{self.server_address[1]}"
 
     @property
     def other_host(self) -> str:
@@ -44,23 +37,9 @@ class TlsServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no error of the server."""
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self.shutdown()
-            self.server_close()
-            thread.join()
 
-
-class JsonHandler(BaseHTTPRequestHandler):
+class JsonHandler(QuietHandler):
     """Sends JSON, bytes and redirects."""
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("content-length") or 0))

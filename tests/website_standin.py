@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+
+from tests.local_server import LocalServer, QuietHandler
 
 
 @dataclass
@@ -21,23 +18,13 @@ class Page:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class WebsiteStandin(ThreadingHTTPServer):
+class WebsiteStandin(LocalServer):
     """Serves `pages` by their paths. `asked` has the paths in order, `answered` also the statuses."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.pages: dict[str, Page] = {}
         self.answered: list[tuple[str, int]] = []
-
-    @property
-    def host(self) -> str:
-        return f"127.0.0.1:{self.server_address[1]}"
-
-    @property
-    def url(self) -> str:
-        return f"http://{self.host}"
 
     def write(self, path: str, title: str, text: str, *links: str, head: str = "") -> None:
         """Put a page with a menu, its text and a footer at a path."""
@@ -53,11 +40,8 @@ class WebsiteStandin(ThreadingHTTPServer):
         return [path for path, status in self.answered if status == 200 and path.count("robots.txt") == 0]
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     server: WebsiteStandin
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def do_GET(self) -> None:
         page = self.server.pages.get(self.path, Page(b"gone", 404))
@@ -73,17 +57,3 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     do_PROPFIND = do_GET
-
-
-@contextmanager
-def running_website() -> Iterator[WebsiteStandin]:
-    """Run the website until the block ends."""
-    server = WebsiteStandin()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -55,7 +55,7 @@ TAGS = (
     "OpenAI",
     "Service",
 )
-#: Swagger UI, of the package that has it for FastAPI without a network.
+#: Swagger UI, from the package that serves it without a network.
 ASSETS = Path(fastapi_offline.__file__).parent / "static"
 ASSET_NAMES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
 SWAGGER = {"validatorUrl": None, "docExpansion": "list", "defaultModelsExpandDepth": 0, "tryItOutEnabled": True}
@@ -126,7 +126,7 @@ class Api(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            # Servers leave the body of an answer to HEAD out. Postgres keeps no NUL in a text.
+            # Servers drop the body of an answer to HEAD. Postgres stores no NUL in a text.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             scope = {**scope, "method": method, "query_string": scope["query_string"].replace(b"%00", b"")}
         await super().__call__(scope, receive, send)
@@ -159,7 +159,7 @@ class Api(FastAPI):
         """Answer an error of a route, or a request for which there is no route."""
         if isinstance(exc, RequestValidationError):
             errors = exc.errors()
-            # An id in the path that is none is not found. Of other fields the name says where they are.
+            # A malformed id in the path is not found. Errors of other fields name the field.
             is_found = all(item["loc"][0] != "path" for item in errors)
             exc = invalid({**item, "loc": item["loc"][1:]} for item in errors) if is_found else NotFound()
         elif isinstance(exc, HTTPException) and exc.status_code == 405:
@@ -172,7 +172,7 @@ class Api(FastAPI):
         return unexpected(request.scope, exc)
 
     def _methods_at(self, scope: Scope) -> set[str]:
-        """Return every method an address has; each route knows its own alone."""
+        """Return all methods of an address; each route knows only its own."""
         asked = {**scope, "method": "", "path_params": {}}
         found = {route.method for route in self.api_routes if route.matches(asked)[0] is Match.PARTIAL}
         return found | {"HEAD"} if "GET" in found else found

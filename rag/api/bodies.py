@@ -21,10 +21,10 @@ from rag.access.problems import invalid
 from rag.errors import BodyTooLarge, BodyUnreadable, MediaTypeUnsupported
 
 JSON = b"application/json"
-#: `fetch` sends a string as text/plain when nobody says otherwise, as the notice board's own examples do.
+#: `fetch` sends a string as text/plain by default, and so do the notice board's own examples.
 JSON_TYPES = frozenset({"application/json", "text/json", "text/plain", ""})
 FORM_TYPE = "multipart/form-data"
-#: What a form may have beside its file: boundaries, headers, other fields.
+#: Room in a form beside its file: boundaries, headers, other fields.
 FORM_OVERHEAD_BYTES = 256 * 1024
 FORM_DAMAGED = "The form of this request cannot be read: its parts are damaged or too many."
 
@@ -78,7 +78,7 @@ async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> Base
         value = from_json(raw, allow_inf_nan=False)
     except ValueError as exc:
         raise BodyUnreadable from exc
-    # Postgres keeps no NUL in a text, and none means anything in one.
+    # Postgres stores no NUL in a text, and a NUL means nothing there.
     if b"\\u0000" in raw:
         raw = to_json(without_nul(value))
     try:
@@ -89,7 +89,7 @@ async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> Base
 
 
 async def read_form(request: Request, *, maximum_bytes: int) -> FormData:
-    """Read the body as a form, its files to disk where they are large; raises as `read_json`."""
+    """Read the body as a form, with large files on disk; raises as `read_json`."""
     if _media_type(request) != FORM_TYPE:
         raise MediaTypeUnsupported("Send this as a form with a file (multipart/form-data).")
     limit = maximum_bytes + FORM_OVERHEAD_BYTES

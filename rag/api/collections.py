@@ -148,7 +148,7 @@ class SyncRunShape(ApiModel):
 
 
 class SourceShape(ApiModel):
-    """Where documents of a collection come from, and how often it is compared by itself."""
+    """Where a collection's documents come from, and how often they are compared automatically."""
 
     kind: str
     settings: dict[str, Any]
@@ -165,7 +165,7 @@ class SyncAnswer(ApiModel):
 
 
 class ScheduleBody(ApiBody):
-    """How often a source is compared by itself."""
+    """How often a source is compared automatically."""
 
     collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
     kind: str | None = Field(
@@ -315,7 +315,7 @@ def add_document(
     responses=problems(404),
 )
 def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
-    """Ask for a comparison; what changed is read, embedded and published in the background. Asked twice, done once."""
+    """Queue a comparison; changes are read, embedded and published in the background. A second call adds nothing."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
     return _sync_answer(parts, collection, parts.syncs.request(caller, collection))
@@ -338,7 +338,7 @@ def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
     responses=problems(404),
 )
 def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
-    """Compare a collection with its sources by itself, every so many minutes from now on; null ends that."""
+    """Compare a collection with its sources every so many minutes from now on; null stops it."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
     parts.syncs.set_schedule(caller, collection, body.every_minutes, kind=body.kind)
@@ -383,7 +383,7 @@ def _collection(found: Collection, contents: CollectionContents | None) -> Colle
 
 
 def _to_sync(parts: Services, identity: Identity, wanted: str | None) -> Collection:
-    """Return the collection of that id or name, else a notice board. Raises `NotFound`."""
+    """Return the collection with this id or name, else a notice board. Raises `NotFound`."""
     return (None if wanted else parts.syncs.default_collection(identity)) or chosen_collection(parts, identity, wanted)
 
 
@@ -403,7 +403,7 @@ def _require_secret(request: Request, settings: Settings) -> None:
         raise NotAllowed("Events are not taken: RAG_WEBHOOK_SECRET is not set.")
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     given = request.headers.get("x-webhook-secret", "") or (token.strip() if kind.lower() == "bearer" else "")
-    # In the same time, wherever the first difference is.
+    # Takes the same time wherever the first difference is.
     if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode("utf-8", "replace")):
         raise SignedOut("The secret of this event is not right. Send RAG_WEBHOOK_SECRET with it.")
 

@@ -35,12 +35,12 @@ HEADERS = {
 }
 BINARY = {"type": "string", "contentMediaType": "application/octet-stream"}
 
-#: For what is not a PDF: should a browser show it after all, it may load nothing and run nothing. PDFs do without: the
-#: viewers of browsers do not work in a sandbox, and have one of their own.
+#: For files other than PDFs: if a browser shows one after all, it may load and run nothing. PDFs go without, because
+#: the viewers of browsers do not work in this sandbox and have their own.
 CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
 PDF = MIME_TYPES["pdf"]
 PLAIN_TEXT = "text/plain; charset=utf-8"
-#: Everything `served_as` can say, as OpenAPI names it.
+#: Every result of `served_as`, as OpenAPI names it.
 SERVED = {
     PDF: {"schema": BINARY},
     "text/plain": {"schema": {"type": "string"}},
@@ -150,7 +150,7 @@ class Download(ApiModel):
 
 
 class Picture(ApiModel):
-    """What is marked on a page."""
+    """The marks on a page."""
 
     highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
     sentence_start: int = Field(default=0, ge=0, le=1_000_000, description="Where in its text a sentence begins ...")
@@ -244,7 +244,7 @@ def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annot
 
 @router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
 def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
-    """List the text of each page, how it was read, and the doubts about it."""
+    """List the text of each page, how it was read, and the warnings about it."""
     found = _part(caller, library, document_id, part, library.pages, library.count_pages)
     return Pages.model_validate({"pages": found.pop("found"), **found}, from_attributes=True)
 
@@ -318,7 +318,7 @@ def _part(
     read: Callable[..., Sequence[Any]],
     count: Callable[..., int],
 ) -> dict[str, Any]:
-    """Return the wanted part of a document's list with its place in the whole. Raises `NotFound`."""
+    """Return one part of a document's list with its position in the whole. Raises `NotFound`."""
     library.get(caller, document_id)
     return {
         "found": read(caller, document_id, limit=part.limit, offset=part.offset),
@@ -335,7 +335,7 @@ def served_as(mime_type: str) -> tuple[str, str]:
         return "inline", mime_type
     if loader is not None and loader.served == "as text":
         return "inline", PLAIN_TEXT
-    # A file of text that is not to be shown could act as a page under its own type.
+    # Under its own type, a text file that must not be shown could act as a page.
     is_harmless = loader is not None and not loader.is_text
     return "attachment", mime_type if is_harmless else "application/octet-stream"
 

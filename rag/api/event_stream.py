@@ -24,14 +24,14 @@ from rag.errors import RagError
 from rag.types import ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
-#: Pieces that come faster than this travel together.
+#: Pieces that come faster than this are sent together.
 PACE_SECONDS = 0.04
-#: Where nothing else was said of an answer that has no end.
+#: The reason for an answer that ended without giving one.
 STOPPED = "This answer was stopped."
 HEARTBEAT = ": heartbeat\n\n"
 HEADERS = {
     "Cache-Control": "no-cache, no-transform",
-    # nginx would collect the events otherwise.
+    # Otherwise nginx buffers the events.
     "X-Accel-Buffering": "no",
 }
 KINDS = ("searching", "queued", "context", "generating", "chunk", "restart", "followUps", "done", "error")
@@ -105,8 +105,8 @@ async def answer_events(
 ) -> AsyncIterator[str]:
     """Yield `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after each long silence.
 
-    `restart` withdraws the chunks before it: those after it are the whole answer.
-    Where next questions were asked for, they are told as `followUps` before the end.
+    `restart` withdraws the pieces before it; those after it are the whole answer. `followUps` comes before the end,
+    where the caller asked for next questions.
     """
     changes = Changes(live)
     shown, restarts, has_context, is_generating = 0, 0, False, False
@@ -164,7 +164,7 @@ def ending(live: LiveAnswer) -> dict[str, Any]:
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:
-    """Write one event; without data it has only its type, as in the source, and what this product adds."""
+    """Write one event: its type, the data of the source's format, and the fields that this product adds."""
     content: dict[str, Any] = {"type": kind, **more}
     if data is not None:
         content["data"] = data
@@ -172,15 +172,15 @@ def event(kind: str, data: Any = None, **more: Any) -> str:
 
 
 def error_event(live: LiveAnswer, request_id: str) -> str:
-    """Write why an answer did not end well: a sentence, a code, the id that is in the log."""
+    """Write why an answer failed: a sentence, a code, and the id that is in the log."""
     ended = ending(live)
-    # What was answered up to a limit was answered, yet not to its end.
+    # An answer cut at a limit is an answer, but not a whole one.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
     return failure_event(live.notice or STOPPED, code, request_id, ended)
 
 
 def failure_event(sentence: str, code: str, request_id: str, ended: Mapping[str, Any]) -> str:
-    """Write the last event of a stream that did not end well."""
+    """Write the last event of a stream that failed."""
     content = {"type": "error", "data": sentence, "code": code, "requestId": request_id, **ended}
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 

@@ -31,22 +31,22 @@ from rag.language import LANGUAGES, N_, _
 from rag.types import Account, Identity
 
 CSRF_COOKIE = "hr_csrf"
-#: The language chosen in this browser, for pages before anybody has signed in.
+#: The language chosen in this browser, for the pages before signing in.
 LANGUAGE_COOKIE = "hr_language"
-#: Kept after signing out: wrong passwords are counted apart where somebody has signed in before.
+#: Kept after signing out: wrong passwords from a known browser are counted separately.
 KNOWN_COOKIE = "hr_known_browser"
-#: Stands for a password that was right, until the second factor is given.
+#: Proves a correct password until the second factor is given.
 PENDING_COOKIE = "hr_second_factor"
 SECOND_FACTOR = "/second-factor"
 MAXIMUM_FORM_BYTES = 16 * 1024
-#: Where passwords are kept elsewhere, nothing is hashed here: who signs in waits for the network.
+#: Where passwords are kept elsewhere, nothing is hashed here: signing in waits for the network.
 PASSWORDS_ELSEWHERE_AT_ONCE = 100
 STALE_FORM = N_("This page was open for too long. Please try again.")
 Result = TypeVar("Result")
 
 
 def said(message: str) -> Markup:
-    """Return a sentence of the catalogues for a template, whose `format` escapes what it fills in."""
+    """Return a translated sentence for a template; its `format` escapes the values."""
     return escape(_(message))
 
 
@@ -76,7 +76,7 @@ def filled(template: str, /, **values: str) -> Markup:
 
 
 def note(text: str, *, is_error: bool = True) -> Markup:
-    """Return a sentence above a form, read out when it appears; nothing for an empty one."""
+    """Return a sentence to show above a form, which screen readers announce; nothing for an empty one."""
     if not text:
         return Markup("")
     kind, role = ("wrong", "alert") if is_error else ("right", "status")
@@ -89,7 +89,7 @@ def link(address: str, text: str) -> Markup:
 
 
 class FormPages:
-    """Draws our own pages and ends their forms in a session. What hashes a password runs in few threads."""
+    """Draws our own pages, and starts sessions from their forms. Passwords are hashed in few threads."""
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self.services = services
@@ -98,7 +98,7 @@ class FormPages:
     async def with_password(
         self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
     ) -> Result:
-        """Run what checks or sets a password; few at once where that hashes it here.
+        """Run a check or a change of a password; few at once where the password is hashed here.
 
         Raises `TooManyAttempts` when too many wait already.
         """
@@ -131,10 +131,10 @@ class FormPages:
         is_proven: bool = False,
         answer: Response | None = None,
     ) -> Response:
-        """Send a signed-in person on with a new session; whatever session the browser had is over.
+        """Start a session for a signed-in person and redirect them; an earlier session of the browser ends.
 
-        Where a second factor is to be given or set up, that comes first (`is_proven`: it was). Other services ask for
-        their own. `answer` takes the place of being sent on.
+        A second factor that has to be given or set up comes first, unless `is_proven`; identity providers ask for their
+        own. `answer` replaces the redirect.
         """
         services = self.services()
         if not is_proven and not isinstance(account, AccountFromElsewhere):
@@ -186,11 +186,11 @@ class FormPages:
         return answer
 
     def cookie(self, request: Request, name: str) -> str:
-        """Return the value of a cookie of ours, "" without one."""
+        """Return the value of one of our cookies, or ""."""
         return read_cookie(request.scope, self.services().settings, name)
 
     def has_token(self, request: Request, form: Mapping[str, str]) -> bool:
-        """Return whether the form was made by a page of ours for this browser."""
+        """Return whether one of our pages made the form for this browser."""
         cookie, sent = self.cookie(request, CSRF_COOKIE), form.get("csrf", "")
         return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
 
@@ -210,7 +210,7 @@ class FormPages:
         )
 
     def is_https(self, request: Request) -> bool:
-        """Return whether cookies of this answer are for https only."""
+        """Return whether the cookies of this answer are for https only."""
         return is_https(request.scope, self.services().settings)
 
 

@@ -24,7 +24,7 @@ WHERE_ORIGINALS_ARE = (N_("In the folder {folder}."), N_("In Supabase Storage, p
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing looked at. `failed` breaks the product, `missing` leaves something out, `warning` will matter."""
+    """A check with its result. `failed` breaks the product, `missing` leaves something out, `warning` will matter."""
 
     name: str
     state: Literal["ok", "missing", "warning", "failed"]
@@ -45,7 +45,7 @@ class Health:
 
 
 def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> Health:
-    """Look at the database, the providers and the documents. Makes no paid call and never raises `RagError`.
+    """Check the database, the providers and the documents. Makes no paid call and never raises `RagError`.
 
     With `probe`, each provider is also asked by a free call, which takes up to five seconds.
     """
@@ -129,7 +129,7 @@ def _database(parts: Services) -> Check:
 
 
 def _database_role(parts: Services) -> Check:
-    """Whether a statement smuggled into a query stays within the rights of `rag_app`."""
+    """Check whether a statement smuggled into a query stays within the rights of `rag_app`."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute(
             "SELECT session_user, (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user) "
@@ -158,7 +158,7 @@ def _database_role(parts: Services) -> Check:
 
 
 def _standbys(parts: Services) -> list[Check]:
-    """Which servers answer reads, and why another does not."""
+    """Check which servers answer reads, and why another does not."""
     standbys = parts.database.standbys
     if standbys is None:
         return []
@@ -185,7 +185,7 @@ def _standbys(parts: Services) -> list[Check]:
 
 
 def _backups(parts: Services) -> list[Check]:
-    """Whether backups are made by themselves and come back; backups of a Postgres of your own are not known."""
+    """Check whether automatic backups are made and can be restored; those of your own Postgres are not known."""
     if parts.settings.database_url:
         return []
     if not parts.backups.is_on:
@@ -203,7 +203,7 @@ def _backups(parts: Services) -> list[Check]:
 
 
 def _addresses(parts: Services) -> list[Check]:
-    """Whether a company could invite the addresses of another at Supabase, which gives them to the first."""
+    """Check whether a company could invite another's addresses at Supabase, which gives them to the first."""
     if parts.settings.sign_in != "supabase":
         return []
     tenants = all_tenants(parts.owner_conninfo)
@@ -246,7 +246,7 @@ def _originals(parts: Services) -> Check:
 
 
 def _reading(parts: Services) -> Check:
-    """Which means confine the processes that read files, as one of them has said itself."""
+    """Check what confines the processes that read files, as one of them has reported."""
     means = parts.documents.confinement
     if means is None:
         sentence = _("In processes of their own; none has started yet.")
@@ -329,7 +329,7 @@ def _embedder(parts: Services) -> Check:
 
 
 def _unfinished(parts: Services) -> str:
-    """How many passages are still to be given their vector of meaning; empty when none is."""
+    """Say how many chunks still wait for their vector of meaning; empty when none does."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
     if done >= passages:
@@ -358,7 +358,7 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Return collections whose profile wants a provider that is not there, and who does its part."""
+    """Check the collections whose profile wants a provider that is not configured, and name its substitute."""
     found = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:

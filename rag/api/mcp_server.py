@@ -1,4 +1,4 @@
-"""Serve the Model Context Protocol: assistants of other makers search, ask and open documents with these tools.
+"""Serve the Model Context Protocol: other vendors' assistants search, ask and open documents with these tools.
 
 Over HTTP at `/mcp`, with an API key or a session as for every other route, and by standard input and output
 (`python -m rag mcp`) for a program on this machine. Each request stands alone, so any process of several can answer it.
@@ -377,7 +377,7 @@ SERVER = McpServer(_caller_of_request)
 
 
 class HttpTransport:
-    """Answers `/mcp`. Each request is served by itself, so that nothing is kept between two of them."""
+    """Answers `/mcp`. Each request stands alone; nothing is kept between two of them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
@@ -412,7 +412,7 @@ def _wait_for(live: LiveAnswer) -> None:
 
 @contextmanager
 def _as_protocol_errors() -> Iterator[None]:
-    """Turn errors of ours into errors of the protocol, each with its sentence."""
+    """Turn our errors into errors of the protocol, with their sentences."""
     try:
         yield
     except RagError as exc:

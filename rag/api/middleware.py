@@ -1,6 +1,6 @@
 """Give every request its id and its line in the log, and let pages of other sites call the API where a setting allows.
 
-Other sites may call where a setting names them, letter by letter, and only with a key. Cookies are never allowed across
+A site may call if a setting names its exact origin, and only with a key. Cookies are never allowed across
 sites, so a session cannot be used from elsewhere.
 """
 
@@ -27,11 +27,11 @@ from rag.monitoring.tracing import request_span
 from rag.settings import Settings
 
 log = logging.getLogger("rag.api.requests")
-# It warns of every id that it does not accept, and anybody can send as many as they like.
+# It warns of every id that it rejects, and anybody can send any number of them.
 logging.getLogger("asgi_correlation_id").setLevel(logging.ERROR)
 
 HEADER = "X-Request-Id"
-#: What may come in; anything else could break a line of the log.
+#: Ids that are accepted; any other could break a line of the log.
 ACCEPTED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 ALLOWED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ALLOWED_HEADERS = (
@@ -114,7 +114,7 @@ class Languages:
             chosen = [request.cookies.get(name, "") for name in LANGUAGE_COOKIES]
             asked = request.query_params.get("language", "") if scope["method"] == "GET" else ""
             if asked in language.LANGUAGES and not is_for_programs(route_path(scope)):
-                # Chosen below a form just now: it counts before what was chosen earlier.
+                # A language chosen below a form just now counts before an earlier choice.
                 scope = {**scope, "language": asked}
                 chosen.insert(0, asked)
             language.speak(language.choose(chosen, language.accepted(request.headers.get("accept-language", ""))))
@@ -147,7 +147,7 @@ class Cors(CORSMiddleware):
     def preflight_response(self, request_headers: Headers) -> Response:
         answer = super().preflight_response(request_headers)
         headers = {name: value for name, value in answer.headers.items() if not name.startswith("content-")}
-        # The guard, which adds the headers of security, comes after.
+        # The guard, which adds the security headers, comes after.
         return Response(status_code=204 if answer.status_code == 200 else 400, headers={**headers, **SECURITY_HEADERS})
 
 
@@ -161,7 +161,7 @@ def is_open_to_sites(path: str) -> bool:
 
 
 def area_of(scope: Scope) -> str:
-    """Return which part of the product a request is for: one of a few words, whatever its path says."""
+    """Return the part of the product that a request is for: one of a few words, for any path."""
     path = route_path(scope)
     return next((area for prefix, area in AREAS if path.startswith(prefix)), "pages")
 

@@ -1,7 +1,8 @@
 """Serve OAuth 2.1 for programs that speak the Model Context Protocol: a person connects them in the browser, once.
 
-The protocol is the `mcp` package's: metadata (RFC 8414, RFC 9728), registration (RFC 7591), codes with PKCE, tokens,
-revocation (RFC 7009). Ours are the page that asks the person, and what is kept (`access/connected_apps.py`).
+The `mcp` package implements the protocol: metadata (RFC 8414, RFC 9728), registration (RFC 7591), codes with PKCE,
+tokens,
+revocation (RFC 7009). Ours are the page that asks the person, and the storage (`access/connected_apps.py`).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             program = self._apps.register(client_info.client_name or "", addresses)
         except InvalidInput as exc:
             raise RegistrationError("invalid_redirect_uri", exc.message) from None
-        # Every program is a public one: its proof is the code's challenge, and a secret in a program is none.
+        # Every program is a public client: the code's challenge proves it, and a secret inside a program is no secret.
         client_info.client_id, client_info.client_name = program.client_id, program.name
         client_info.client_secret = client_info.client_secret_expires_at = None
         client_info.token_endpoint_auth_method = "none"  # noqa: S105 - the name of a method, not a password
@@ -130,7 +131,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         if grant is None or grant.kind not in ("refresh", "previous"):
             return None
         if grant.kind == "previous":
-            # It was used already: one of two holders has stolen it, and nobody can say which.
+            # It was used before: one of its two holders stole it, and nobody can tell which.
             await to_thread.run_sync(self._apps.drop, grant)
             return None
         return RefreshToken(
@@ -208,7 +209,7 @@ async def consent(request: Request) -> Response:
 
 
 async def revoke(request: Request) -> Response:
-    """Disconnect the program of a token (RFC 7009). An unknown token is answered as a known one is."""
+    """Disconnect the program of a token (RFC 7009). An unknown token gets the same answer as a known one."""
     form = await read_form(request)
     apps = services().connected_apps
     grant = await to_thread.run_sync(apps.grant, form.get("token", ""))
@@ -239,7 +240,7 @@ async def metadata(request: Request) -> Response:
 
 
 async def protected_resource(request: Request) -> Response:
-    """Say who gives access to `/mcp` (RFC 9728)."""
+    """Name the server that grants access to `/mcp` (RFC 9728)."""
     base = base_of(request.scope, services().settings)
     return JSONResponse(
         {
@@ -258,13 +259,13 @@ def _message(text: str, *, status: int) -> Response:
 
 
 def _onward(address: str, program: str) -> Response:
-    """Send the browser on by a page: forms of ours may lead nowhere else, so this is no redirect."""
+    """Send the browser on with a page, because our forms must not redirect to other sites."""
     html = page_of("onward", title=_(TITLE), address=address, program=program)
     return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
 
 
 def _limited(handle: Any) -> ASGIApp:
-    """Refuse bodies that no program needs, before they are read."""
+    """Refuse bodies larger than any program needs, before they are read."""
     return RequestBodyLimitMiddleware(request_response(handle), MAXIMUM_BYTES)
 
 

@@ -3,7 +3,7 @@
 Programs that speak to OpenAI (Open WebUI, LibreChat, the `openai` package) then use a collection as they use a model,
 with an API key of ours. Sources are `annotations` of the kind `url_citation`; keys, limits, ledger and log are the same
 as for `/api/rag/chat`. Fields of OpenAI's API that mean nothing here, such as `temperature` or `tools`, are ignored:
-most clients send them unasked. What would be promised and not kept, such as several choices, is refused.
+most clients send them unasked. Options that would be promised and not kept, such as several choices, are refused.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _OpenAIModel(BaseModel):
 
 
 class ContentPart(_OpenAIModel):
-    """A part of a message; of other kinds than text nothing is read."""
+    """A part of a message; only text is read."""
 
     type: str
     text: str = ""
@@ -114,7 +114,7 @@ class CompletionBody(_OpenAIModel):
 
 
 class UrlCitation(BaseModel):
-    """Where a page is."""
+    """The address of a cited page."""
 
     start_index: int = Field(description="The first character of the citation in the text.")
     end_index: int = Field(description="The first character after it.")
@@ -139,7 +139,7 @@ class AnswerMessage(BaseModel):
 
 
 class Choice(BaseModel):
-    """The one choice there is."""
+    """The only choice of an answer."""
 
     index: int = 0
     message: AnswerMessage
@@ -328,7 +328,7 @@ class _Written:
         return self._event(choices=[choice], **more)
 
     def usage_chunk(self) -> str:
-        """Write the event of the usage, if it is wanted."""
+        """Write the usage event, if the caller wants it."""
         options = self._body.stream_options
         return self._event(choices=[], usage=self.usage.model_dump()) if options and options.include_usage else ""
 
@@ -337,7 +337,7 @@ class _Written:
         return f"data: {json.dumps({'error': openai_fields(failure_of(self.live))}, ensure_ascii=False)}\n\n"
 
     def annotations(self, text: str) -> Iterator[Annotation]:
-        """Yield the source of each citation, where it is in the text."""
+        """Yield the source of each citation with its position in the text."""
         by_number = {citation.number: citation for citation in self.live.citations}
         if self.live.kind == "nearest":
             return

@@ -1,4 +1,4 @@
-"""Serve the pages of passwords: the first administrator's, one chosen by a link, changed, or lost.
+"""Serve the password pages: set the first administrator's, choose one by a link, change it, ask for a new one.
 
 Nobody who asks for a new password learns whether an address has an account.
 """
@@ -20,7 +20,7 @@ from rag.language import N_, _
 from rag.types import Identity
 
 log = logging.getLogger("rag.access")
-#: Before and after asking for a new password, by whether an e-mail is sent.
+#: Shown before and after asking for a new password, by whether an e-mail is sent.
 LOST = {
     True: N_("Give the e-mail address of your account. A link to choose a new password is sent there."),
     False: N_(
@@ -41,7 +41,7 @@ ASKED = {
 
 
 def routes(forms: FormPages) -> list[Route]:
-    """Return the routes of passwords."""
+    """Return the routes of the password pages."""
     pages = PasswordPages(forms)
     return [
         Route("/welcome", pages.show_welcome, methods=["GET"]),
@@ -58,7 +58,7 @@ def routes(forms: FormPages) -> list[Route]:
 
 
 class PasswordPages:
-    """Handles the forms of passwords."""
+    """Handles the forms of the password pages."""
 
     def __init__(self, forms: FormPages) -> None:
         self._forms = forms

@@ -122,7 +122,7 @@ class SearchOptions(ApiBody):
     recency_boost: bool | None = Field(default=None, description=f"Raise recent posts. {_default('recency_boost')}")
 
     def to_options(self) -> Options:
-        """Return them as options of the retrieval."""
+        """Return the options for the retriever."""
         filters = SearchFilters(
             categories=tuple(self.category_filter or ()),
             date_from=_day(self.date_from),
@@ -141,7 +141,7 @@ class SearchOptions(ApiBody):
             rerank_top_n=self.rerank_top_n,
             recency_boost=self.recency_boost,
             pinned_first=self.include_pinned_first,
-            # Who shows no suggestions pays for none.
+            # A search shows no suggestions and pays for none.
             follow_ups=0,
         )
 
@@ -159,7 +159,7 @@ class ChatOptions(SearchOptions):
     )
 
     def options_for(self, collection: Collection) -> Options:
-        """Return them as options of the retrieval and the answer."""
+        """Return the options for the retriever and the answer."""
         wanted = self.follow_ups
         if wanted is None and "follow_ups" not in profile_of(collection).api_extras:
             wanted = 0
@@ -339,7 +339,7 @@ async def chat(
 
 
 def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collection:
-    """Return the collection of that id or name, else the default one. Raises `NotFound`."""
+    """Return the collection with this id or name, else the default one. Raises `NotFound`."""
     found = parts.documents.choose(who, wanted)
     if found is None and wanted:
         raise NotFound("There is no such collection. GET /api/collections lists those there are.")

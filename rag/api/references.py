@@ -1,7 +1,7 @@
 """Serve reference documents, the eight routes of source 002, and the block of references for an opinion's prompt.
 
-A document comes as a PDF at once, or as text, tags and vectors by steps. Names of fields are those of source 002, and
-so are errors: 400 for a file that cannot be read or recognised, 500 where a model failed, with `success: false`.
+A document is sent as one PDF, or in steps as text, tags and vectors. Field names and errors are those of source 002:
+400 for a file that cannot be read or recognised, 500 where a model failed, with `success: false`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rag.types import Collection, Identity, SearchResult
 
 
 class ReferenceRoute(ApiRoute):
-    """Refuses as source 002 says."""
+    """Reports errors in the form of source 002."""
 
     refusals = reference_problems
 
@@ -198,7 +198,7 @@ class Deleted(ApiModel):
 
 
 class Analysis(ApiBody):
-    """What is known of the case."""
+    """The known facts of the case."""
 
     summary: str = Field("", max_length=LONGEST_SUMMARY)
     issues: list[Annotated[str, Field(max_length=2000)]] = Field(default_factory=list, max_length=MOST_ISSUES)
@@ -268,7 +268,7 @@ class Case(Wanted):
 
     @property
     def facts(self) -> str:
-        """What the draft is written on."""
+        """Return the facts that the draft is based on."""
         return self.data_block.strip() or "\n".join([self.analysis.summary, *self.analysis.issues]).strip()
 
 
@@ -313,7 +313,7 @@ class OpinionList(ApiModel):
 
 
 class Revision(ApiBody):
-    """Other particulars of a reference document. Fields that are left out stay as they are."""
+    """Changed details of a reference document. Fields that are left out stay as they are."""
 
     title: Title | None = None
     source_description: Description = None
@@ -392,14 +392,14 @@ def register_reference_document(caller: Caller, body: Registration) -> One:
 
 @router.get(PATH, summary="List reference documents", dependencies=[READ])
 def list_reference_documents(caller: Caller, part: Annotated[Listing, Query()]) -> Listed:
-    """List reference documents, newest first, with how many chunks each has, and how many have vectors and tags."""
+    """List reference documents, newest first, with counts of their chunks, vectors and tags."""
     found, total = services().references.list(caller, limit=part.limit, offset=part.offset)
     return Listed(documents=[Described.of(item) for item in found], total=total, limit=part.limit, offset=part.offset)
 
 
 @router.get(f"{PATH}/{{id}}", summary="One reference document", dependencies=[READ])
 def get_reference_document(caller: Caller, id: UUID) -> One:
-    """Return a reference document and how far it is."""
+    """Return a reference document and its progress."""
     return One(document=Described.of(services().references.get(caller, id)))
 
 
@@ -422,7 +422,7 @@ def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
     max_body_size=TEXT_BYTES,
 )
 def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
-    """Chunk a text in place of the earlier chunks; the document is searched again once it is embedded."""
+    """Replace the chunks by those of a new text; the document can be searched again once it is embedded."""
     return Made.of(services().references.chunk(caller, id, page_texts=body.by_page()))
 
 
@@ -433,7 +433,7 @@ def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
     responses=reference_problems(404),
 )
 def change_reference_tags(caller: Caller, id: UUID, chunk_index: ChunkIndex, body: Tags) -> One:
-    """Set tags of one chunk; those left out stay as they are, null takes one away."""
+    """Set tags of one chunk; those left out stay as they are, null removes one."""
     parts = services()
     parts.references.set_tags(caller, id, chunk_index, body.tags)
     return One(document=Described.of(parts.references.get(caller, id)))
@@ -477,7 +477,7 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
     responses=reference_problems(404),
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
-    """Make a query of the kind of opinion and the case, find the chunks nearest to it, and write the block."""
+    """Build a query from the kind of opinion and the case, find the nearest chunks, and write the block."""
     collection, found = _found(caller, body)
     return Block(
         query=found.query,
@@ -495,7 +495,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     max_body_size=TEXT_BYTES,
 )
 def generate_opinion(caller: Caller, body: Case) -> Drafted:
-    """Search the references a case needs, have a model write on them, and keep the draft; answers when it is whole."""
+    """Search the references for a case, have a model write the draft, and store it; answers when it is complete."""
     parts = services()
     collection, found = _found(caller, body)
     wanted = body.reference_ids
@@ -540,7 +540,7 @@ def get_opinion(caller: Caller, id: UUID) -> OpinionShape:
     "/api/opinion/{id}", summary="Delete a draft", dependencies=[needs("chat")], responses=reference_problems(404)
 )
 def delete_opinion(caller: Caller, id: UUID) -> Deleted:
-    """Delete a draft of one's own."""
+    """Delete one of your own drafts."""
     services().opinions.delete(caller, id)
     return Deleted(id=id)
 
@@ -563,7 +563,7 @@ def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """Return the collection of that id, else the default of the profile, which is made where there is none yet."""
+    """Return the collection with this id, else the default one of the profile, made if it is missing."""
     library = services().documents
     if collection_id is not None:
         found = library.collection(identity, collection_id)

@@ -168,7 +168,7 @@ class ApiRoute(APIRoute):
         return ReadRequest(request, await read_json(request, model, maximum_bytes=self.maximum_bytes()))
 
     def _described_answers(self) -> dict[int | str, dict[str, Any]]:
-        """Return the answers of OpenAPI: those declared, and the refusals that every such route may give."""
+        """Return the responses for OpenAPI: the declared ones, and the refusals that every such route may give."""
         refusals = {503}
         if self.scope != PUBLIC:
             refusals |= {401, 403, 429}

@@ -1,7 +1,7 @@
 """Serve SCIM 2.0 at `/scim/v2`, by which a company's directory keeps its people and groups (RFC 7643, RFC 7644).
 
 A directory sends an API key with the scope `scim`; the scope `admin` is not enough. The models are of scim2-models,
-with the attributes that are kept here alone; others are ignored. A `userName` is an e-mail address.
+with only the attributes kept here; others are ignored. A `userName` is an e-mail address.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MEDIA_TYPE = "application/scim+json"
 #: People or groups in one answer.
 MOST_RESULTS = 200
 FILTER = re.compile(r'\s*(\w+)\s+eq\s+"((?:[^"\\]|\\.)*)"\s*', re.IGNORECASE)
-#: By what a directory may look for a person or a group.
+#: Attributes by which a directory may look for a person or a group.
 FILTERS = {"username": "name", "displayname": "name", "externalid": "external_id", "id": "id"}
 #: As Microsoft Entra and Okta write: attributes that nobody keeps here, and members to remove as a value.
 POLICY = ScimPolicy(
@@ -177,7 +177,7 @@ def _answer(identity: Identity, request: Request, path: list[str], body: Body) -
 
 
 class People:
-    """What a directory may do with people."""
+    """Reads and changes people for a directory."""
 
     model: Any = User
     endpoint = "Users"
@@ -187,7 +187,7 @@ class People:
         self.kept = services().provisioning
 
     def query(self, asked: Any) -> Response:
-        """Answer a page of those who meet the filter."""
+        """Return one page of the matches."""
         start, count = max(_number(asked, "startIndex", 1), 1), min(_number(asked, "count", 100), MOST_RESULTS)
         wanted = Wanted(**_filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
         found, total = self.find(wanted)
@@ -272,7 +272,7 @@ class People:
 
 
 class Groups(People):
-    """What a directory may do with groups."""
+    """Reads and changes groups for a directory."""
 
     model: Any = Group
     endpoint = "Groups"
@@ -307,7 +307,7 @@ DISCOVERED = ("ServiceProviderConfig", "ResourceTypes", "Schemas")
 
 
 def _described(path: list[str], base: str) -> Response:
-    """Say what this service is able to do."""
+    """Describe what this service supports."""
     if path[0] == "ServiceProviderConfig":
         if len(path) > 1:
             raise NotFound
@@ -397,7 +397,7 @@ def _number(asked: Any, name: str, otherwise: int) -> int:
 
 
 def _chosen(asked: Any, model: Any) -> ResponseParameters[Any]:
-    """Return which attributes are wanted, of a query or of a search's body."""
+    """Return the wanted attributes of a query or of a search's body."""
     named = {name: asked.get(name) for name in ("attributes", "excludedAttributes") if asked.get(name)}
     return ResponseParameters[model].model_validate(named)
 

@@ -56,7 +56,7 @@ def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
 
 
 class SecondFactorPages:
-    """Handles the forms of second factors. What asks the database runs in threads."""
+    """Handles the forms of second factors. Calls of the database run in threads."""
 
     def __init__(self, forms: FormPages, safe_next: Callable[[str], str]) -> None:
         self._forms, self._safe_next = forms, safe_next

@@ -1,21 +1,34 @@
-"""Serve `/api/health` and `/api/me`: whether the service is ready, and who is calling."""
+"""Serve `/api/health`, `/api/me` and `/metrics`: whether the service is ready, who is calling, what Prometheus reads.
+
+Metrics need a key of their own (`RAG_METRICS_KEY`); without one, only this machine may read them.
+"""
 
 from __future__ import annotations
 
+import hmac
+from ipaddress import ip_address
 from typing import Literal
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from anyio import move_on_after, to_thread
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from rag.access.api_keys import scopes_of
-from rag.access.problems import problems
+from rag.access.guard import METRICS_PATH
+from rag.access.problems import problem, problems
 from rag.answering.turns import RETRY_SECONDS
 from rag.api.health import Health, check_rag_health
 from rag.api.routing import ANYBODY, PUBLIC, ApiKey, ApiModel, ApiRoute, Caller, needs
-from rag.errors import RagError
-from rag.services import services
+from rag.errors import DatabaseUnavailable, KeyRejected, RagError
+from rag.monitoring import metrics
+from rag.services import Services, services
+from rag.storage.database import WORKER, queries
 from rag.types import Identity, Role
 
 router = APIRouter(route_class=ApiRoute, tags=["Service"])
@@ -99,7 +112,8 @@ def ready(response: Response) -> ReadyShape:
     """Check whether more people may be sent to this process, without signing in; for load balancers.
 
     503 where the database does not answer, and while nearly as many answers are being written as may be at once
-    (`RAG_ANSWERS_UNDER_WAY`): before anybody has to wait for their turn. Who is here already goes on being served.
+    (`RAG_ANSWERS_UNDER_WAY`): before anybody has to wait for their turn. People who are here already continue to be
+    served.
     """
     is_ready = database_state().state == "up" and services().answers.has_room
     if not is_ready:
@@ -123,7 +137,7 @@ def me(caller: Caller, key: ApiKey) -> Me:
 
 
 def database_state() -> DatabaseShape:
-    """Return whether the database answers, as its watcher knows: asking it here could take as long as it hangs."""
+    """Return whether the database answers, as its watcher knows: asking here could hang as long as it does."""
     try:
         database = services().database
     except RagError as exc:
@@ -133,3 +147,61 @@ def database_state() -> DatabaseShape:
     if database.availability.is_down:
         return DatabaseShape(state="down", sentence=database.unavailable().message)
     return DatabaseShape(state="slow", sentence=SLOW)
+
+
+REFUSED = (
+    "These figures are for the monitoring system. Send RAG_METRICS_KEY as `Authorization: Bearer`; without it, ask "
+    "from the machine of the application."
+)
+
+
+async def scrape(request: Request) -> Response:
+    """Return every metric of this process in the text format of Prometheus."""
+    parts = services()
+    if not _may_see(request, parts.settings.metrics_key):
+        return problem(KeyRejected(REFUSED), headers={"WWW-Authenticate": "Bearer"})
+    await to_thread.run_sync(_look, parts)
+    return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"})
+
+
+METRICS = Route(METRICS_PATH, scrape, methods=["GET"], name="metrics", include_in_schema=False)
+
+
+def _may_see(request: Request, key: str) -> bool:
+    kind, _, sent = request.headers.get("authorization", "").partition(" ")
+    if key and kind.lower() == "bearer":
+        return hmac.compare_digest(sent.strip().encode(), key.encode())
+    return not key and _is_local(request)
+
+
+def _is_local(request: Request) -> bool:
+    """Return whether a program on this machine calls; requests that a proxy passes on name another host."""
+    if "x-forwarded-for" in request.headers or "forwarded" in request.headers or request.client is None:
+        return False
+    try:
+        is_here = ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+    return is_here and urlsplit(f"//{request.headers.get('host', '')}").hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _look(parts: Services) -> None:
+    """Update the gauges that nothing else sets."""
+    database = parts.database
+    size, free, waiting = database.pool_use()
+    metrics.database_connections.labels("used").set(size - free)
+    metrics.database_connections.labels("free").set(free)
+    metrics.database_waiting.set(waiting)
+    metrics.jobs.clear()
+    is_up = database.availability.is_ready
+    if is_up:
+        try:
+            with database.transaction(WORKER) as connection:
+                for queue, state, count in connection.execute(queries["jobs_by_state"]):
+                    metrics.jobs.labels(queue, state).set(count)
+        except DatabaseUnavailable:
+            is_up = False
+    metrics.database_up.set(is_up)
+    if parts.backups.is_on:
+        for kind, age in parts.backups.ages().items():
+            metrics.backup_age.labels(kind).set(age)

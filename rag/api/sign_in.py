@@ -41,9 +41,9 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def routes(services: Callable[[], AccessServices]) -> list[Route]:
-    """Return the routes of signing in. `services` is called with each request, never before.
+    """Return the sign-in routes. `services` is called with each request, never before.
 
-    Those of signing in at a provider answer 404 where none is set.
+    The routes for a provider answer 404 where none is set.
     """
     pages = SignInPages(services)
     elsewhere = SingleSignOn(services, pages)
@@ -67,12 +67,12 @@ def safe_next(path: str) -> str:
 
 
 class SignInPages:
-    """Handles the forms of signing in. What blocks runs in threads."""
+    """Handles the sign-in forms. Blocking calls run in threads."""
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self._services = services
         self.forms = FormPages(services)
-        #: Of the company of this installation, as the page was last shown.
+        #: The mark of this installation's company, as the page was last shown.
         self._mark = ""
 
     async def show_sign_in(self, request: Request) -> Response:
@@ -174,7 +174,7 @@ class SignInPages:
 
 
 class SingleSignOn:
-    """Handles signing in at a provider. What talks to it runs in threads."""
+    """Handles signing in at a provider. Calls to it run in threads."""
 
     def __init__(self, services: Callable[[], AccessServices], pages: SignInPages) -> None:
         self._services = services
@@ -219,7 +219,7 @@ class SingleSignOn:
         return answer
 
     async def sign_out(self, request: Request) -> Response:
-        """Sign out whom the provider names (back-channel logout): 200, or 400 when the token is not the provider's."""
+        """Sign out the person named by the provider (back-channel logout): 200, or 400 for a token of somebody else."""
         form = await read_form(request)
         try:
             for named in await to_thread.run_sync(self._provider().signed_out, form.get("logout_token", "")):

@@ -40,7 +40,7 @@ PROGRAM = "slack"
 MAXIMUM_BYTES = 256 * 1024
 #: Slack refuses a text block beyond 3,000 characters, and a message beyond 50 blocks.
 MOST_CHARACTERS, MOST_SOURCES = 2900, 10
-#: An answer that takes longer is one that hangs.
+#: An answer that takes longer hangs.
 ANSWER_SECONDS = 180.0
 #: Slack sends an event again when it is not answered within three seconds.
 MOST_REMEMBERED = 10_000
@@ -67,7 +67,7 @@ class SlackBot:
             client=client,
             signing_secret=settings.slack_signing_secret,
             token_verification_enabled=False,
-            # What a program of ours says must not make another one answer.
+            # A message of one of our programs must not make another one answer.
             ignoring_self_events_enabled=True,
             raise_error_for_unhandled_request=False,
         )
@@ -157,7 +157,8 @@ class SlackBot:
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
         """Return the account with a Slack user's e-mail address. Raises `NotAllowed` for everybody else.
 
-        Users of other workspaces, and guests, whose address an administrator of this one did not give, are nobody here.
+        Users of other workspaces and guests have no account here: no administrator of this workspace gave their
+        address.
         """
         try:
             found: dict[str, Any] = client.users_info(user=user)["user"]
@@ -226,7 +227,7 @@ def _plain(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Write an answer in Slack's own marks: bold, headings and lists; everything else is text."""
+    """Write an answer in Slack's own markup: bold, headings and lists; everything else is text."""
     escaped = _plain(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"*\1*", escaped)
     escaped = re.sub(r"(?m)^#{1,6}\s+(.+)$", r"*\1*", escaped)

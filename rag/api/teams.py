@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_BYTES = 256 * 1024
 
-#: What answers for this process's services.
+#: The bot of this process's services.
 _made: list[tuple[Services, TeamsConversations]] = []
 _making = threading.Lock()
 
@@ -35,7 +35,7 @@ def _conversations(parts: Services) -> TeamsConversations:
 
 
 async def messages(request: Request) -> Response:
-    """Take one activity, whose token Microsoft's library checks; the answer is sent to Teams by itself."""
+    """Take one activity, whose token Microsoft's library checks; the answer is sent to Teams separately."""
     parts, header = services(), request.headers.get("authorization", "")
     if not header.startswith("Bearer "):
         return refusal(request.scope, KeyRejected())

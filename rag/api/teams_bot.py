@@ -61,7 +61,7 @@ ID = re.compile(r"[A-Za-z0-9:@._;=~+|-]{1,600}")
 MENTION = re.compile(r"<at>.*?</at>", re.DOTALL)
 #: Teams takes messages of about 100 KB, in which each character may be four bytes and is escaped.
 MOST_CHARACTERS, MOST_SOURCES, MOST_PEOPLE = 10_000, 10, 500
-#: An answer that takes longer is one that hangs.
+#: An answer that takes longer hangs.
 ANSWER_SECONDS = 180.0
 CALL_SECONDS = 20.0
 #: A chat has no threads: after so long without a question, the next one begins a new conversation.
@@ -94,12 +94,12 @@ class Turn:
 
     @property
     def is_chat(self) -> bool:
-        """Whether there are no threads here."""
+        """Return whether this is a chat, which has no threads."""
         return self.kind in ("personal", "groupChat")
 
 
 class TeamsConversations:
-    """Takes what Teams sends, and answers it by itself."""
+    """Takes what Teams sends, and answers separately."""
 
     def __init__(self, parts: Services) -> None:
         self._parts = parts
@@ -135,10 +135,10 @@ class TeamsConversations:
         ):
             self._start(self._say(turn, _(HELLO)))
 
-    # Who speaks
+    # The person and the bot
 
     async def _checked(self, token: str, activity: Activity) -> Turn:
-        """Return what an activity asks of which bot, once it is sure that Teams sent it to this bot."""
+        """Return the message and its bot, once it is certain that Teams sent it to this bot."""
         where = activity.conversation
         ids = [
             str(one.id or "") if one is not None else "" for one in (activity.recipient, activity.from_property, where)
@@ -279,12 +279,12 @@ class TeamsConversations:
         return TeamsConnectorClient(endpoint=base, token=token, session=session)
 
     async def _post(self, client: TeamsConnectorClient, turn: Turn, text: str) -> str:
-        """Say something where the person wrote, and return its id."""
+        """Post a message where the person wrote, and return its id."""
         said = await client.conversations.send_to_conversation(turn.place, _text(_plain(text)))
         return str(said.id)
 
     def _token(self, bot: TeamsBot) -> str:
-        """Return what the bot shows to Teams. Raises `NotAllowed`."""
+        """Return the token that the bot shows to Teams. Raises `NotAllowed`."""
         with self._lock:
             application = self._applications.get(bot.secret)
             if application is None:
@@ -359,7 +359,7 @@ async def _wait(live: LiveAnswer) -> None:
 
 
 def _thread(turn: Turn, person: Identity) -> dict[str, Any]:
-    """Return how a thread is remembered: a reply in a channel names the message that its thread begins with."""
+    """Return the key of a thread: a reply in a channel names the message that its thread begins with."""
     channel, _separator, _root = turn.place.partition(";")
     thread = hashlib.sha256(turn.place.encode()).hexdigest()
     return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}

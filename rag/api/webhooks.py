@@ -1,4 +1,4 @@
-"""Serve `/api/webhooks`: addresses of other programs that are told of events, and what they were told."""
+"""Serve `/api/webhooks`: addresses of other programs that receive events, and the deliveries to them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WebhookList(ApiModel):
 
 
 class NewWebhook(ApiBody):
-    """An address to tell."""
+    """An address to add."""
 
     name: str = Field(max_length=200)
     address: str = Field(
@@ -89,7 +89,7 @@ class Deliveries(ApiModel):
 
 @router.get("/api/webhooks", summary="List webhooks", dependencies=[needs("admin")])
 def list_webhooks(caller: Caller) -> WebhookList:
-    """List the addresses that are told of events, the oldest first."""
+    """List the addresses that receive events, the oldest first."""
     found = services().webhooks.list(caller)
     shown = [WebhookShape.model_validate(webhook, from_attributes=True) for webhook in found]
     return WebhookList(webhooks=shown, total=len(shown))
@@ -97,7 +97,7 @@ def list_webhooks(caller: Caller) -> WebhookList:
 
 @router.post("/api/webhooks", summary="Add a webhook", dependencies=[needs("admin")], status_code=201)
 def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
-    """Tell an address of events. The answer has the secret of its signatures, which is not shown again."""
+    """Add an address that receives events. The answer has the secret of its signatures, which is not shown again."""
     made, secret = services().webhooks.add(caller, body.name, body.address, body.events)
     return MadeWebhook(**WebhookShape.model_validate(made, from_attributes=True).model_dump(), secret=secret)
 
@@ -109,7 +109,7 @@ def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
     responses=problems(404),
 )
 def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> WebhookShape:
-    """Tell an address of events again, or no longer."""
+    """Resume or pause an address."""
     webhooks = services().webhooks
     webhooks.switch(caller, webhook_id, is_active=body.is_active)
     return WebhookShape.model_validate(webhooks.get(caller, webhook_id), from_attributes=True)
@@ -123,7 +123,7 @@ def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> We
     responses=problems(404),
 )
 def remove_webhook(webhook_id: UUID, caller: Caller) -> Response:
-    """Forget an address, with the list of what it was told."""
+    """Remove an address with its deliveries."""
     services().webhooks.remove(caller, webhook_id)
     return Response(status_code=204)
 

@@ -36,7 +36,7 @@ from rag.language import N_, _
 from rag.profile import Options
 from rag.services import services
 from rag.types import Citation
-from rag.ui.source_chips import place_of_source, sentence_of
+from rag.ui.sources import place_of_source, sentence_of
 from rag.ui.text import GrowingAnswer
 
 STATIC = Path(__file__).parent / "static"
@@ -170,7 +170,7 @@ class Asked(BaseModel):
 
 
 class Rated(BaseModel):
-    """A thumb of a visitor."""
+    """A visitor's rating."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -233,7 +233,7 @@ async def page(request: Request) -> Response:
 
 
 def frame_policy(widget: Widget) -> str:
-    """Return what the page may load, and which sites may show it: its own and none besides."""
+    """Return what the page may load, and which sites may show it: only its own."""
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         f"base-uri 'none'; form-action 'none'; frame-ancestors {' '.join(widget.sites) or chr(39) + 'none' + chr(39)}"
@@ -257,7 +257,7 @@ async def ask(request: Request) -> Response:
 
 
 async def rate(request: Request) -> Response:
-    """Keep a visitor's thumb on an answer."""
+    """Store a visitor's rating of an answer."""
     allowed: dict[str, str] = {}
     try:
         widget, allowed = await _caller(request)
@@ -274,7 +274,7 @@ def _begin(widget: Widget, body: Asked, address: str, languages: list[str]) -> L
     parts = services()
     parts.widgets.count_question(widget, address)
     collection = parts.documents.choose(widget.identity, str(widget.collection_id))
-    if collection is None:  # it is for some groups only by now
+    if collection is None:  # it is restricted to some groups by now
         raise NotFound(CLOSED)
     return parts.answers.ask(
         widget.identity,

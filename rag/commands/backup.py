@@ -1,4 +1,4 @@
-"""Write everything into one file and read it back: `backup`, `restore`, and `backups` for those made by themselves."""
+"""Write everything into one file and read it back: `backup`, `restore`, and `backups` for the automatic ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep collections: `collection` makes and configures them, then `sync`, `reembed` and `calibrate`."""
+"""Manage collections: `collection` makes and configures them, then `sync`, `reembed` and `calibrate`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag.services import Services
     from rag.types import Collection, Identity
 
-#: From this share of wrong passages on a similarity alone is no evidence.
+#: With this share of wrong passages, similarity alone is no evidence.
 MOST_MISTAKEN = 0.2
 
 
@@ -160,7 +160,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _index(parts: Services, identity: Identity, chosen: Collection, arguments: argparse.Namespace) -> int:
-    """Make, measure or drop a collection's index of vectors, and print what it was measured at."""
+    """Make, measure or drop a collection's vector index, and print the measurements."""
     indexes = parts.vector_indexes
     if arguments.drop:
         had = indexes.drop(identity, chosen)
@@ -226,7 +226,7 @@ def _setting(given: str) -> tuple[str, Any]:
 
 
 def sync(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Compare, then process what changed. A second sync of what has not changed does nothing."""
+    """Compare with the source, then process the changes; without changes nothing is done."""
     from rag.ingestion.document_jobs import JobTaken
     from rag.services import program_of, services
     from rag.types import DocumentStatus
@@ -295,7 +295,7 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
-    """Sync with the named source. RAG_SYNC_FOLDERS does not matter: who runs this command can read the folder."""
+    """Sync with the named source. RAG_SYNC_FOLDERS does not apply: who is at the terminal can read the folder."""
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.board.table import PostsTable
     from rag.ingestion.sources.folder import FolderSource
@@ -345,13 +345,13 @@ def _secret_in(path: Path) -> str:
 def _set_schedule(
     parts: Services, identity: Identity, collection: Collection, every: int | None, kind: str | None
 ) -> None:
-    """Set how often a source is compared by itself; 0 ends that, None leaves it as it is."""
+    """Set how often a source is compared automatically; 0 stops it, None leaves it as it is."""
     if every is not None:
         parts.syncs.set_schedule(identity, collection, every or None, kind=kind)
 
 
 def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Show the cost, ask, work, switch. Run again after a kill, it goes on where it was."""
+    """Show the cost, ask, embed and switch. After a kill, running it again continues."""
     from rag.ingestion.reembedding import Reembeddings
     from rag.profiles import profile_of
     from rag.services import program_of, services

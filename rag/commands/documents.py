@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rag.ingestion.sources.import_vectors import ImportPlan
     from rag.services import Services
 
-#: Problems shown at most; more of them have one reason.
+#: Problems shown at most; any more usually have the same cause.
 SHOWN_PROBLEMS = 50
 
 
@@ -216,7 +216,7 @@ def clear_progress() -> None:
 
 
 def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Compare, show the cost, ask, work. 0 when everything of the files is in the collection."""
+    """Compare, show the cost, ask and embed. Returns 0 when everything in the files is in the collection."""
     from rag.ingestion.sources.import_vectors import VectorImport
     from rag.services import services
 

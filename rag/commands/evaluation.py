@@ -130,7 +130,7 @@ def _least(wanted: list[str], known: list[str]) -> dict[str, float]:
 
 
 def _too_low(runs: list[Run], least: dict[str, float]) -> int:
-    """Say which figures are too low, and return the exit status. A figure that no question has is too low."""
+    """Print the figures that are too low, and return the exit status. A missing figure counts as too low."""
     status = 0
     for run in runs:
         for name, value in least.items():

@@ -71,7 +71,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
     tenant = arguments.tenant or settings.tenant
     try:
         collection = parts.choose_collection(tenant, arguments.collection)
-        # Another profile is looked through as it is: the overrides were made for the collection's own.
+        # Another profile is searched as it is: the overrides were made for the collection's own.
         profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
         _require_documents(parts, collection)
         question = _question(arguments, collection, parts)

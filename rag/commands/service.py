@@ -1,4 +1,4 @@
-"""Run the service: `serve` starts it, `worker` processes documents beside it, `doctor` checks whether all works."""
+"""Run the service: `serve` starts it, `worker` processes documents beside it, `doctor` checks that all works."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         port=settings.port,
         log_config=None,
         access_log=False,
-        ws_per_message_deflate=False,  # a redraw is small; packing it costs more time than sending it
+        ws_per_message_deflate=False,  # a redraw is small; compressing it takes longer than sending it
         timeout_graceful_shutdown=3,
         ws_max_size=settings.maximum_upload_bytes,
         server_header=False,
@@ -154,7 +154,7 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def psql(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Start the built-in server where it does not run, and psql as a role that may only read one tenant."""
+    """Start the built-in server if it is not running, and psql as a role that may only read one tenant."""
     from rag.services import connect_services
     from rag.storage.database import reading_as
     from rag.storage.embedded_postgres import BINARIES, reader_environment, start_server

@@ -1,11 +1,13 @@
-"""Make, suspend, export and delete tenants: `python -m rag tenant`."""
+"""Manage companies: `tenant`, and for each its own `prices` and its `webhook` addresses."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from rag.commands import Commands, add_command
 from rag.errors import InvalidInput
@@ -21,6 +23,12 @@ DOMAINS_NEEDED = (
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    _add_tenant(commands)
+    _add_prices(commands)
+    _add_webhook(commands)
+
+
+def _add_tenant(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = add_command(commands, "tenant", "make, suspend, export or delete a tenant")
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
     for act, text in (
@@ -103,3 +111,126 @@ def _delete(tenants: Tenants, tenant_id: str, confirmed: str) -> int:
         return 1
     print("Nothing is left. These counts are kept in tenant_deletions.")
     return 0
+
+
+LISTED = "list"
+
+
+def _add_prices(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "prices", "show what models cost, and set what a tenant pays itself")
+    acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+    listing = acts.add_parser("list", help="the prices of the models in use, and the tenant's own")
+    setting = acts.add_parser("set", help="have a price of the tenant's own count from a day on")
+    setting.add_argument("model", help="as its provider names it, such as gpt-4o")
+    setting.add_argument(
+        "unit", help="input_mtok, cached_input_mtok, output_mtok (a million tokens), search_unit or page"
+    )
+    setting.add_argument("price", help=f"US dollars, such as 2.50; {LISTED}: the listed price again")
+    setting.add_argument(
+        "--from", dest="valid_from", default="", metavar="DAY", help="YYYY-MM-DD; today when not given"
+    )
+    for act in (listing, setting):
+        act.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    parser.set_defaults(run=prices)
+
+
+def prices(arguments: argparse.Namespace, settings: Settings) -> int:
+    """List the prices, or set one."""
+    from rag.services import connect_services
+
+    day = _day(arguments.valid_from) if arguments.act == "set" else None
+    parts = connect_services(settings)
+    tenant_id = arguments.tenant or settings.tenant
+    try:
+        parts.tenants.get(tenant_id)
+        if arguments.act == "set":
+            price = None if arguments.price == LISTED else arguments.price
+            parts.prices.set(tenant_id, arguments.model, arguments.unit, price, day)
+        known = parts.prices.list(tenant_id)
+        if not known:
+            print("No model is in use yet. A price can be set before: python -m rag prices set MODEL UNIT PRICE")
+        for found in known:
+            if arguments.act == "set" and found.model != arguments.model.strip():
+                continue
+            listed = f"{found.listed.normalize():f} ({found.source})" if found.listed is not None else "not listed"
+            own = f"own {found.own.normalize():f} since {found.own_since}" if found.own is not None else ""
+            planned = ", ".join(
+                f"{LISTED if change.price is None else f'{change.price.normalize():f}'} from {change.valid_from}"
+                for change in found.planned
+            )
+            print(f"{found.model:32} {found.unit:18} {'; '.join(part for part in (listed, own, planned) if part)}")
+    finally:
+        parts.close()
+    return 0
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as exc:
+        raise InvalidInput(f"{text!r} is no day. Write it as YYYY-MM-DD.") from exc
+
+
+def _add_webhook(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "webhook", "tell other programs of events, and list what they were told")
+    acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+    listing = acts.add_parser("list", help="all webhooks with the outcomes of seven days")
+    adding = acts.add_parser("add", help="tell an address of events; prints the secret of its signatures once")
+    adding.add_argument("name")
+    adding.add_argument("address", help="such as https://example.com/hook")
+    adding.add_argument(
+        "--event", action="append", default=[], dest="events", metavar="KIND", help="all when not given"
+    )
+    told = acts.add_parser("deliveries", help="what webhooks were told in thirty days")
+    told.add_argument("webhook", nargs="?", default="", help="its id; all webhooks when not given")
+    testing = acts.add_parser("test", help="send an event of the kind test")
+    removing = acts.add_parser("remove", help="forget an address with what it was told")
+    for act in (testing, removing):
+        act.add_argument("webhook", help="its id, as list prints it")
+    for act in (listing, adding, told, testing, removing):
+        act.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    parser.set_defaults(run=webhook)
+
+
+def webhook(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Carry out the command and print the result."""
+    from rag.services import connect_services, program_of
+
+    named = _webhook_id(arguments.webhook) if getattr(arguments, "webhook", "") else None
+    parts = connect_services(settings)
+    try:
+        caller = program_of(parts.tenants.get(arguments.tenant or settings.tenant).id)
+        webhooks = parts.webhooks
+        if arguments.act == "add":
+            made, secret = webhooks.add(caller, arguments.name, arguments.address, arguments.events)
+            print(f"{made.id}  {made.address}")
+            print(f"Its secret, which is not shown again: {secret}")
+        elif arguments.act == "remove" and named is not None:
+            webhooks.remove(caller, named)
+            print("Removed.")
+        elif arguments.act == "test" and named is not None:
+            webhooks.test(caller, named)
+            print("A test is queued; “webhook deliveries” lists how it ended.")
+        elif arguments.act == "deliveries":
+            for delivery in webhooks.deliveries(caller, named):
+                when = f"{delivery.created_at:%Y-%m-%d %H:%M}"
+                again = f", again at {delivery.next_at:%H:%M}" if delivery.next_at else ""
+                print(
+                    f"{when}  {delivery.kind:16} {delivery.status:9} "
+                    f"{delivery.attempts} attempts{again}  {delivery.answer}"
+                )
+        else:
+            for found in webhooks.list(caller):
+                state = "on " if found.is_active else "off"
+                counts = f"{found.delivered} delivered, {found.waiting} waiting, {found.failed} failed"
+                print(f"{found.id}  {state}  {found.name}  {found.address}  {counts}")
+    finally:
+        parts.close()
+    return 0
+
+
+def _webhook_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as exc:
+        raise InvalidInput(f"{text!r} is no id of a webhook; “webhook list” prints them.") from exc

@@ -9,8 +9,8 @@ from html import escape
 import streamlit as st
 
 from rag.language import _
-from rag.ui.source_chips import CHIPS
-from rag.ui.source_chips import LOOK as LOOK_OF_CHIPS
+from rag.ui.sources import CHIPS
+from rag.ui.sources import LOOK as LOOK_OF_CHIPS
 from rag.ui.text import ANSWER_TAGS
 
 #: Runs in the browser once per page load. A session ended elsewhere (signed out in another tab, account disabled) is

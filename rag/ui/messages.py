@@ -20,8 +20,7 @@ from rag.records.conversations import SharedConversation
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
 from rag.ui.live_text import place_of
-from rag.ui.source_cards import draw_source_cards
-from rag.ui.source_chips import copy_html, source_lines, sources_html
+from rag.ui.sources import copy_html, draw_source_cards, source_lines, sources_html
 from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.theme import MARK
 from rag.ui.widgets import drawn, name_labels

@@ -21,7 +21,7 @@ from rag.types import Identity, Role
 from rag.ui import actions
 from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, red
+from rag.ui.widgets import ask_to_confirm, choose_row, dialog, red
 
 ROLES: Mapping[Role, str] = {
     Role.EMPLOYEE: N_("Employee"),
@@ -77,17 +77,13 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
             _("Owner"): [key.owner_name or _("Operator") for key in found],
         }
     )
-    picked = st.dataframe(
+    return choose_row(
         table,
-        hide_index=True,
-        width="stretch",
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"people_keys_{hash(tuple((k.id, k.works) for k in found)) & 0xFFFFFFFF}",
+        found,
+        key="people_keys",
+        of=tuple((k.id, k.works) for k in found),
         alt=_("API keys with what they may do, their owner and status, when they expire and when they were last used"),
     )
-    rows = picked.selection.rows
-    return found[rows[0]] if rows and rows[0] < len(found) else None
 
 
 def _status(key: ApiKey) -> str:

@@ -14,7 +14,7 @@ from rag.types import Identity
 from rag.ui import actions
 from rag.ui.formats import ago, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, red, words_of
+from rag.ui.widgets import ask_to_confirm, choose_row, dialog, red, words_of
 from rag.webhooks import EVENTS, TEST, Delivery, Webhook, Webhooks
 
 ABOUT = N_(
@@ -67,17 +67,13 @@ def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
             _("Last delivered"): [ago(w.last_delivered_at) if w.last_delivered_at else "" for w in found],
         }
     )
-    picked = st.dataframe(
+    return choose_row(
         table,
-        hide_index=True,
-        width="stretch",
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"programs_webhooks_{hash(tuple(w.id for w in found)) & 0xFFFFFFFF}",
+        found,
+        key="programs_webhooks",
+        of=tuple(w.id for w in found),
         alt=_("Webhooks with their address, what they tell of, and how many messages were delivered"),
     )
-    rows = picked.selection.rows
-    return found[rows[0]] if rows and rows[0] < len(found) else None
 
 
 def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone: tzinfo) -> None:
@@ -130,17 +126,13 @@ def _draw_deliveries(told: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
             _("Next attempt"): [date_time(d.next_at, zone) if d.next_at else "" for d in told],
         }
     )
-    picked = st.dataframe(
+    return choose_row(
         table,
-        hide_index=True,
-        width="stretch",
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"programs_deliveries_{hash(tuple((d.id, d.status) for d in told)) & 0xFFFFFFFF}",
+        told,
+        key="programs_deliveries",
+        of=tuple((d.id, d.status) for d in told),
         alt=_("What this webhook was told, with the answers"),
     )
-    rows = picked.selection.rows
-    return told[rows[0]] if rows and rows[0] < len(told) else None
 
 
 @dialog(N_("Add a webhook"), icon=":material/webhook:")

@@ -17,7 +17,7 @@ from rag.types import Collection, Identity
 from rag.ui import actions
 from rag.ui.formats import money
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, dialog, name_labels, red
+from rag.ui.widgets import ask_to_confirm, choose_row, dialog, name_labels, red
 
 ABOUT = N_(
     "A widget answers questions from one collection on pages of other sites, or on a public page, without anybody "
@@ -62,17 +62,13 @@ def _draw_table(found: Sequence[Widget]) -> Widget | None:
             _("Spent this month"): [money(widget.spent) for widget in found],
         }
     )
-    picked = st.dataframe(
+    return choose_row(
         table,
-        hide_index=True,
-        width="stretch",
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"programs_widgets_{hash(tuple(w.id for w in found)) & 0xFFFFFFFF}",
+        found,
+        key="programs_widgets",
+        of=tuple(w.id for w in found),
         alt=_("Widgets with their collection, their sites, and what they were asked and cost"),
     )
-    rows = picked.selection.rows
-    return found[rows[0]] if rows and rows[0] < len(found) else None
 
 
 def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str) -> None:

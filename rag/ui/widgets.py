@@ -7,10 +7,10 @@ the run before as its value, so that a label may change while something is chose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
 from html import escape
-from typing import Any, Literal, ParamSpec
+from typing import Any, Literal, ParamSpec, TypeVar
 from uuid import UUID
 
 import streamlit as st
@@ -23,6 +23,7 @@ from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain
 
 P = ParamSpec("P")
+Row = TypeVar("Row")
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
@@ -200,6 +201,21 @@ def copy_button(text: str, label: str, done: str) -> str:
 def red(label: str) -> str:
     """Return the label of a button that takes something away."""
     return f":red[{label}]"
+
+
+def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Hashable, alt: str) -> Row | None:
+    """Draw rows as a table, and return the chosen one. Another `of` is another table, in which nothing is chosen."""
+    picked = st.dataframe(
+        table,
+        hide_index=True,
+        width="stretch",
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"{key}_{hash(of) & 0xFFFFFFFF}",
+        alt=alt,
+    )
+    chosen = picked.selection.rows
+    return rows[chosen[0]] if chosen and chosen[0] < len(rows) else None
 
 
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:

@@ -20,7 +20,7 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.api import metrics, oauth, slack, teams, widget
+from rag.api import oauth, service, slack, teams, widget
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.settings import Settings
@@ -92,7 +92,7 @@ def inner_routes(access: Access) -> list[BaseRoute]:
         *widget.ROUTES,
         slack.ROUTE,
         teams.ROUTE,
-        metrics.ROUTE,
+        service.METRICS,
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),
         *API_ROUTES,

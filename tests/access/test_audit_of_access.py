@@ -17,7 +17,7 @@ from psycopg.conninfo import make_conninfo
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts, ExternalPerson
-from rag.commands.audit import LATE_NUMBERS, Tail
+from rag.commands.records import LATE_NUMBERS, Tail
 from rag.errors import AccessError, NotFound, TooManyAttempts, WrongPassword
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog

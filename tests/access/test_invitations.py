@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import email.policy
 import socketserver
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.access.invitations import Invitee, people_from, send_invitations
+from rag.access.letters import Invitee, people_from, send_invitations
 from rag.errors import InvalidInput
 from rag.settings import Settings
 from rag.types import Identity, Role
 from tests.access.front_door import Access
 from tests.access.test_people_page import people_page, press
+from tests.local_server import serving
 
 __all__ = ["people_page"]
 
@@ -51,10 +51,8 @@ def mail_server() -> Iterator[tuple[str, list[str]]]:
     """The address of a mail server, and the letters it has taken."""
     letters: list[str] = []
     handler = type("Handler", (MailServer,), {"letters": letters})
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    with serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler)) as server:
         yield f"smtp://127.0.0.1:{server.server_address[1]}", letters
-        server.shutdown()
 
 
 def test_lists_are_read_as_people_have_them() -> None:

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from rag.access.guard import AuthGuard
 from rag.access.limits import MOST_KEPT, Limits, Window
-from rag.errors import SettingsError, TooManyAttempts, TooManyRequests
+from rag.errors import InvalidInput, ProviderUnavailable, SettingsError, TooManyAttempts, TooManyRequests
 from rag.settings import Settings, load_settings
 from rag.types import Identity
 from tests.access.front_door import Access, AddPerson, inner_routes
@@ -82,6 +82,18 @@ def test_a_person_asks_so_many_questions_a_minute(admin: Identity, clock: Clock)
     # A key has its own limit.
     for _ in range(40):
         limits.count_question(replace(admin, session_id=""))
+
+
+def test_a_refused_question_may_be_asked_again_and_one_that_failed_counts(admin: Identity, clock: Clock) -> None:
+    limits = Limits(Settings(questions_per_minute=1), clock)
+    person = replace(admin, session_id="a" * 64)
+    for _ in range(2):
+        with pytest.raises(InvalidInput), limits.question(person):
+            raise InvalidInput("This question is too long.")
+    with pytest.raises(ProviderUnavailable), limits.question(person):
+        raise ProviderUnavailable
+    with pytest.raises(TooManyRequests), limits.question(person):
+        pass
 
 
 def test_an_address_sends_so_many_wrong_passwords(clock: Clock) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rag.answering.routes.recognise import ROUTES, Recognised, is_yes, may_be_meant, recognise
-from rag.answering.routes.small_talk import say, small_talk
+from rag.answering.routes.replies import say
+from rag.answering.routes.small_talk import small_talk
 
 LANGUAGES = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "tr", "ko", "ja", "zh", "ar")
 EVERYDAY = (Path(__file__).parents[2] / "benchmarks" / "everyday_questions.txt").read_text("utf-8").splitlines()

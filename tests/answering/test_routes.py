@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.routes import summary, wording
+from rag.answering.routes import replies, summary
 from rag.profiles import profile_by_name
 from rag.records.analytics import Analytics, Filters, Period
 from rag.services import Services, assemble
@@ -507,7 +507,7 @@ def test_a_dear_summary_is_estimated_and_waits_for_a_yes(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wording, "MOST_UNASKED", 0)
+    monkeypatch.setattr(replies, "MOST_UNASKED", 0)
     text, done, _ = ask(with_model, collection, identity, "Summarise the handbook")
     assert "costs about $0.0" in text
     assert "Shall I write it?" in text
@@ -660,7 +660,7 @@ def test_an_expensive_comparison_is_estimated_and_waits_for_a_yes(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wording, "MOST_UNASKED", 0)
+    monkeypatch.setattr(replies, "MOST_UNASKED", 0)
     store(with_model, collection, "benefits_guide.md", GUIDE)
     text, done, _ = ask(with_model, collection, identity, "Compare Standard and Plus")
     assert "that costs about $0.0" in text

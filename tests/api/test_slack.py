@@ -6,8 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -19,6 +17,7 @@ from rag.api import slack
 from rag.settings import Settings
 from rag.types import Role
 from tests.api.callers import Api
+from tests.local_server import LocalServer, QuietHandler
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 OURS = {"team_id": "T1", "is_bot": False}
@@ -39,7 +38,7 @@ class SlackStandin:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         standin = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
                 is_json = "json" in self.headers.get("content-type", "")
@@ -61,11 +60,7 @@ class SlackStandin:
                 self.end_headers()
                 self.wfile.write(content)
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = LocalServer(Handler)
 
     def said(self, count: int) -> list[tuple[str, dict[str, Any]]]:
         """Wait until the bot has called so often, and return what it said since the last time."""
@@ -80,9 +75,8 @@ class SlackStandin:
 @pytest.fixture
 def standin() -> Iterator[SlackStandin]:
     made = SlackStandin()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with made.server:
+        yield made
 
 
 @pytest.fixture

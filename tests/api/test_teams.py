@@ -13,9 +13,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -34,8 +32,9 @@ from rag.errors import InvalidInput, NotAllowed
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Role
-from rag.ui.teams_package import teams_package
+from rag.ui.teams import teams_package
 from tests.api.callers import Api
+from tests.local_server import LocalServer, QuietHandler
 from tests.tls_standin import JsonHandler, TlsServer
 
 APP = "11111111-2222-4333-8444-555555555555"
@@ -86,7 +85,7 @@ class Connector:
         self.keys_read = 0
         standin = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 path = unquote(urlsplit(self.path).path)
@@ -113,12 +112,8 @@ class Connector:
 
             do_GET = do_POST = do_PUT = answer
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}/emea/"
-        Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self.server = LocalServer(Handler)
+        self.address = f"{self.server.url}/emea/"
 
     def said(self, count: int) -> list[tuple[str, str, dict[str, Any]]]:
         """Wait until the bot has called so often, and return what it said since the last time."""
@@ -143,11 +138,9 @@ def connector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connector]:
     made = Connector()
     # The library knows Microsoft's own address alone.
     issuers = importlib.import_module("microsoft_agents.hosting.core.authorization._entra_issuers")
-    keys = f"http://127.0.0.1:{made.server.server_port}/keys"
-    monkeypatch.setitem(issuers.BOTFRAMEWORK_JWKS_URIS, ISSUER, keys)
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    monkeypatch.setitem(issuers.BOTFRAMEWORK_JWKS_URIS, ISSUER, f"{made.server.url}/keys")
+    with made.server:
+        yield made
 
 
 @pytest.fixture
@@ -156,7 +149,7 @@ def settings(
 ) -> Iterator[Settings]:
     login = TlsServer(Login, tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(login.certificate))
-    with login.running():
+    with login:
         yield replace(settings, teams_service_url=connector.address, microsoft_login_url=f"https://{login.host}")
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -16,6 +14,7 @@ from rag.monitoring.tracing import span, start_tracing
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from tests.api.callers import Api
+from tests.local_server import LocalServer, QuietHandler
 from tests.standin import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
@@ -30,7 +29,7 @@ class Collector:
         self.service = ""
         collector = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
@@ -41,15 +40,11 @@ class Collector:
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = LocalServer(Handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
+        return self.server.url
 
     def named(self, beginning: str) -> list[Span]:
         return [span for span in self.spans if span.name.startswith(beginning)]
@@ -58,9 +53,8 @@ class Collector:
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     collector = Collector()
-    yield collector
-    collector.server.shutdown()
-    collector.server.server_close()
+    with collector.server:
+        yield collector
 
 
 def attributes(span: Span) -> dict[str, object]:

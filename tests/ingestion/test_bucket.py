@@ -13,7 +13,7 @@ from rag.ingestion.sources.bucket import Bucket, BucketSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
-from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin, running_bucket
+from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
 KEYS = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
@@ -21,7 +21,7 @@ KEYS = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
 
 @pytest.fixture
 def storage() -> Iterator[BucketStandin]:
-    with running_bucket() as server:
+    with BucketStandin() as server:
         yield server
 
 

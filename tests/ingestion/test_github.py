@@ -19,13 +19,13 @@ from rag.errors import (
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.loaders.text import load_markdown
 from rag.ingestion.sources.github import GitHub
+from tests.github_standin import GitHubStandin, repository
 from tests.github_standin import GitHubStandin as Standin
-from tests.github_standin import repository, running_github
 
 
 @pytest.fixture
 def api() -> Iterator[Standin]:
-    with running_github() as server:
+    with GitHubStandin() as server:
         yield server
 
 
@@ -120,7 +120,7 @@ def test_a_redirect_is_followed_on_the_same_server_and_nowhere_else(api: Standin
     (planner,) = (item for item in github.repositories("acme") if item.name == "planner")
     api.faults = [(301, {"location": f"{api.url}/repos/acme/planner/readme"}, "")]
     assert github.readme(planner).startswith(b"# Planner")
-    with running_github() as elsewhere:
+    with GitHubStandin() as elsewhere:
         api.faults = [(301, {"location": f"{elsewhere.url}/repos/acme/planner/readme"}, "")]
         with pytest.raises(ProviderError, match="HTTP 301"):
             github.readme(planner)

@@ -27,7 +27,7 @@ WHERE = {"folder": f"https://drive.google.com/drive/u/0/folders/{ROOT}?usp=shari
 def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriveStandin]:
     server = DriveStandin(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
-    with server.running():
+    with server:
         yield server
 
 

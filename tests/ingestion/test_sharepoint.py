@@ -27,7 +27,7 @@ WHERE = {"tenant": TENANT, "client_id": CLIENT, "site": "https://contoso.sharepo
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GraphStandin]:
     server = GraphStandin(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
-    with server.running():
+    with server:
         yield server
 
 

@@ -18,7 +18,7 @@ from rag.ingestion.sources.webdav import WebdavFolder, WebdavSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
-from tests.website_standin import Page, running_website
+from tests.website_standin import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
 USER, PASSWORD = "ada", "hunter2-hunter2"
@@ -154,7 +154,7 @@ def test_a_private_network_is_read_only_where_the_operator_named_the_host(cloud:
 
 @pytest.mark.parametrize("status", [200, 405])
 def test_a_server_that_is_no_webdav_server_is_named_as_such(status: int) -> None:
-    with running_website() as site:
+    with WebsiteStandin() as site:
         site.pages["/dav"] = Page(b"<html>Hello</html>", status)
         folder = WebdavFolder.of({"address": f"{site.url}/dav/"})
         source = WebdavSource(folder, LIMITS, own_hosts=frozenset({site.host}), wait=lambda seconds: None)

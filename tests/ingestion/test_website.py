@@ -18,7 +18,7 @@ from rag.profiles import profile_of
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection, Question
-from tests.website_standin import Page, WebsiteStandin, running_website
+from tests.website_standin import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=100_000)
 LONG = "Twenty-eight days of paid leave belong to everyone who works here, from the first day on, and none is lost."
@@ -26,7 +26,7 @@ LONG = "Twenty-eight days of paid leave belong to everyone who works here, from 
 
 @pytest.fixture
 def site() -> Iterator[WebsiteStandin]:
-    with running_website() as server:
+    with WebsiteStandin() as server:
         yield server
 
 

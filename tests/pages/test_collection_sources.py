@@ -12,30 +12,30 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
-from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin, running_bucket
-from tests.github_standin import GitHubStandin, repository, running_github
-from tests.website_standin import WebsiteStandin, running_website
+from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin
+from tests.github_standin import GitHubStandin, repository
+from tests.website_standin import WebsiteStandin
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 
 
 @pytest.fixture
 def github() -> Iterator[GitHubStandin]:
-    with running_github() as server:
+    with GitHubStandin() as server:
         server.repositories = [repository("planner")]
         yield server
 
 
 @pytest.fixture
 def storage() -> Iterator[BucketStandin]:
-    with running_bucket() as server:
+    with BucketStandin() as server:
         server.files = {"hr/leave.md": b"# Leave\n\nTwenty-eight days."}
         yield server
 
 
 @pytest.fixture
 def site() -> Iterator[WebsiteStandin]:
-    with running_website() as server:
+    with WebsiteStandin() as server:
         server.write("/", "Leave rules", "Twenty-eight days of paid leave for everybody who works here.")
         yield server
 

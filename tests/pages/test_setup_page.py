@@ -19,8 +19,7 @@ from rag.errors import InvalidInput, NotAllowed
 from rag.profiles import DEFAULT
 from rag.services import Services
 from rag.settings import Settings, load_settings
-from rag.storage.chosen_models import ChosenModels
-from rag.storage.pasted_keys import FILE, PastedKeys
+from rag.storage.setup_choices import KEYS_FILE, ChosenModels, PastedKeys
 from rag.types import Collection, Identity, Role
 from tests.pages.test_documents_page import words
 from tests.standin import ProviderStandin
@@ -50,14 +49,14 @@ def test_a_key_is_tried_kept_encrypted_used_at_once_and_removed(
     provider_standin.fail_next(401, endpoint="models")
     paste("sk-wrong")
     assert "rejected" in words(page)
-    assert not (settings.data_dir / FILE).exists()
+    assert not (settings.data_dir / KEYS_FILE).exists()
     assert running.providers.chat_model_for(DEFAULT) is None
 
     paste("sk-test-1234")
     assert "answers with this key" in "".join(str(success.value) for success in page.success)
     assert set(provider_standin.calls) == {"models"}, "checking is free"
     assert running.providers.chat_model_for(DEFAULT) is not None
-    assert b"sk-test-1234" not in (settings.data_dir / FILE).read_bytes()
+    assert b"sk-test-1234" not in (settings.data_dir / KEYS_FILE).read_bytes()
     assert "sk-test-1234" not in words(page) + repr(settings)
     assert "provider key changed" in {entry.action for entry in running.audit.entries(identity)}
     # The collection on the built-in model says so, and its cost is one click away.
@@ -181,6 +180,6 @@ def test_the_checklist_ends_and_is_for_administrators(running: Services, signed_
 def test_the_secret_comes_from_the_environment(tmp_path: Path) -> None:
     settings = load_settings({"RAG_DATA_DIR": str(tmp_path), "RAG_SECRET_KEY": "a long sentence of ours"}, None)
     PastedKeys(settings).keep("cohere", "co-1234567890")
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert [path.name for path in tmp_path.iterdir()] == [KEYS_FILE]
     assert "a long sentence" not in repr(settings)
     assert PastedKeys(settings).hint("cohere") == "…7890"

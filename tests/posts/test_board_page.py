@@ -185,6 +185,6 @@ def test_files_and_the_original_post_are_links_on_the_board_and_in_the_api(
 
 def draw_card(kept: dict[str, object]) -> None:
     from rag.answering.citations import citation_from_json
-    from rag.ui.source_cards import draw_source_cards
+    from rag.ui.sources import draw_source_cards
 
     draw_source_cards([citation_from_json(kept)], anchor="a", on_open=lambda citation: None)

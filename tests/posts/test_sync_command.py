@@ -19,7 +19,7 @@ from rag.services import Services
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
-from tests.github_standin import GitHubStandin, running_github
+from tests.github_standin import GitHubStandin
 from tests.posts.test_schedules import pass_time, wait_for_runs
 from tests.standin import ProviderStandin
 
@@ -41,7 +41,7 @@ INSERT INTO intranet.notices (nr, subject, body, board) VALUES (1, '주차 안�
 
 @pytest.fixture
 def github() -> Iterator[GitHubStandin]:
-    with running_github() as running:
+    with GitHubStandin() as running:
         yield running
 
 

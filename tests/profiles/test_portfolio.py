@@ -21,7 +21,7 @@ from rag.profiles import PORTFOLIO
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question
-from tests.github_standin import README, GitHubStandin, repository, running_github
+from tests.github_standin import README, GitHubStandin, repository
 from tests.hostile import pdf_of
 from tests.standin import ProviderStandin
 
@@ -36,7 +36,7 @@ JOURNEY = [["My journey", "The AI projects I built taught me to ask why before h
 
 @pytest.fixture
 def github() -> Iterator[GitHubStandin]:
-    with running_github() as server:
+    with GitHubStandin() as server:
         server.repositories = [repository("planner", description="AI projects: plans shifts")]
         yield server
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socketserver
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from rag.records.report_pdf import digest_pdf
 from rag.services import Services, program_of
 from rag.storage.database import Database
 from rag.types import Collection, Role
+from tests.local_server import serving
 from tests.question_month import write_month
 
 MONDAY = datetime(2026, 11, 23, 7, tzinfo=UTC)
@@ -54,12 +54,11 @@ class _Mailbox(socketserver.StreamRequestHandler):
 
 @pytest.fixture
 def mailbox() -> Iterator[Any]:
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mailbox) as server:
-        server.letters = []  # type: ignore[attr-defined]
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mailbox)
+    server.letters = []  # type: ignore[attr-defined]
+    server.daemon_threads = True
+    with serving(server):
         yield server
-        server.shutdown()
 
 
 @pytest.fixture

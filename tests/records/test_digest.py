@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rag.commands.report import report
+from rag.commands.records import report
 from rag.errors import InvalidInput
 from rag.records.analytics import Period
 from rag.records.digest import make_digest

@@ -75,7 +75,7 @@ OURS = {
     ("rag/ui/document_library.py", "words"),  # of the buttons of a menu, beside what they do
     ("rag/ui/analytics.py", "change.shown"),  # figures
     ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
-    ("rag/ui/board.py", "word"),  # of `counted`, beside a figure
+    ("rag/ui/board.py", "words"),  # of `counted`, beside a figure
     ("rag/ui/source_forms.py", "self.label"),  # of the table of forms
     ("rag/ui/source_forms.py", "self.help"),
     ("rag/ui/collection_sources.py", "form.icon"),

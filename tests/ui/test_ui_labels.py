@@ -20,7 +20,7 @@ from rag.ingestion.collections import LANGUAGES as LANGUAGES_OF_DOCUMENTS
 from rag.language import LANGUAGES, _, speaking
 from rag.types import Citation
 from rag.ui.formats import language_name
-from rag.ui.source_chips import source_lines, sources_html
+from rag.ui.sources import source_lines, sources_html
 from rag.ui.widgets import name_labels
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -237,7 +237,7 @@ def test_documents_of_one_title_are_told_apart_in_every_list_of_sources() -> Non
     assert places == ["2025.pdf · p. 1", "2026.pdf (1) · p. 1", "2026.pdf (2) · p. 1", "p. 1"]
 
     def draw(citations) -> None:  # type: ignore[no-untyped-def]  # a script of its own, without the names above
-        from rag.ui.source_cards import draw_source_cards
+        from rag.ui.sources import draw_source_cards
 
         draw_source_cards(citations, anchor="s0", on_open=lambda _: None)
 

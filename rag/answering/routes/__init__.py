@@ -20,8 +20,8 @@ from rag.answering.routes.recognise import (
     recognise_by_model,
     without_yes,
 )
-from rag.answering.routes.small_talk import Found, ModelPart, Reply, ask_which, small_talk
-from rag.answering.routes.wording import Price, Writer, ends_of_estimates
+from rag.answering.routes.replies import Found, ModelPart, Price, Reply, Writer, ask_which, ends_of_estimates
+from rag.answering.routes.small_talk import small_talk
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
 from rag.retrieval.bm25.index import tokenize

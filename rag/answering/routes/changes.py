@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 
 from rag.answering.routes.documents import Contents, Library, Passages, WholeDocument
 from rag.answering.routes.recognise import YEAR
-from rag.answering.routes.small_talk import Reply, ask_which, cell, day_of, say
+from rag.answering.routes.replies import Reply, ask_which, cell, day_of, say
 from rag.answering.sentences import sentences
 from rag.types import DocumentChunk, DocumentPage, Outcome
 

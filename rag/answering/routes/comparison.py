@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rag.answering.groundedness import is_negated
 from rag.answering.routes.documents import Contents, Part, Passages, is_telling, telling_sentence
 from rag.answering.routes.listing import cells, columns_of, split_pair
-from rag.answering.routes.small_talk import Found, Reply, cell, say
+from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.sentences import sentences
 from rag.retrieval.bm25.index import tokenize
 from rag.types import DocumentChunk

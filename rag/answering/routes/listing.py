@@ -13,7 +13,7 @@ from uuid import UUID
 
 from rag.answering.groundedness import is_negated
 from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
-from rag.answering.routes.small_talk import Found, Reply, cell, say
+from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.sentences import POINTS_BACK, units_of
 from rag.retrieval.bm25.index import tokenize
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rag.answering.routes.documents import SEPARATOR, Contents, Part, Passages, telling_sentence
-from rag.answering.routes.small_talk import ModelPart, Reply, cell, say
-from rag.answering.routes.wording import Writer
+from rag.answering.routes.replies import ModelPart, Reply, Writer, cell, say
 from rag.providers.tokens import estimate_tokens
 
 #: Sections in an outline; of a document with more only the higher headings are shown.

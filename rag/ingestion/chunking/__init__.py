@@ -13,15 +13,14 @@ from typing import Any, TypedDict, cast
 from rag.errors import InvalidInput
 from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.markdown import markdown_pieces
-from rag.ingestion.chunking.narrative import narrative_pieces
-from rag.ingestion.chunking.professional import professional_pieces
-from rag.ingestion.chunking.semantic import semantic_spans
+from rag.ingestion.chunking.portfolio import narrative_pieces, professional_pieces
 from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages
 from rag.ingestion.chunking.splitter import (
     fixed_spans,
     generic_spans,
     paged_spans,
     recursive_spans,
+    semantic_spans,
     sentence_spans,
     smart_spans,
 )

@@ -10,6 +10,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from typing import Any, Literal, TypeAlias
 
 from rag.errors import FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge
@@ -272,6 +273,16 @@ def formats_in_words() -> str:
     """Return the formats for a sentence: "a PDF, a Word document (.docx), HTML, Markdown or plain text"."""
     *others, last = (loader.named for loader in LOADERS)
     return f"{', '.join(others)} or {last}"
+
+
+def is_hidden(path: PurePath) -> bool:
+    """Return whether a file or a folder above it is hidden, or an office program's copy of an open file."""
+    return any(part.startswith((".", "~$")) and part != ".." for part in path.parts)
+
+
+def is_readable(path: PurePath) -> bool:
+    """Return whether a file of a folder is taken: it has a known ending and is not hidden."""
+    return path.suffix.lower() in ENDINGS and not is_hidden(path)
 
 
 def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from rag.errors import InvalidInput
-from rag.ingestion.loaders import ENDINGS, ExtractionLimits
+from rag.ingestion.loaders import ExtractionLimits, is_readable
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
 #: An archive with more files is refused as a whole.
@@ -93,9 +93,7 @@ def _readable_entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     wanted = []
     for entry in entries:
         path = PurePosixPath(name_of(entry))
-        if path.suffix.lower() in ENDINGS and not any(
-            p.startswith((".", "~$", "__MACOSX")) and p != ".." for p in path.parts
-        ):
+        if is_readable(path) and not any(part.startswith("__MACOSX") for part in path.parts):
             wanted.append(entry)
     return sorted(wanted, key=name_of)
 

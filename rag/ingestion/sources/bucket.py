@@ -29,7 +29,7 @@ from rag.errors import (
     ProviderKeyRejected,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
 from rag.ingestion.sources.remote import fields_of, private_network
 from rag.ingestion.sources.runs import BUCKET
 from rag.ingestion.sources.sync import SourceContent, SourceItem
@@ -107,9 +107,7 @@ class BucketSource:
                 raise InvalidInput(f"This bucket holds more than {MOST_NAMES:,} files. Choose a folder in it.")
             name = found.object_name or ""
             place = PurePosixPath(name.removeprefix(self._bucket.prefix))
-            if found.is_dir or name.endswith("/") or any(part.startswith((".", "~$")) for part in place.parts):
-                continue
-            if place.suffix.lower() not in ENDINGS:
+            if found.is_dir or name.endswith("/") or not is_readable(place):
                 continue
             files += 1
             if files > MOST_FILES:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from rag.errors import DocumentError, InvalidInput
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
 from rag.ingestion.loaders.sandbox import sandbox_of
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.settings import Settings
@@ -57,10 +57,7 @@ def count_files(path: Path, limits: ExtractionLimits) -> int:
 def _paths(folder: Path) -> Iterator[Path]:
     root = folder.resolve()
     for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        if any(part.startswith((".", "~$")) for part in parts) or path.suffix.lower() not in ENDINGS:
-            continue
-        if path.is_file() and path.resolve().is_relative_to(root):
+        if is_readable(path.relative_to(folder)) and path.is_file() and path.resolve().is_relative_to(root):
             yield path
 
 

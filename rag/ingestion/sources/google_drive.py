@@ -31,8 +31,8 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
-from rag.ingestion.sources.readers import EVERYBODY, Readers, note_of_left_out, require_groups
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
+from rag.ingestion.sources.readers import EVERYBODY, Readers, SourceWithReaders
 from rag.ingestion.sources.remote import (
     JsonApi,
     client_for,
@@ -95,7 +95,7 @@ class DriveFolder:
         return cls(id=place[1], key=key, subject=values["subject"], has_readers=kept.get("readers") in (True, "true"))
 
 
-class GoogleDriveSource:
+class GoogleDriveSource(SourceWithReaders):
     """A source of the readable files of a folder of Google Drive, and of the folders in it."""
 
     kind = GOOGLE_DRIVE
@@ -111,6 +111,7 @@ class GoogleDriveSource:
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
         """Nothing is read yet. `state` is that of the last sync. Raises `InvalidInput` for a key that cannot be."""
+        super().__init__(has_readers=folder.has_readers, state=state)
         require_https(httpx.URL(api_url), own_hosts)
         self._folder = folder
         self._limits = limits
@@ -127,47 +128,16 @@ class GoogleDriveSource:
         self._client = client_for(own_hosts)
         base = f"{api_url.rstrip('/')}/drive/v3"
         self._api = JsonApi(self._client, base, "Google Drive", SENTENCES, token=self._token, wait=wait)
-        self._readers: Readers | None = None
-        self._state = dict(state or {})
-        self.notes: list[str] = []
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """Return what the next sync needs: the list of entries, and from where on to ask for changes."""
-        return self._state
-
-    def readers(self) -> tuple[str, ...] | None:
-        """Return the groups that may read the folder, () for everybody; None where they are not carried over.
-
-        Raises `InvalidInput` where only single people may read it.
-        """
-        if not self._folder.has_readers:
-            return None
-        if self._readers is None:
-            self._readers = require_groups(self._readers_of(self._folder.id))
-        return self._readers.names
 
     def items(self) -> Iterator[SourceItem]:
         """Yield every readable file, identified by its id; its checksum or its time tells whether it changed."""
         entries = self._entries()
         files = [entry for entry in entries.values() if "tag" in entry and _is_readable(entry)]
         files.sort(key=lambda entry: (str(entry["name"]).casefold(), str(entry["id"])))
-        has_readers = self.readers() is not None
-        most = MOST_FILES_WITH_READERS if has_readers else MOST_FILES
+        most = MOST_FILES if self.readers() is None else MOST_FILES_WITH_READERS
         if len(files) > most:
             raise InvalidInput(f"This folder holds more than {most:,} documents. Choose a folder in it.")
-        left_out = 0
-        for entry in files:
-            if self._readers is not None and not self._readers_of(str(entry["id"])).include(self._readers):
-                left_out += 1
-                continue
-            yield self._item(entry)
-        if left_out:
-            self.notes.append(note_of_left_out(left_out))
-
-    def expected(self) -> int:
-        """Not known: only listing them tells."""
-        return 0
+        yield from self._items_for_readers(files, lambda files: (self._readers_of(str(file["id"])) for file in files))
 
     def close(self) -> None:
         self._client.close()
@@ -293,6 +263,9 @@ class GoogleDriveSource:
             metadata={"pageUrl": entry["url"]} if entry.get("url") else {},
         )
 
+    def _readers_of_folder(self) -> Readers:
+        return self._readers_of(self._folder.id)
+
     def _readers_of(self, key: str) -> Readers:
         """Ask which groups may read a file or a folder; every role may read."""
         query = {
@@ -387,7 +360,4 @@ def _shortened(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
 
 
 def _is_readable(entry: Mapping[str, Any]) -> bool:
-    name = str(entry["name"])
-    if entry["mime"] in EXPORTED:
-        return True
-    return PurePosixPath(name).suffix.lower() in ENDINGS and not name.startswith((".", "~$"))
+    return entry["mime"] in EXPORTED or is_readable(PurePosixPath(str(entry["name"])))

@@ -1,4 +1,4 @@
-"""Who may read what a source holds, carried over as groups of ours.
+"""Carry over who may read what a source holds, as groups of ours.
 
 A collection has one set of groups. So it gets those that may read the folder at its source, and takes only the files
 that all of them may read there: nobody reads here what they may not read there.
@@ -6,11 +6,14 @@ that all of them may read there: nobody reads here what they may not read there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rag.access.account_rows import normal_group
 from rag.errors import InvalidInput
+from rag.ingestion.sources.sync import SourceItem
 
 #: A group that nobody is in, for a collection must not be without one while its readers change.
 NOBODY = "(nobody until the next sync)"
@@ -58,3 +61,56 @@ def require_groups(found: Readers) -> Readers:
 def note_of_left_out(count: int) -> str:
     """Say how many files were left out for their readers."""
     return f"Documents that not everybody who may read this collection may read there, and that were left out: {count}."
+
+
+class SourceWithReaders(ABC):
+    """A source that knows who may read each file, and whose service tells what changed since the last sync."""
+
+    def __init__(self, *, has_readers: bool, state: Mapping[str, Any] | None) -> None:
+        self._has_readers = has_readers
+        self._readers: Readers | None = None
+        self._state = dict(state or {})
+        self.notes: list[str] = []
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return what the next sync needs: the list of entries, and from where on to ask for changes."""
+        return self._state
+
+    def readers(self) -> tuple[str, ...] | None:
+        """Return the groups that may read the folder, () for everybody; None where they are not carried over.
+
+        Raises `InvalidInput` where only single people may read it.
+        """
+        if not self._has_readers:
+            return None
+        if self._readers is None:
+            self._readers = require_groups(self._readers_of_folder())
+        return self._readers.names
+
+    def expected(self) -> int:
+        """Not known: folders and other files are in the same list."""
+        return 0
+
+    @abstractmethod
+    def _readers_of_folder(self) -> Readers:
+        """Ask who may read the folder that is followed."""
+
+    @abstractmethod
+    def _item(self, entry: Mapping[str, Any]) -> SourceItem: ...
+
+    def _items_for_readers(
+        self, files: Sequence[Mapping[str, Any]], readers_of: Callable[[Sequence[Mapping[str, Any]]], Iterable[Readers]]
+    ) -> Iterator[SourceItem]:
+        """Yield the files that everybody may read who may read the folder, and note how many were left out."""
+        if self.readers() is None or self._readers is None:
+            yield from map(self._item, files)
+            return
+        left_out = 0
+        for entry, readers in zip(files, readers_of(files), strict=True):
+            if readers.include(self._readers):
+                yield self._item(entry)
+            else:
+                left_out += 1
+        if left_out:
+            self.notes.append(note_of_left_out(left_out))

@@ -20,8 +20,8 @@ import httpx
 import msal
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, ProviderUnavailable
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
-from rag.ingestion.sources.readers import EVERYBODY, Readers, note_of_left_out, require_groups
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
+from rag.ingestion.sources.readers import EVERYBODY, Readers, SourceWithReaders
 from rag.ingestion.sources.remote import (
     JsonApi,
     client_for,
@@ -101,7 +101,7 @@ class Library:
         return "/".join(named)
 
 
-class SharePointSource:
+class SharePointSource(SourceWithReaders):
     """A source of the readable files of a document library, or of one folder in it."""
 
     kind = SHAREPOINT
@@ -118,6 +118,7 @@ class SharePointSource:
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
         """Nothing is read yet. `state` is that of the last sync; `own_hosts` may be in a private network."""
+        super().__init__(has_readers=library.has_readers, state=state)
         require_https(httpx.URL(graph_url), own_hosts)
         self._library = library
         self._limits = limits
@@ -129,57 +130,16 @@ class SharePointSource:
         )
         self._drive = ""
         self._application: msal.ConfidentialClientApplication | None = None
-        self._readers: Readers | None = None
-        self._state = dict(state or {})
-        self.notes: list[str] = []
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """Return what the next sync needs: the list of entries, and from where on to ask for changes."""
-        return self._state
-
-    def readers(self) -> tuple[str, ...] | None:
-        """Return the groups that may read the folder, () for everybody; None where they are not carried over.
-
-        Raises `InvalidInput` where only single people may read it.
-        """
-        if not self._library.has_readers:
-            return None
-        if self._readers is None:
-            item = self._start()[0]
-            (found,) = self._permissions([item])
-            self._readers = require_groups(found)
-        return self._readers.names
 
     def items(self) -> Iterator[SourceItem]:
         """Yield every readable file, identified by its id; its content tag tells whether it changed."""
         start, _ = self._start()
         entries = self._entries()
-        files = [
-            (place, entry)
-            for place, entry in _files_below(entries, start)
-            if place.suffix.lower() in ENDINGS and not any(part.startswith((".", "~$")) for part in place.parts)
-        ]
+        files = [(place, entry) for place, entry in _files_below(entries, start) if is_readable(place)]
         if len(files) > MOST_FILES:
             raise InvalidInput(f"This library holds more than {MOST_FILES:,} documents. Choose a folder in it.")
         files.sort(key=lambda file: str(file[0]))
-        if self.readers() is None:
-            yield from (self._item(entry) for _, entry in files)
-            return
-        left_out = 0
-        for first in range(0, len(files), BATCH):
-            part = [entry for _, entry in files[first : first + BATCH]]
-            for entry, who in zip(part, self._permissions([str(entry["id"]) for entry in part]), strict=True):
-                if self._readers is not None and who.include(self._readers):
-                    yield self._item(entry)
-                else:
-                    left_out += 1
-        if left_out:
-            self.notes.append(note_of_left_out(left_out))
-
-    def expected(self) -> int:
-        """Not known: folders and other files are in the same list."""
-        return 0
+        yield from self._items_for_readers([entry for _, entry in files], self._readers_in_batches)
 
     def close(self) -> None:
         self._client.close()
@@ -262,6 +222,14 @@ class SharePointSource:
         return SourceContent(file_name=name, content=content, mime_type=kind, metadata=metadata)
 
     # Who may read it
+
+    def _readers_of_folder(self) -> Readers:
+        (found,) = self._permissions([self._start()[0]])
+        return found
+
+    def _readers_in_batches(self, files: Sequence[Mapping[str, Any]]) -> Iterator[Readers]:
+        for first in range(0, len(files), BATCH):
+            yield from self._permissions([str(file["id"]) for file in files[first : first + BATCH]])
 
     def _permissions(self, ids: Sequence[str]) -> list[Readers]:
         """Ask for the permissions of up to twenty entries at once."""

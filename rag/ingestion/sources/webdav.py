@@ -23,7 +23,7 @@ from rag.errors import (
     NotFound,
     ProviderAnswerInvalid,
 )
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_hidden, is_readable, kind_of
 from rag.ingestion.sources.remote import (
     CONNECT_SECONDS,
     READ_SECONDS,
@@ -127,14 +127,14 @@ class WebdavSource:
             for found in sorted(listed, key=lambda entry: str(entry["name"])):
                 name = str(found["name"]).strip("/")
                 place = PurePosixPath(name)
-                if name in seen or not name or any(part.startswith((".", "~$")) for part in place.parts):
+                if name in seen or not name or is_hidden(place):
                     continue
                 seen.add(name)
                 if found["type"] == "directory":
                     if len(place.parts) > DEEPEST or len(waiting) >= MOST_FOLDERS:
                         raise InvalidInput("This folder holds too many folders. Choose one of them.")
                     waiting.append(name)
-                elif place.suffix.lower() in ENDINGS:
+                elif is_readable(place):
                     files += 1
                     if files > MOST_FILES:
                         raise InvalidInput(f"This folder holds more than {MOST_FILES:,} documents. Choose one in it.")

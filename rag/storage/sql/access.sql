@@ -269,7 +269,7 @@ FROM connected_apps c
 WHERE decode(%(token_hash)s, 'hex') IN (c.code_hash, c.access_hash, c.refresh_hash, c.previous_refresh_hash)
 
 -- issue_app_tokens --
--- New tokens for a code or refresh token, which is used up by it: of two who present the same one, one gets them.
+-- Issue new tokens for a code or a refresh token, which this uses up: of two who present the same one, one gets them.
 UPDATE connected_apps
 SET code_hash = NULL, access_hash = decode(%(access_hash)s, 'hex'), refresh_hash = decode(%(refresh_hash)s, 'hex'),
     previous_refresh_hash = refresh_hash,

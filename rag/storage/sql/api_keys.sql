@@ -1,6 +1,6 @@
 -- add_api_key --
--- A key, kept as the hash of its secret. Its owner is who made it, or the owner of the key that did; of neither, it is
--- the operator's.
+-- Add a key, kept as the hash of its secret. It belongs to the person who made it, or to the owner of the key that
+-- made it, else to the operator.
 INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, requests_per_minute, created_by, is_operators, expires_at)
 SELECT rag_tenant(), %(name)s, decode(%(secret_hash)s, 'hex'), %(hint)s, %(scopes)s, %(requests_per_minute)s,
        owner.id, owner.id IS NULL AND NOT EXISTS (

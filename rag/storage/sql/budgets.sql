@@ -1,8 +1,8 @@
 -- What may be spent in a month, and what was.
 
 -- budget_states --
--- Budgets with what was spent this month: all of them, or those that hold for one person and their group. In the ledger,
--- drafts of opinions are the company's; whose they are, the drafts know.
+-- List budgets with what was spent this month: all of them, or those of one person and their group. The ledger books
+-- drafts of opinions to the company; the drafts know whose they are.
 SELECT b.id, b.scope, b.user_group, b.account_id, coalesce(nullif(a.name, ''), a.email, '') AS person, b.amount,
        b.warn_share, b.ask_share,
        EXISTS (SELECT FROM budget_consents a WHERE a.budget_id = b.id AND a.account_id = %(for_account)s
@@ -25,6 +25,7 @@ WHERE %(for_all)s OR b.scope = 'company' OR b.account_id = %(for_account)s
 ORDER BY array_position(ARRAY['company', 'group', 'person'], b.scope), b.user_group, person
 
 -- set_budget --
+-- Set a budget; the same scope again replaces it.
 INSERT INTO budgets (tenant_id, scope, user_group, account_id, amount, warn_share, ask_share)
 VALUES (rag_tenant(), %(scope)s, %(user_group)s, %(account_id)s, %(amount)s, %(warn_share)s, %(ask_share)s)
 ON CONFLICT (tenant_id, scope, user_group, account_id) DO UPDATE
@@ -33,15 +34,17 @@ ON CONFLICT (tenant_id, scope, user_group, account_id) DO UPDATE
         told_month = CASE WHEN budgets.amount = excluded.amount THEN budgets.told_month END
 
 -- agree_to_budget --
+-- Note that somebody agreed to go on past a budget this month.
 INSERT INTO budget_consents (tenant_id, budget_id, account_id, month)
 VALUES (rag_tenant(), %(budget_id)s, %(account_id)s, %(month)s)
 ON CONFLICT DO NOTHING
 
 -- remove_budget --
+-- Remove a budget.
 DELETE FROM budgets WHERE id = %(id)s
 
 -- estimates_under_way --
--- What documents that are being processed are expected to cost and have not cost yet.
+-- Sum what the documents in progress are expected to cost and have not cost yet.
 SELECT sum(greatest(0, (d.estimate ->> 'total')::numeric
                        - coalesce((SELECT sum(c.cost) FROM cost_ledger c WHERE c.document_id = d.id), 0)))
 FROM documents d

@@ -1,13 +1,13 @@
 -- Threads of chat programs such as Slack.
 
 -- account_in_chat --
--- The account of somebody whom a chat program knows by this e-mail address.
+-- Find the account that has the e-mail address by which a chat program knows somebody.
 SELECT id, name, role, user_group, email FROM accounts
 WHERE tenant_id = (SELECT rag_tenant()) AND lower(email) = lower(%(email)s) AND is_active
   AND NOT EXISTS (SELECT FROM tenants WHERE suspended_at IS NOT NULL)
 
 -- conversation_of_thread --
--- The conversation that a person's questions in a thread go on with.
+-- Find the conversation that a person's questions in a thread continue.
 SELECT conversation_id FROM chat_threads
 WHERE tenant_id = (SELECT rag_tenant()) AND program = %(program)s AND channel = %(channel)s AND thread = %(thread)s
   AND account_id = %(account_id)s

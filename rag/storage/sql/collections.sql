@@ -11,8 +11,9 @@ WHERE tenant_id = rag_tenant()
 ORDER BY created_at, id
 
 -- choose_collection --
--- The collection of that id or name. Without one: what the account or key asked last, else the oldest of the preferred
--- profile with documents that can be searched, else the oldest of any with such, else the oldest, the preferred first.
+-- Choose the collection with this id or name. Without one: the collection that the account or key asked last, else the
+-- oldest of the preferred profile with searchable documents, else the oldest of any profile with searchable documents,
+-- else the oldest, the preferred profile first.
 SELECT c.id, c.tenant_id, c.name, c.profile, c.embedding_model, c.language, c.overrides, c.created_at,
        c.calibrated_threshold, c.calibrated_at, c.calibrated_model, c.calibrated_passages, c.groups
 FROM collections c

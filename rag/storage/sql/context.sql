@@ -47,8 +47,8 @@ WHERE number %% greatest(1, total / %(wanted)s) = 0
 LIMIT %(wanted)s
 
 -- search_meeting --
--- Which of the passages found have all the metadata asked for, each field in the passage's own or in its document's: the
--- ranks of those near, and below 0 of those matching, whose numbers lead to them as in search_fused.
+-- Choose the hits that have all the metadata asked for, each field in the chunk's own or in its document's: the ranks
+-- of the vector hits, and below 0 those of the keyword hits, whose numbers lead to them as in search_fused.
 SELECT asked.rank
 FROM (
     SELECT * FROM unnest(%(near)s::uuid[]) WITH ORDINALITY AS near (id, rank)
@@ -87,8 +87,8 @@ ORDER BY value
 LIMIT 200
 
 -- whole_documents --
--- Documents that answer, newest first, for questions about whole documents. With words given, those that have each of
--- them in their title or in a heading; with `has_versions`, those of which an earlier version is kept.
+-- List searchable documents, newest first, for questions about whole documents. With words given, only those that have
+-- each word in their title or in a heading; with `has_versions`, only those with an earlier version.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d

@@ -1,5 +1,5 @@
 -- history_changes --
--- How often what the tenant's people can find, and what this person sees of their conversations, has changed.
+-- Count the changes of what the tenant's people can find, and of this person's conversations.
 SELECT coalesce((SELECT changes FROM tenant_changes WHERE tenant_id = (SELECT rag_tenant())), 0),
        coalesce((SELECT changes FROM history_changes
                  WHERE tenant_id = (SELECT rag_tenant()) AND owner_id = %(owner_id)s), 0)
@@ -77,8 +77,8 @@ DELETE FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 
 -- list_messages --
--- The last messages of a person's conversation, oldest first, with what the log and the person's own rating say.
--- Passages of documents that have been deleted since are left out; only their numbers remain.
+-- List the last messages of a person's conversation, oldest first, with what the log and the person's own rating say.
+-- Chunks of documents deleted since are left out; only their numbers remain.
 SELECT *
 FROM (
     SELECT m.id, m.conversation_id, m.role, m.content, m.state, m.notice, m.chat_log_id, m.created_at,
@@ -112,7 +112,7 @@ FROM (
 ORDER BY created_at, id
 
 -- rate_answer --
--- One rating per person and answer; rating again replaces it.
+-- Store one rating per person and answer; rating again replaces it.
 INSERT INTO feedback (tenant_id, chat_log_id, account_id, rating, comment, reason)
 SELECT m.tenant_id, m.chat_log_id, c.account_id, %(rating)s, %(comment)s, %(reason)s
 FROM messages m
@@ -264,7 +264,8 @@ WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last
 ORDER BY number
 
 -- passage_places --
--- The positions of passages in their documents, with all headings of these; only of passages in which a section begins.
+-- Read the positions of chunks in their documents, with all headings of those documents, for chunks in which a section
+-- begins.
 SELECT c.id AS chunk_id, c.start_character AS start, c.end_character AS end, d.metadata -> 'sections' AS sections
 FROM document_chunks c JOIN documents d ON d.id = c.document_id
 WHERE c.tenant_id = rag_tenant() AND c.id = ANY (%(chunk_ids)s::uuid[]) AND jsonb_path_exists(

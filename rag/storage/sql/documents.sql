@@ -1,7 +1,7 @@
 -- Documents from upload to deletion, their pages and chunks, and the jobs that work on them.
 
 -- find_documents --
--- Documents of the tenant, newest first; what only the processor needs stays out of the metadata
+-- List documents of the tenant, newest first; fields that only the pipeline needs stay out of the metadata.
 SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
        d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
        d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
@@ -26,8 +26,8 @@ ORDER BY d.created_at DESC, d.version DESC, d.id
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- library_page --
--- A page of the documents that meet the filters, in the order asked for; those of notice boards come last. The page is
--- chosen by ids, so that what is large is read of its rows only
+-- List one page of the documents that meet the filters, in the order asked for; posts of notice boards come last. The
+-- page is chosen by ids, so that large columns are read for its rows only.
 SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
        d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
        d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
@@ -64,7 +64,8 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
     %(found_ids)s, %(folder)s, %(tag)s, %(owner_id)s, %(due)s)
 
 -- library_shares --
--- Of the documents that meet the filters: how many can be tried again, and how many of those with metadata lack tags
+-- Count, of the documents that meet the filters, those that can be tried again, and those with metadata whose tags are
+-- incomplete.
 SELECT count(*) FILTER (WHERE d.status IN ('failed', 'needs_ocr')),
        count(*) FILTER (WHERE d.status = 'completed' AND d.generate_metadata AND (
            coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
@@ -176,8 +177,8 @@ GROUP BY 1
 ORDER BY 1
 
 -- board_page --
--- A page of a board's posts that meet the filters: pinned first, then important, then the latest by the day a post gives
--- itself, as ISO text or in milliseconds since 1970, in Korea
+-- List one page of a board's posts that meet the filters: pinned first, then important, then the latest by the post's
+-- own day, as ISO text or in milliseconds since 1970, in Korea.
 SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
        d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
        d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
@@ -418,7 +419,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('file ' || rag_tenant() || ' ' || 
 SELECT EXISTS (SELECT FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s)
 
 -- bin_documents --
--- Documents into the bin: all versions of one that answers, else the one version. With the status each had
+-- Move documents into the bin: all versions of a published one, else the one version. Each keeps the status it had.
 UPDATE documents d
 SET status = 'binned', status_before = d.status, binned_at = now(), updated_at = now(),
     binned_by = (SELECT id FROM accounts WHERE id = rag_account())
@@ -430,7 +431,7 @@ WHERE wanted.tenant_id = rag_tenant() AND wanted.id = ANY (%(document_ids)s::uui
 RETURNING d.id, d.collection_id, d.status_before
 
 -- binned_documents --
--- The bin, what came last first; of a document with versions the one that answered, else the latest
+-- List the bin, the latest first; of a document with several versions the published one, else the latest.
 SELECT * FROM (
     SELECT DISTINCT ON (d.original_id, d.binned_at) d.id, d.title, d.file_name, d.version, d.page_count, d.collection_id,
            d.binned_at, coalesce(a.name, '') AS binned_by_name
@@ -442,13 +443,13 @@ ORDER BY binned_at DESC, title, id
 LIMIT %(limit)s
 
 -- count_binned --
--- How many documents the bin holds
+-- Count the documents in the bin.
 SELECT count(DISTINCT (original_id, binned_at)) FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND status = 'binned'
 
 -- take_from_bin --
--- Documents back to the status they had, with the versions that came into the bin with them. What answered is an
--- earlier version until it is indexed again
+-- Restore documents to the status they had, with the versions that went into the bin with them. The published one
+-- counts as an earlier version until it is indexed again.
 UPDATE documents d
 SET status = CASE d.status_before WHEN 'completed' THEN 'superseded' ELSE d.status_before END,
     status_before = NULL, binned_at = NULL, binned_by = NULL, starts = 0, updated_at = now()
@@ -475,7 +476,7 @@ ORDER BY id FOR SHARE
 
 -- restore_versions --
 -- Publish documents again whose vectors are of their collection's model and have no other version in their place.
--- With the collection of each; the others need a look at each
+-- With the collection of each; the others need a look at each.
 UPDATE documents d
 SET status = 'completed', step = 'publish', superseded_at = NULL, published_at = now(), updated_at = now(),
     requested_at = clock_timestamp()
@@ -493,7 +494,7 @@ WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s::uuid[]) AND d
 RETURNING d.id, d.collection_id
 
 -- take_out_of_bin_for_good --
--- What is in the bin for so long, or of these documents with their versions: deleted
+-- Delete documents that have been in the bin for so long, or these documents with their versions.
 DELETE FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.status = 'binned'
   AND (d.binned_at <= now() - make_interval(days => %(days)s)
@@ -503,7 +504,7 @@ WHERE d.tenant_id = rag_tenant() AND d.status = 'binned'
 RETURNING d.id, d.file_path
 
 -- enqueue_empty_bin --
--- One waiting job per tenant at most, due when the first document has been in the bin for so long
+-- Queue one waiting job per tenant at most, due when the first document has been in the bin for so long.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
 SELECT 'documents', 'empty_bin', 'bin ' || rag_tenant(), 'bin ' || rag_tenant(),
        jsonb_build_object('tenant_id', rag_tenant()), min(binned_at) + make_interval(days => %(days)s)
@@ -512,7 +513,7 @@ HAVING count(*) > 0
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- note_particulars --
--- What people write about documents, for all versions of each; null leaves a field as it is
+-- Store what people write about documents, for all versions of each; null leaves a field as it is.
 UPDATE documents d
 SET title = coalesce(%(title)s, d.title),
     metadata = CASE WHEN %(title)s::text IS NULL THEN d.metadata ELSE d.metadata || '{"is_named": true}' END,
@@ -532,7 +533,7 @@ WHERE wanted.tenant_id = rag_tenant() AND wanted.id = ANY (%(document_ids)s::uui
 RETURNING d.id, d.collection_id, d.status
 
 -- folders_and_tags --
--- The folders and tags of the library with how many documents each holds
+-- List the folders and tags of the library with the number of documents in each.
 SELECT 'folder' AS kind, folder AS name, count(*) AS documents FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned') AND folder <> ''
 GROUP BY folder
@@ -543,7 +544,8 @@ GROUP BY tag
 ORDER BY kind, name
 
 -- library_rows --
--- The documents that meet the filters as rows of the table: only what it shows, so that thousands are read at once
+-- List the documents that meet the filters as rows of the table, with only the columns it shows, so that thousands are
+-- read at once.
 SELECT d.id, d.title, d.file_name, d.version, d.status, d.is_waiting, d.language, d.folder, d.tags, d.collection_id,
        coalesce(o.name, a.name, '') AS owner_name, d.updated_at, (d.costs ->> 'total')::numeric AS cost,
        d.costs ? 'total' AS has_cost, d.valid_until, d.review_on,
@@ -564,7 +566,7 @@ ORDER BY c.profile = ANY (%(board_profiles)s),
 LIMIT %(limit)s
 
 -- questions_of_document --
--- Questions that were answered from any version of a document, the latest first
+-- List questions that were answered from any version of a document, the latest first.
 SELECT l.id, l.question, l.outcome, l.created_at
 FROM chat_logs l
 WHERE l.tenant_id = (SELECT rag_tenant()) AND l.kind = 'question' AND l.outcome IS NOT NULL
@@ -574,14 +576,14 @@ ORDER BY l.created_at DESC
 LIMIT %(limit)s
 
 -- keyword_documents_of --
--- Where the passages of each document of these collections are in the keyword index
+-- Find where the chunks of each document of these collections are in the keyword index.
 SELECT k.document_id, array_position(%(collection_ids)s::uuid[], k.collection_id) - 1, k.first_passage,
        cardinality(k.chunk_ids)
 FROM keyword_documents k
 WHERE k.tenant_id = rag_tenant() AND k.collection_id = ANY (%(collection_ids)s::uuid[])
 
 -- library_reminders --
--- Documents of an owner that are due for review or are no longer valid; of everybody's without one
+-- List documents of an owner, or without one of everybody, that are due for review or no longer valid.
 SELECT count(*) FILTER (WHERE d.valid_until < current_date) AS expired,
        count(*) FILTER (WHERE d.review_on <= current_date) AS to_review
 FROM documents d
@@ -589,65 +591,65 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status = 'completed'
   AND (%(owner_id)s::uuid IS NULL OR d.owner_id = %(owner_id)s)
 
 -- expired_documents --
--- Of these documents the ones that are not valid today: whether they were before, and their last or first day
+-- List those of these documents that are not valid today: whether they were before, and their last or first day.
 SELECT id, valid_until IS NOT NULL AND valid_until < current_date AS is_over,
        CASE WHEN valid_until < current_date THEN valid_until ELSE valid_from END AS day
 FROM documents
 WHERE tenant_id = (SELECT rag_tenant()) AND id = ANY (%(document_ids)s::uuid[]) AND (valid_until < current_date OR valid_from > current_date)
 
 -- find_views --
--- A person's views of the library
+-- List a person's saved views of the library.
 SELECT id, name, filters FROM saved_views WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s ORDER BY name
 
 -- save_view --
--- Filters under a name; the same name again takes the new filters
+-- Save filters under a name; the same name again takes the new filters.
 INSERT INTO saved_views (tenant_id, account_id, name, filters)
 VALUES (rag_tenant(), %(account_id)s, %(name)s, %(filters)s)
 ON CONFLICT (account_id, name) DO UPDATE SET filters = excluded.filters
 
 -- drop_view --
--- A view is no longer wanted
+-- Remove a saved view.
 DELETE FROM saved_views WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s AND id = %(view_id)s
 
 -- note_refused_file --
--- A file that was not accepted, and why
+-- Note a file that was not accepted, and why.
 INSERT INTO refused_files (tenant_id, account_id, file_name, file_size, reason)
 VALUES (rag_tenant(), %(account_id)s, %(file_name)s, %(file_size)s, %(reason)s)
 
 -- find_refused_files --
--- A person's files that were not accepted, the latest first
+-- List a person's files that were not accepted, the latest first.
 SELECT id, file_name, file_size, reason, created_at FROM refused_files
 WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s
 ORDER BY created_at DESC, id
 LIMIT 200
 
 -- drop_refused_files --
--- They have been seen; all of them without an id
+-- Remove refused files that their owner has seen; all of them without an id.
 DELETE FROM refused_files
 WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s AND (%(file_id)s::uuid IS NULL OR id = %(file_id)s)
 
 -- replaced_document --
--- The document that this version would take the place of: the one of the same name that answers
+-- Find the document that this version would replace: the published one of the same name.
 SELECT id FROM documents
 WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status = 'completed'
 
 -- keep_both --
--- A version that waits becomes a document of its own
+-- Make a version that waits a document of its own.
 UPDATE documents
 SET original_id = id, version = 1, title = %(title)s, metadata = metadata || '{"is_named": true}', updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated' AND original_id <> id
 
 -- tenant_settings --
--- What the tenant's administrators chose for all of it
+-- Read the settings that administrators chose for the whole tenant.
 SELECT settings FROM tenants WHERE id = rag_tenant()
 
 -- change_tenant_settings --
--- Some of it
+-- Change some of the settings of the whole tenant.
 UPDATE tenants SET settings = settings || %(settings)s WHERE id = rag_tenant()
 
 -- delete_document --
--- The document with its pages, chunks, vectors and keywords: all its versions when it is the one that answers.
--- With states given, that one version if it is in one of them
+-- Delete a document with its pages, chunks, vectors and keywords: all versions of a published one. With states given,
+-- delete that one version if it is in one of them.
 WITH wanted AS (
     SELECT id, original_id, status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 )
@@ -700,7 +702,7 @@ UPDATE documents SET message = %(message)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
 
 -- confirm_within_limit --
--- Nobody is asked about a document whose estimate is within its limit, unless it would take the place of another
+-- Confirm a document whose estimate is within its limit, unless it would replace another.
 UPDATE documents d
 SET status = 'processing', step = CASE WHEN d.ocr_pages = '{}' THEN 'chunk' ELSE 'recognise' END,
     steps_done = 0, steps_total = 0, message = '', updated_at = now()
@@ -767,7 +769,7 @@ SELECT metadata -> 'sections', metadata -> 'chunk_spans', metadata ->> 'pdf_lang
 FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- hold_document --
--- Keep the document from being deleted until this transaction ends; no row when it is gone or in the bin
+-- Keep the document from being deleted until this transaction ends; no row when it is gone or in the bin.
 SELECT status FROM documents
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status <> 'binned' FOR NO KEY UPDATE
 
@@ -957,7 +959,7 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning', 'outgoing'
   END
 
 -- waiting_jobs --
--- Jobs not done yet, those that wait for another try included
+-- List jobs that are not done yet, those that wait for another try included.
 SELECT count(*) FROM procrastinate_jobs
 WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
   AND NOT (task_name IN ('empty_bin', 'sync_on_schedule') AND scheduled_at > now())

@@ -1,9 +1,9 @@
 -- What estimates learn from what was billed.
 
 -- estimate_correction --
--- For the latest documents of the tenant that were embedded, or tagged, with these models: tokens the provider counted
--- for each token estimated, and tokens a tagging call's answer had in this collection, else in others of its profile,
--- which ask for the same. Null where nothing is known yet
+-- Compare estimates with bills, for the tenant's latest documents that were embedded or tagged with these models:
+-- tokens counted by the provider for each token estimated, and tokens of a tagging call's answer in this collection,
+-- else in others of its profile, which ask for the same. Null where nothing is known yet.
 WITH latest AS (
     SELECT d.id, d.collection_id = %(collection_id)s AS is_own,
            c.profile = (SELECT own.profile FROM collections own WHERE own.id = %(collection_id)s) AS is_alike, (d.estimate ->> 'embedding_tokens')::numeric AS embedding_tokens,

@@ -1,20 +1,22 @@
 -- Golden questions and runs over them.
 
 -- put_golden_question --
--- One question of a collection; the same words again replace it.
+-- Add one question of a collection; the same words again replace it.
 INSERT INTO golden_questions (tenant_id, collection_id, golden)
 VALUES (rag_tenant(), %(collection_id)s, %(golden)s)
 ON CONFLICT (collection_id, md5(golden ->> 'question')) DO UPDATE SET golden = excluded.golden
 
 -- list_golden_questions --
+-- List the golden questions of a collection, the oldest first.
 SELECT id, golden FROM golden_questions WHERE collection_id = %(collection_id)s ORDER BY created_at, id
 
 -- delete_golden_question --
+-- Delete a golden question.
 DELETE FROM golden_questions WHERE id = %(id)s
 
 -- golden_from_feedback --
--- Questions of the last half year whose answer was rated as helpful, with the passages that hold what it says; one of
--- equal wordings, and none that is a golden question already.
+-- Suggest questions of the last half year whose answer was rated as helpful, with the chunks that support it; each
+-- wording once, and none that is a golden question already.
 SELECT DISTINCT ON (lower(l.question)) l.question, coalesce(d.file_name, '') AS document, l.answer, l.language,
        coalesce((SELECT array_agg(DISTINCT page ORDER BY page)
                  FROM jsonb_array_elements(p.passages) AS passage,
@@ -33,7 +35,7 @@ ORDER BY lower(l.question), l.created_at DESC
 LIMIT %(limit)s
 
 -- golden_from_gaps --
--- Gaps that are solved, with the document that answers them, and dismissed ones, which are not to be answered.
+-- Suggest solved gaps, with the document that answers them, and dismissed ones, which are not to be answered.
 SELECT latest.question, coalesce(d.file_name, '') AS document, '' AS answer, latest.language,
        '{}'::integer[] AS pages, g.status = 'solved' AS is_answerable
 FROM gaps g
@@ -49,7 +51,7 @@ ORDER BY g.changed_at DESC
 LIMIT %(limit)s
 
 -- golden_from_documents --
--- Questions that documents answer: those that a model wrote when it tagged them, and those about their headings.
+-- Suggest questions that documents answer: those a model wrote when it tagged them, and those about their headings.
 SELECT asked.question, d.file_name AS document, '' AS answer, d.language, '{}'::integer[] AS pages,
        true AS is_answerable
 FROM documents d
@@ -68,12 +70,13 @@ ORDER BY d.created_at DESC, d.id, asked.place
 LIMIT %(limit)s
 
 -- open_evaluation_run --
+-- Add a run with the questions, the model and the settings that it measures.
 INSERT INTO evaluation_runs (tenant_id, collection_id, profile, model, overrides, golden, is_judged)
 VALUES (rag_tenant(), %(collection_id)s, %(profile)s, %(model)s, %(overrides)s, %(golden)s, %(is_judged)s)
 RETURNING id
 
 -- evaluation_runs --
--- The newest runs, or one, with how far each came.
+-- List the newest runs, or read one, with the progress of each.
 SELECT r.id, r.collection_id, c.name AS collection, r.profile, r.model, r.overrides,
        jsonb_array_length(r.golden) AS questions,
        (SELECT count(*) FROM evaluation_results e WHERE e.run_id = r.id) AS done, r.figures, r.created_at, r.finished_at,
@@ -85,25 +88,28 @@ ORDER BY r.created_at DESC
 LIMIT %(limit)s
 
 -- evaluation_golden --
+-- Read the questions of a run.
 SELECT golden FROM evaluation_runs WHERE id = %(run_id)s
 
 -- evaluation_results --
--- What was measured of each question of a run, in their order.
+-- List the figures of each question of a run, in their order.
 SELECT e.place, e.figures, e.chat_log_id, coalesce(l.outcome, '') AS outcome, coalesce(l.answer, '') AS answer
 FROM evaluation_results e LEFT JOIN chat_logs l ON l.id = e.chat_log_id
 WHERE e.run_id = %(run_id)s
 ORDER BY e.place
 
 -- add_evaluation_result --
+-- Add the figures of one question.
 INSERT INTO evaluation_results (run_id, place, tenant_id, chat_log_id, figures)
 VALUES (%(run_id)s, %(place)s, rag_tenant(), %(chat_log_id)s, %(figures)s)
 ON CONFLICT DO NOTHING
 
 -- finish_evaluation_run --
+-- Store the figures of a run at its end.
 UPDATE evaluation_runs SET figures = %(figures)s, finished_at = clock_timestamp() WHERE id = %(run_id)s
 
 -- recent_questions --
--- What people asked of a collection last, each wording once.
+-- List the questions people asked a collection last, each wording once.
 SELECT array_agg(recent.question ORDER BY recent.asked_at DESC)
 FROM (SELECT min(l.question) AS question, max(l.created_at) AS asked_at
       FROM chat_logs l

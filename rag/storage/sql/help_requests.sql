@@ -13,8 +13,8 @@ ON CONFLICT (chat_log_id) DO UPDATE
 RETURNING id
 
 -- list_help_requests --
--- Requests of the collections that the reader may read: open ones first, the longest waiting before others; then the
--- rest, the latest first.
+-- List requests of the collections that the reader may read: open ones first, those waiting longest at the top; then
+-- the rest, the latest first.
 SELECT h.id, h.collection_id, h.conversation_id, h.chat_log_id, h.question, h.reason, h.comment, h.status, h.answer,
        h.created_at, h.answered_at, h.seen_at,
        coalesce(nullif(asker.name, ''), asker.email, '') AS asker,

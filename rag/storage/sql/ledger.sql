@@ -26,8 +26,8 @@ ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE
 RETURNING id, sent, unsettled
 
 -- begin_call_of_question --
--- As `begin_paid_call`. Alone it does not wait for the disk: somebody waits, and what a process leaves behind when it is
--- killed does not need it.
+-- Begin a paid call as `begin_paid_call` does, without waiting for the disk when it is alone: somebody waits for the
+-- answer, and what a killed process leaves behind does not need it.
 INSERT INTO paid_calls (tenant_id, owner_id, operation, digest, expected, chat_log_id)
 SELECT rag_tenant(), %(chat_log_id)s, %(operation)s, %(digest)s, %(expected)s, %(chat_log_id)s
 FROM set_config(
@@ -50,8 +50,8 @@ UPDATE paid_calls SET unsettled = %(unsettled)s WHERE tenant_id = rag_tenant() A
 DELETE FROM paid_calls WHERE tenant_id = rag_tenant() AND id = %(id)s
 
 -- take_abandoned_calls --
--- Calls for documents and collections that nobody waits for any more: the process that sent them is gone. Kept keys of
--- calls that were accounted for go after a day.
+-- Take calls for documents and collections that nobody waits for any more, because the process that sent them is gone.
+-- Kept keys of calls that were accounted for are removed after a day.
 DELETE FROM paid_calls p
 WHERE p.tenant_id = rag_tenant() AND p.chat_log_id IS NULL
   AND CASE

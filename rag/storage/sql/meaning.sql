@@ -2,7 +2,7 @@
 -- The searches take the tenant as those in search.sql do.
 
 -- enqueue_meaning --
--- One waiting job at most for a collection on the built-in embedder
+-- Queue one waiting job at most for a collection on the built-in embedder.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
 SELECT 'meaning', 'embed_meaning', 'meaning ' || id, 'meaning ' || id,
        jsonb_build_object('tenant_id', tenant_id, 'collection_id', id),
@@ -12,11 +12,11 @@ WHERE tenant_id = %(tenant_id)s AND id = %(collection_id)s AND embedding_model =
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- forget_meaning --
--- A document's vectors of meaning, before they are made again
+-- Remove a document's vectors of meaning before they are made again.
 DELETE FROM meaning_vectors WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- without_meaning --
--- The next passages of a collection that have no vector of meaning, in the order in which their documents came
+-- List the next chunks of a collection that have no vector of meaning, in the order in which their documents came.
 SELECT c.id, c.document_id, d.title, c.section, c.content, coalesce(nullif(d.language, ''), l.language) AS language
 FROM (
     SELECT c.id FROM documents d JOIN document_chunks c ON c.document_id = d.id
@@ -32,7 +32,7 @@ WHERE l.embedding_model = 'builtin/lexical@1536'
 ORDER BY d.published_at, d.id, c.chunk_index
 
 -- add_meaning --
--- Vectors of passages that are still there, and of their parts
+-- Add vectors of chunks that still exist, and of their parts.
 WITH added AS (
     INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding)
     SELECT c.id, c.tenant_id, c.collection_id, c.document_id, made.language, made.embedding
@@ -55,7 +55,7 @@ FROM unnest(%(part_of)s::uuid[], %(parts)s::smallint[], %(part_embeddings)s::hal
 JOIN added ON added.chunk_id = made.chunk_id
 
 -- meaning_progress --
--- How many passages of each document have their vector of meaning, of how many, and how many cannot have one
+-- Count the chunks of each document, those that have a vector of meaning, and those that cannot have one.
 SELECT d.id AS document_id, d.collection_id, count(c.id) AS passages, count(m.chunk_id) AS done,
        count(m.chunk_id) FILTER (WHERE m.embedding IS NULL) AS unreadable
 FROM documents d
@@ -69,7 +69,7 @@ GROUP BY d.id, d.collection_id
 ORDER BY d.id
 
 -- meaning_totals --
--- The same of all a tenant's documents together, while work on it waits or is under way; counting is left out otherwise
+-- Count the same for all documents of a tenant while such work waits or is under way; otherwise skip the count.
 SELECT count(c.id) AS passages, count(m.chunk_id) AS done
 FROM documents d
 JOIN collections l ON l.id = d.collection_id
@@ -80,8 +80,8 @@ WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_mode
               WHERE queue_name = 'meaning' AND args ->> 'tenant_id' = rag_tenant() AND status IN ('todo', 'doing'))
 
 -- search_by_meaning --
--- The passages nearest by meaning, exactly, of each language of the scope so many, with what is usual of the similarities
--- in that language. All passages are compared once; the nearest of a language are looked for among what came of it.
+-- Find the chunks nearest by meaning, exactly, so many of each language of the scope, with the usual similarities of
+-- that language. All chunks are compared once; the nearest of each language are taken from the result.
 WITH compared AS MATERIALIZED (
     SELECT m.chunk_id, m.language, -(m.embedding <#> %(vector)s::halfvec) AS similarity
     FROM (
@@ -108,8 +108,9 @@ FROM usual CROSS JOIN LATERAL (
 ORDER BY nearest.similarity DESC, nearest.chunk_id
 
 -- search_by_meaning_bits --
--- The same of a large scope: the nearest of each language by their bits, compared exactly, with what is usual by a sample
--- of the language's passages. Bits of unfinished documents are scanned too; what is left out is their exact comparison.
+-- Find the same in a large scope: the nearest of each language by their bits, then compared exactly, with the usual
+-- similarities from a sample of the language's chunks. Bits of unfinished documents are scanned too, but not compared
+-- exactly.
 WITH spoken AS MATERIALIZED (
     -- One look at the index for each language, in place of a scan.
     SELECT DISTINCT l.language FROM unnest(%(collection_ids)s::uuid[]) AS scope (id) CROSS JOIN LATERAL (

@@ -1,10 +1,11 @@
 -- Texts of people: exported, erased for one person, and forgotten after a time.
 
 -- person_by_email --
+-- Find the account with this e-mail address.
 SELECT id, email, name FROM accounts WHERE email = %(email)s
 
 -- export_person --
--- Everything that is kept of one person, as JSON. Hashes of passwords and sessions are nobody's to read.
+-- Read everything kept about one person, as JSON, without the hashes of passwords and sessions.
 SELECT jsonb_build_object(
     'account', (SELECT to_jsonb(a) - 'password_hash' - 'waiting_browsers' FROM accounts a WHERE a.id = %(account_id)s),
     'sessions', (SELECT coalesce(jsonb_agg(to_jsonb(s) - 'token_hash' ORDER BY s.created_at), '[]')
@@ -29,27 +30,33 @@ SELECT jsonb_build_object(
 )
 
 -- erase_ratings --
+-- Remove a person's comments, and their name from ratings.
 UPDATE feedback SET comment = '', account_id = NULL
 WHERE account_id = %(account_id)s OR chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
 
 -- erase_help_requests --
+-- Delete a person's requests for help.
 DELETE FROM help_requests
 WHERE account_id = %(account_id)s OR chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
 
 -- erase_gap_questions --
+-- Delete a person's questions from the gaps.
 DELETE FROM gap_questions WHERE chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
 
 -- erase_prompts --
+-- Delete the prompts sent for a person's questions.
 DELETE FROM prompts WHERE chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
 
 -- erase_empty_gaps --
+-- Delete gaps that have no question left.
 DELETE FROM gaps g WHERE g.tenant_id = rag_tenant() AND NOT EXISTS (SELECT FROM gap_questions q WHERE q.gap_id = g.id)
 
 -- erase_conversations --
+-- Delete a person's conversations.
 DELETE FROM conversations WHERE account_id = %(account_id)s
 
 -- erase_questions --
--- Times, costs and outcomes stay.
+-- Erase the texts of a person's questions; times, costs and outcomes stay.
 UPDATE chat_logs
 SET question = '', answer = '', error = '', account_id = NULL, conversation_id = NULL,
     rag_details = jsonb_build_object('timing', coalesce(rag_details -> 'timing', '{}'),
@@ -57,10 +64,11 @@ SET question = '', answer = '', error = '', account_id = NULL, conversation_id =
 WHERE account_id = %(account_id)s
 
 -- erase_counted_people --
--- Sums of days name who asked; they are added up again without.
+-- Drop the sums of days, which name who asked; they are added up again without the person.
 DELETE FROM question_days WHERE people @> ARRAY[%(account_id)s::uuid]
 
 -- erase_acts --
+-- Erase a person from the audit log.
 UPDATE audit_log
 SET account_id = NULLIF(account_id, %(account_id)s),
     actor = CASE WHEN actor IN (%(email)s, %(name)s) THEN 'erased' ELSE actor END,
@@ -70,41 +78,51 @@ SET account_id = NULLIF(account_id, %(account_id)s),
 WHERE account_id = %(account_id)s OR actor = %(email)s OR target = %(email)s OR target_id = %(account_id)s::text
 
 -- erase_owned_answers --
+-- Remove a person as the owner of documents.
 UPDATE documents SET metadata = metadata - 'owner'
 WHERE metadata ->> 'owner' IN (%(email)s, %(name)s) AND metadata ->> 'owner' <> ''
 
 -- erase_account --
+-- Delete an account.
 DELETE FROM accounts WHERE id = %(account_id)s
 
 -- note_erasure --
+-- Note that a person was erased, with the counts.
 INSERT INTO erasures (tenant_id, erased_id, counts) VALUES (rag_tenant(), %(account_id)s, %(counts)s)
 RETURNING id, erased_at
 
 -- erasures --
+-- List erasures, the latest first.
 SELECT id, erased_id, counts, erased_at FROM erasures ORDER BY erased_at DESC
 
 -- retention_days --
+-- Read after how many days texts are forgotten; null keeps them.
 SELECT (settings ->> 'retention_days')::integer FROM tenants WHERE id = rag_tenant()
 
 -- set_retention_days --
+-- Set after how many days texts are forgotten; null keeps them.
 UPDATE tenants SET settings = CASE WHEN %(days)s::integer IS NULL THEN settings - 'retention_days'
     ELSE settings || jsonb_build_object('retention_days', %(days)s::integer) END
 WHERE id = rag_tenant()
 
 -- forget_ratings --
+-- Forget comments of old ratings.
 UPDATE feedback SET comment = '' WHERE comment <> '' AND created_at < %(before)s
 
 -- forget_help_requests --
--- Its question and comment go; an answer stays for its asker as long as their conversation does.
+-- Forget the question and comment of old requests; an answer stays for its asker as long as the conversation does.
 UPDATE help_requests SET question = '', comment = '' WHERE created_at < %(before)s AND (question, comment) <> ('', '')
 
 -- forget_gap_questions --
+-- Delete old questions from the gaps.
 DELETE FROM gap_questions q USING chat_logs l WHERE l.id = q.chat_log_id AND l.created_at < %(before)s
 
 -- forget_prompts --
+-- Delete prompts of old questions.
 DELETE FROM prompts p USING chat_logs l WHERE l.id = p.chat_log_id AND l.created_at < %(before)s
 
 -- forget_questions --
+-- Forget the texts of old questions.
 UPDATE chat_logs
 SET question = '', answer = '', error = '',
     rag_details = jsonb_build_object('timing', coalesce(rag_details -> 'timing', '{}'),
@@ -112,5 +130,5 @@ SET question = '', answer = '', error = '',
 WHERE created_at < %(before)s AND outcome IS NOT NULL AND kind <> 'evaluation' AND (question, answer) <> ('', '')
 
 -- forget_conversations --
--- Whole conversations, once their last message is as old.
+-- Delete whole conversations once their last message is as old.
 DELETE FROM conversations WHERE updated_at < %(before)s

@@ -52,8 +52,8 @@ WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND c.e
 ORDER BY d.created_at, c.document_id, c.chunk_index
 
 -- count_chunks_to_reembed --
--- How many they are and about how many tokens will be sent, by what was counted when they were cut; no text is read.
--- Each has its title and section in front. Three bytes are a token where nothing was counted.
+-- Count chunks to embed again, and about how many tokens will be sent, by the count made when they were split; no text
+-- is read. Each has its title and section in front. Where nothing was counted, three bytes are a token.
 SELECT count(*), coalesce(sum(
     CASE WHEN c.tokens > 0 THEN c.tokens ELSE ceil(octet_length(c.content) / 3.0) END
     + ceil((octet_length(d.title) + octet_length(c.section)) / 3.0)

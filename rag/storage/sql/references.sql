@@ -1,7 +1,8 @@
 -- Reference documents (source 002): registered, chunked, tagged and embedded step by step. Row-level security stands above.
 
 -- find_references --
--- Documents of collections that hold reference documents, newest first, with how far each is and how many there are in all
+-- List documents of collections that hold reference documents, newest first, with the progress of each and the number
+-- of all.
 SELECT d.id, d.collection_id, d.title, coalesce(d.metadata ->> 'source_description', '') AS source_description,
        coalesce(d.metadata ->> 'category', '') AS category, coalesce(d.metadata ->> 'file_url', '') AS file_url, d.file_name, d.status, d.message, d.page_count,
        d.created_at, counted.chunks, counted.embedded, counted.tagged, count(*) OVER () AS total

@@ -7,11 +7,11 @@
 -- rag_tenant(), the others are left out as the statement starts; by (SELECT rag_tenant()) or by a join, only as it runs.
 
 -- tenant_changes --
--- How often what the tenant's people can find has changed, by which a standby knows whether it is as far.
+-- Count the changes of what the tenant's people can find; a standby compares it with its own.
 SELECT changes FROM tenant_changes WHERE tenant_id = %(tenant_id)s
 
 -- lock_keywords --
--- One at a time changes the keyword index of a collection
+-- Lock the keyword index of a collection: one at a time changes it.
 SELECT lock_keywords(%(tenant_id)s, %(collection_id)s)
 
 -- delete_keywords --
@@ -27,7 +27,7 @@ DELETE FROM chunk_terms WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%
 DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(document_ids)s::uuid[])
 
 -- chunks_to_index --
--- Documents' passages with the text before each, and the language of their analyser; document by document.
+-- List documents' chunks, document by document, with the text before each and the language of their analyser.
 SELECT c.document_id, c.id, CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.title END,
        CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE c.section END, c.content,
        o.language || CASE WHEN l.overrides ->> 'tokenizer' = 'plain' THEN '+plain'
@@ -41,19 +41,19 @@ WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
 ORDER BY array_position(%(document_ids)s::uuid[], c.document_id), c.chunk_index
 
 -- keyword_total --
--- How many passages a collection's keyword index holds.
+-- Count the chunks in a collection's keyword index.
 SELECT coalesce(sum(chunks), 0)::bigint
 FROM keyword_totals WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
 -- number_passages --
--- Numbers for a document's passages; the first of them.
+-- Reserve numbers for a document's chunks, and return the first.
 INSERT INTO keyword_numbers AS n (tenant_id, collection_id, next_passage)
 VALUES (%(tenant_id)s, %(collection_id)s, %(passages)s)
 ON CONFLICT (collection_id) DO UPDATE SET next_passage = n.next_passage + excluded.next_passage
 RETURNING next_passage - %(passages)s
 
 -- insert_keywords --
--- Documents into the keyword index; the ids of their passages come as one list, in the order of the numbers.
+-- Add documents to the keyword index; the ids of their chunks come as one list, in the order of the numbers.
 INSERT INTO keyword_documents (document_id, tenant_id, collection_id, language, first_passage, tokens, chunk_ids)
 SELECT document_id, %(tenant_id)s, %(collection_id)s, language, first_passage, tokens,
        (%(chunk_ids)s::uuid[])[first_passage - %(first_passage)s + 1 : first_passage - %(first_passage)s + passages]
@@ -61,7 +61,7 @@ FROM unnest(%(indexed_ids)s::uuid[], %(languages)s::text[], %(first_passages)s::
             %(passages)s::integer[]) AS document (document_id, language, first_passage, tokens, passages)
 
 -- insert_segment --
--- A segment with its blocks.
+-- Add a segment with its blocks.
 WITH segment AS (
     INSERT INTO keyword_segments (tenant_id, collection_id, first_passage, last_passage, postings)
     VALUES (%(tenant_id)s, %(collection_id)s, %(first_passage)s, %(last_passage)s, %(postings)s)
@@ -72,39 +72,39 @@ SELECT segment.id, first_term, %(tenant_id)s, %(collection_id)s, data
 FROM segment CROSS JOIN unnest(%(first_terms)s::integer[], %(data)s::bytea[]) AS block (first_term, data)
 
 -- segments --
--- A collection's segments, the oldest passages first.
+-- List a collection's segments, the oldest chunks first.
 SELECT id, first_passage, last_passage, postings FROM keyword_segments
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 ORDER BY first_passage, id
 
 -- take_blocks --
--- The blocks of segments that are written again.
+-- Read the blocks of segments that are merged into a new one.
 DELETE FROM keyword_blocks WHERE tenant_id = %(tenant_id)s AND segment_id = ANY (%(segment_ids)s::bigint[])
 RETURNING data
 
 -- delete_segments --
--- Segments whose postings are in another one now.
+-- Delete segments whose postings are in another one now.
 DELETE FROM keyword_segments WHERE tenant_id = %(tenant_id)s AND id = ANY (%(segment_ids)s::bigint[])
 
 -- removed_passages --
--- Passages of a collection whose document is gone and whose postings are not.
+-- List chunks of a collection whose document is gone but whose postings are still there.
 SELECT first_passage, passages FROM keyword_tombstones
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
 -- delete_tombstones --
--- Passages whose postings are gone as well.
+-- Delete the tombstones of chunks whose postings are gone as well.
 DELETE FROM keyword_tombstones
 WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
   AND first_passage = ANY (%(first_passages)s::integer[])
 
 -- insert_terms --
--- The terms of passages in their order.
+-- Add the terms of chunks in their order.
 INSERT INTO chunk_terms (chunk_id, tenant_id, collection_id, document_id, terms)
 SELECT chunk_id, %(tenant_id)s, %(collection_id)s, document_id, terms
 FROM unnest(%(chunk_ids)s::uuid[], %(owner_ids)s::uuid[], %(terms)s::bytea[]) AS passages (chunk_id, document_id, terms)
 
 -- insert_bits --
--- The signs of documents' vectors, those of embedders that are not dense left out.
+-- Add the signs of documents' vectors, except those of embedders that are not dense.
 INSERT INTO chunk_bits (chunk_id, tenant_id, collection_id, document_id, embedding_model, bits)
 SELECT id, tenant_id, collection_id, document_id, embedding_model, binary_quantize(embedding)
 FROM document_chunks
@@ -112,13 +112,13 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND docume
   AND embedding IS NOT NULL AND embedding_model NOT LIKE 'builtin/%%'
 
 -- search_scope --
--- How many passages and terms each collection of the scope holds, by the language they were analysed in.
+-- Count the chunks and terms of each collection of the scope, by the language they were analysed in.
 SELECT language, chunks::float8, tokens::float8 FROM keyword_totals
 WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
 
 -- search_wanted --
--- Documents of the scope that meet the conditions, with the numbers of their passages. The day of a document is that
--- written in it, else of its making.
+-- List documents of the scope that meet the conditions, with the numbers of their chunks. The day of a document is the
+-- one written in it, else the day it was added.
 SELECT d.id, array_position(%(collection_ids)s::uuid[], d.collection_id) - 1, k.first_passage, cardinality(k.chunk_ids)
 FROM documents d JOIN keyword_documents k ON k.document_id = d.id AND k.tenant_id = %(tenant_id)s
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status = 'completed'
@@ -143,7 +143,7 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
             AND NOT d.metadata @> jsonb_build_object(wanted.key, wanted.value))))
 
 -- search_postings --
--- The blocks in which the postings of terms are, if they are anywhere.
+-- Read the blocks that hold the postings of terms.
 SELECT array_position(%(collection_ids)s::uuid[], s.collection_id) - 1, asked.term, block.data
 FROM keyword_segments s CROSS JOIN unnest(%(terms)s::integer[]) AS asked (term) CROSS JOIN LATERAL (
     SELECT b.data FROM keyword_blocks b
@@ -153,7 +153,7 @@ FROM keyword_segments s CROSS JOIN unnest(%(terms)s::integer[]) AS asked (term) 
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = ANY (%(collection_ids)s::uuid[])
 
 -- search_removed --
--- Passages whose postings are not to be counted: of documents that are gone or must not be found now.
+-- List chunks whose postings do not count: their documents are gone or must not be found now.
 SELECT array_position(%(collection_ids)s::uuid[], collection_id) - 1, first_passage, passages
 FROM keyword_tombstones
 WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
@@ -163,9 +163,9 @@ FROM documents d JOIN keyword_documents k ON k.document_id = d.id AND k.tenant_i
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status <> 'completed'
 
 -- search_by_vector --
--- The nearest passages by cosine, exactly: all of the scope, or those of the documents wanted, by their index. The
--- distance is computed once, in the subquery; "+ 0" keeps the planner from an approximate index, and the threshold comes
--- after the limit.
+-- Find the nearest chunks by cosine, exactly: of the whole scope, or of the wanted documents, by their index. The
+-- distance is computed once, in the subquery; "+ 0" keeps the planner from an approximate index, and the threshold
+-- comes after the limit.
 SELECT chunk_id, 1 - distance
 FROM (
     SELECT c.id AS chunk_id, (c.embedding <=> %(vector)s::halfvec) + 0 AS distance
@@ -188,7 +188,7 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_by_bits --
--- The nearest passages of a large collection: the nearest by the signs of their dimensions, compared exactly. The
+-- Find the nearest chunks of a large collection: by the signs of their dimensions first, then compared exactly. The
 -- question's bits come from a subquery of their own, or a generic plan computes them again for every row.
 WITH near AS MATERIALIZED (
     SELECT b.chunk_id
@@ -221,13 +221,13 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_index --
--- The index by which a collection's nearest passages are found, where it was measured to be good enough.
+-- Find the index for a collection's nearest chunks, where it was measured to be good enough.
 SELECT breadth, passages FROM vector_indexes
 WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[]) AND is_used
   AND rag_has_vector_index(collection_id)
 
 -- search_by_index --
--- The nearest passages of a collection by its index; compared exactly, those it looks at.
+-- Find the nearest chunks of a collection by its index; those it visits are compared exactly.
 SELECT chunk_id, 1 - distance
 FROM rag_nearest_by_index(%(tenant_id)s, (%(collection_ids)s::uuid[])[1], %(vector)s::halfvec, %(breadth)s::integer,
                           %(neighbours)s::integer, %(limit)s::integer)
@@ -235,11 +235,11 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_fused --
--- The passages that are best by the sum of what each search gives them, and those that are by meaning, with their
--- documents and their terms in order.
--- What only keywords found is compared with the question's vector here. Each is looked up by its key: OFFSET 0 keeps the
--- planner from reading the tenant's whole index beside that of the ids. The document of a number is the last one before
--- in the index; with two conditions for it the planner collects and sorts all of the collection before it.
+-- Find the chunks with the best sum of all searches, and the best by meaning, with their documents and their terms in
+-- order. Those found by keywords alone are compared with the question's vector here. Each is looked up by its key:
+-- OFFSET 0 keeps the planner from reading the tenant's whole index beside the ids. The document of a number is the
+-- last one before it in the index; with two conditions for it the planner collects and sorts the whole collection
+-- first.
 WITH near AS (
     SELECT * FROM unnest(%(near)s::uuid[], %(similarities)s::float8[], %(near_shares)s::float8[])
     WITH ORDINALITY AS asked (id, similarity, share, rank)
@@ -304,8 +304,8 @@ LEFT JOIN LATERAL (
 ORDER BY fused.score DESC, fused.vector_rank, fused.keyword_rank
 
 -- tables_in_parts_have_grown --
--- Whether a table in parts by tenant has a fifth more rows than when it was analysed as a whole. Postgres looks at each part
--- by itself, and never at the whole. At most once an hour, as its counts of rows are estimates.
+-- Tell whether a table in parts by tenant has a fifth more rows than when it was analysed as a whole. Postgres looks
+-- at each part by itself, and never at the whole. Ask at most once an hour, as its row counts are estimates.
 SELECT coalesce(bool_or(parts.rows > 1000 + 1.2 * greatest(whole.reltuples, 0)
                         AND coalesce(seen.last_analyze, '-infinity') < now() - interval '1 hour'), false)
 FROM pg_class whole

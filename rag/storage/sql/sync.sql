@@ -14,7 +14,7 @@ ON CONFLICT (collection_id, kind) DO UPDATE
 SET settings = excluded.settings, secrets = excluded.secrets, state = '{}'
 
 -- source_state --
--- What a source kept of its last sync.
+-- Read what a source kept of its last sync.
 SELECT state FROM collection_sources
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s
 
@@ -29,7 +29,8 @@ DELETE FROM collection_sources
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s
 
 -- known_items --
--- What is known of the things of a source; whether they have a document is looked up, for it may have been deleted
+-- Read what is known of the items of a source; whether they have a document is looked up, for it may have been
+-- deleted.
 SELECT i.key, i.source_updated_at AS updated_at, i.hash, i.is_deleted, i.original_id,
        EXISTS (SELECT FROM documents d WHERE d.original_id = i.original_id) AS has_document
 FROM sync_items i
@@ -37,7 +38,7 @@ WHERE i.tenant_id = rag_tenant() AND i.collection_id = %(collection_id)s AND i.k
   AND (%(key)s::text IS NULL OR i.key = %(key)s)
 
 -- find_same_content --
--- A document of the collection with these bytes that came in another way than from this kind of source
+-- Find a document of the collection with these bytes that did not come from this kind of source.
 SELECT d.id, d.title FROM (
     SELECT id FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
     UNION SELECT id FROM documents WHERE collection_id = %(collection_id)s AND metadata ? 'contentHash'
@@ -51,7 +52,7 @@ WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.s
 ORDER BY d.created_at LIMIT 1
 
 -- add_synced_document --
--- The next version of a thing's document, or its first; it is read without being confirmed
+-- Add the next version of an item's document, or its first; it is read without being confirmed.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status, step,
                        steps_total, page_count, chunking_method, generate_metadata, metadata, original_id, version,
                        sync_key)
@@ -75,7 +76,7 @@ ORDER BY a.sha256, a.created_at DESC
 ON CONFLICT DO NOTHING
 
 -- remove_earlier_versions --
--- Versions of a synced document that do not answer: overtaken while they were worked on, or superseded
+-- Remove unpublished versions of a synced document: those overtaken during the work, and superseded ones.
 DELETE FROM documents
 WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status NOT IN ('completed', 'binned')
 RETURNING id, file_path
@@ -103,8 +104,8 @@ VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(title)s, %(problem
 ON CONFLICT (collection_id, kind, key) DO UPDATE SET problem = excluded.problem
 
 -- renew_metadata --
--- What changed about a document without its text: pins, views, dates; no row when nothing did. Versions that have been
--- overtaken stay as they were
+-- Update what changed about a document besides its text: pins, views, dates; no row when nothing did. Overtaken
+-- versions stay as they were.
 UPDATE documents SET metadata = metadata || %(metadata)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND status NOT IN ('superseded', 'binned')
   AND NOT metadata @> %(metadata)s
@@ -119,7 +120,8 @@ ON CONFLICT (collection_id, kind) WHERE status = 'waiting' DO UPDATE SET asked_b
 RETURNING id
 
 -- find_runs --
--- Runs of a collection, the latest first; what they cost is what the collection's documents cost until the next run
+-- List runs of a collection, the latest first; the cost of a run is that of the collection's documents until the next
+-- run.
 SELECT r.id, r.collection_id, r.kind, r.status, r.items_done, r.items_total, r.added, r.updated, r.unchanged, r.removed,
        r.failed, r.message, r.asked_by, r.created_at, r.started_at, r.finished_at,
        paid.cost, coalesce(paid.is_priced, true) AS is_priced
@@ -158,7 +160,7 @@ WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 UPDATE sync_runs SET message = %(message)s WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
 -- end_run --
--- What it found. How many things there would be was only a guess, which hidden ones made too large
+-- Store what a run found. The total was only a guess until now, and too large where posts are hidden.
 UPDATE sync_runs
 SET status = %(status)s, message = %(message)s, added = %(added)s, updated = %(updated)s, unchanged = %(unchanged)s,
     removed = %(removed)s, failed = %(failed)s, finished_at = now(), items_done = %(items_done)s,
@@ -193,8 +195,7 @@ GROUP BY collection_id
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO UPDATE SET scheduled_at = excluded.scheduled_at
 
 -- ask_for_due_runs --
--- The sources that are due, each with a run of its own unless one is under way. Times that were missed are made up for
--- by this one.
+-- Queue a run for each source that is due, unless one is under way. One run makes up for all missed times.
 WITH due AS (
     UPDATE collection_sources
     SET next_sync_at = next_sync_at + make_interval(mins => every_minutes)
@@ -222,8 +223,8 @@ WHERE s.tenant_id = rag_tenant() AND s.next_sync_at IS NOT NULL
 -- Events
 
 -- note_event --
--- The newest word about a thing; an older one, and one that says nothing new, changes nothing and gives no row.
--- A deletion carries the time of the last change before it, so that it wins over that change.
+-- Store the newest event of an item; an older one, or one that says nothing new, changes nothing and gives no row. A
+-- deletion carries the time of the last change before it, so that it wins over that change.
 INSERT INTO sync_items AS i (collection_id, kind, key, tenant_id, title, event, event_at)
 VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(title)s, %(event)s, %(event_at)s)
 ON CONFLICT (collection_id, kind, key) DO UPDATE SET event = excluded.event, event_at = excluded.event_at

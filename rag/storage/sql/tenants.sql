@@ -44,10 +44,11 @@ FROM tenants t WHERE t.id = rag_tenant()
 UPDATE tenants SET name = %(name)s WHERE id = rag_tenant()
 
 -- set_company_mark --
--- A company's mark as PNG; NULL takes it away
+-- Set a company's mark as PNG; null removes it.
 UPDATE tenants SET mark = %(mark)s WHERE id = rag_tenant()
 
 -- company_mark --
+-- Read the company's mark.
 SELECT mark FROM tenants WHERE id = rag_tenant()
 
 -- is_suspended --
@@ -104,16 +105,19 @@ SELECT column_name::text FROM information_schema.columns
 WHERE table_schema = 'public' AND table_name = %(table)s ORDER BY ordinal_position;
 
 -- tenant_name --
+-- Read the company's name.
 SELECT name FROM tenants WHERE id = rag_tenant();
 
 -- letters --
--- Who is written to: the roles from which on.
+-- Read which letters are sent, and from which role on people get each.
 SELECT settings -> 'letters' FROM tenants WHERE id = rag_tenant();
 
 -- nightly_collections --
+-- Read the collections that are measured every night.
 SELECT settings -> 'nightly_collections' FROM tenants WHERE id = rag_tenant();
 
 -- people_to_write_to --
+-- List the addresses of active people with these roles.
 SELECT email FROM accounts WHERE is_active AND email <> '' AND role = ANY (%(roles)s) ORDER BY email;
 
 -- claim_calendar_work --

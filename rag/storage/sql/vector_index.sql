@@ -1,7 +1,7 @@
 -- The approximate index of a collection's vectors: made by the owner of the tables, measured and used by the application.
 
 -- find_vector_index --
--- A collection's index, with its size now; `is_whole` is false where its making was interrupted.
+-- Read a collection's index with its present size; `is_whole` is false where its making was interrupted.
 SELECT v.collection_id, v.embedding_model, v.dimensions, v.kind, v.breadth, v.is_used, v.passages, v.measured, v.built_at,
        v.measured_at, rag_has_vector_index(v.collection_id) AS is_whole,
        coalesce(pg_relation_size(rag_vector_index(v.collection_id)), 0) AS bytes
@@ -34,8 +34,8 @@ SELECT rag_drop_unused_indexes()
 SELECT pg_try_advisory_lock(hashtextextended(%(name)s, 0))
 
 -- vector_index_statement --
--- How the index is made: CREATE INDEX takes no parameters. Its name holds the collection's id alone. On the part of the
--- table that holds the tenant: on all of it CONCURRENTLY is not possible.
+-- Build the statement that makes the index: CREATE INDEX takes no parameters. Its name holds the collection's id
+-- alone. It is made on the tenant's part of the table, because CONCURRENTLY is not possible on the whole table.
 SELECT format(
     'CREATE INDEX CONCURRENTLY %%I ON %%s USING %%I ((embedding::halfvec(%%s)) halfvec_cosine_ops)%%s '
     'WHERE collection_id = %%L AND embedding_model = %%L',
@@ -44,20 +44,20 @@ SELECT format(
     %(collection_id)s::uuid, %(embedding_model)s::text)
 
 -- vector_index_drop --
--- How it is dropped, beside searches that read it.
+-- Build the statement that drops an index beside searches that read it.
 SELECT format('DROP INDEX CONCURRENTLY IF EXISTS rag_partitions.%%I', %(name)s::text)
 
 -- vector_index_memory --
--- Memory for making an index, and processes beside the first.
+-- Set the memory for making an index, and the processes beside the first.
 SELECT set_config('maintenance_work_mem', %(memory)s, false),
        set_config('max_parallel_maintenance_workers', %(processes)s, false)
 
 -- pgvector_version --
--- Which pgvector the server has.
+-- Read the version of pgvector on the server.
 SELECT extversion FROM pg_extension WHERE extname = 'vector'
 
 -- passages_to_search_for --
--- Vectors of a collection's passages, spread evenly, to search for their neighbours.
+-- Choose vectors of a collection's chunks, spread evenly, to search for their neighbours.
 SELECT c.id, c.embedding FROM (
     SELECT c.id, row_number() OVER (ORDER BY c.id) AS number, count(*) OVER () AS total
     FROM document_chunks c JOIN documents d ON d.id = c.document_id
@@ -68,7 +68,7 @@ WHERE number %% greatest(1, total / %(wanted)s) = 0
 LIMIT %(wanted)s
 
 -- questions_to_search_for --
--- What people asked a collection lately, each wording once.
+-- List the latest questions to a collection, each wording once.
 SELECT question FROM chat_logs
 WHERE tenant_id = (SELECT rag_tenant()) AND collection_id = %(collection_id)s AND kind = 'question'
   AND outcome IN ('answered', 'perhaps', 'no_context') AND question <> ''

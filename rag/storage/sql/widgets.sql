@@ -1,7 +1,7 @@
 -- Collections that pages of other sites may ask, with a public key.
 
 -- add_widget_key --
--- The key that a widget's questions belong to; nobody has its secret.
+-- Add the key that a widget's questions belong to; nobody has its secret.
 INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, requests_per_minute, is_operators, expires_at)
 VALUES (rag_tenant(), %(name)s, decode(%(secret_hash)s, 'hex'), '', '{chat}', %(requests_per_minute)s, true,
         now() + interval '100 years')
@@ -36,7 +36,7 @@ UPDATE widgets SET
 WHERE id = %(widget_id)s
 
 -- change_widget_limit --
--- How many questions a minute a widget may be asked, by everybody together.
+-- Set how many questions a minute a widget takes, from everybody together.
 UPDATE api_keys SET requests_per_minute = %(requests_per_minute)s
 WHERE id = (SELECT api_key_id FROM widgets WHERE id = %(widget_id)s)
 
@@ -68,7 +68,7 @@ RETURNING k.minute_requests > k.requests_per_minute AS is_many,
           ceil(extract(epoch FROM k.minute_started_at + interval '1 minute' - now()))::integer AS wait_seconds
 
 -- widget_is_spent --
--- Whether the budget of the widget that this key belongs to is spent this month; null for other keys.
+-- Tell whether the budget of the widget that this key belongs to is spent this month; null for other keys.
 SELECT coalesce((SELECT sum(q.cost) FROM conversations c JOIN chat_logs q ON q.conversation_id = c.id
                  WHERE c.api_key_id = w.api_key_id AND q.created_at >= date_trunc('month', now(), 'UTC')), 0) >= w.budget
 FROM widgets w WHERE w.api_key_id = %(api_key_id)s

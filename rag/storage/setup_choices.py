@@ -1,7 +1,7 @@
-"""Keys of providers that an administrator pasted in a page: encrypted in the data folder, read at every start.
+"""Keep what an administrator sets on the page Setup in the data folder: keys of providers, encrypted, and models.
 
-What the environment or secrets.toml sets wins over what was pasted. The secret they are encrypted with is
-RAG_SECRET_KEY, else a file of the data folder that only its owner may read.
+Every start reads them. What the environment or secrets.toml sets wins. Keys are encrypted with RAG_SECRET_KEY, or
+without one with a secret in the data folder that only its owner may read.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import threading
 from collections.abc import Mapping
 
@@ -24,7 +25,7 @@ from rag.storage.data_folder import write_private
 #: The names that can be pasted, by provider.
 PASTED = {spec.name: spec.key_variable for spec in PROVIDERS if spec.key_variable}
 LONGEST_KEY = 500
-FILE, SECRET_FILE = "provider_keys", "provider_keys.secret"
+KEYS_FILE, SECRET_FILE, MODELS_FILE = "provider_keys", "provider_keys.secret", "chosen_models.json"
 
 log = logging.getLogger("rag.settings")
 
@@ -63,11 +64,11 @@ class PastedKeys:
             kept = {**self._read(), provider: key}
             kept = {name: value for name, value in kept.items() if value}
             text = self._cipher().encrypt(json.dumps(kept).encode()).decode()
-            write_private(self._folder / FILE, text)
+            write_private(self._folder / KEYS_FILE, text)
             self._settings.adopt({PASTED[provider]: key})
 
     def _read(self) -> Mapping[str, str]:
-        path = self._folder / FILE
+        path = self._folder / KEYS_FILE
         if not path.is_file():
             return {}
         try:
@@ -87,3 +88,55 @@ class PastedKeys:
         if not path.is_file():
             write_private(path, Fernet.generate_key().decode())
         return Fernet(path.read_text("utf-8").strip())
+
+
+#: Settings that can be chosen, by the variable of each.
+CHOSEN = {
+    "chat_model": "CHAT_MODEL",
+    "translation_model": "TRANSLATION_MODEL",
+    "embedding_model": "EMBEDDING_MODEL",
+    "rerank_model": "RERANK_MODEL",
+}
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,119}")
+
+
+class ChosenModels:
+    """Reads, keeps and takes over chosen models. Thread-safe within a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        #: Settings that the environment sets.
+        self.fixed = frozenset(name for name in CHOSEN if getattr(settings, name))
+
+    def adopt(self) -> None:
+        """Take over what was chosen before, but for what the environment sets."""
+        with self._lock:
+            kept = self._read()
+            self._settings.adopt({CHOSEN[name]: model for name, model in kept.items() if name not in self.fixed})
+
+    def keep(self, name: str, model: str) -> None:
+        """Keep a model and take it over; an empty one goes back to that of each collection. Raises `InvalidInput`."""
+        model = model.strip()
+        if name not in CHOSEN:
+            raise InvalidInput("There is no such model to choose.")
+        if name in self.fixed:
+            raise InvalidInput(f"{CHOSEN[name]} is set where this product is started, and that counts.")
+        if model and not MODEL_NAME.fullmatch(model):
+            raise InvalidInput("This is not the name of a model: it has letters, digits and . _ : / @ + - alone.")
+        self._settings.data_dir.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            kept = {key: value for key, value in {**self._read(), name: model}.items() if value}
+            write_private(self._settings.data_dir / MODELS_FILE, json.dumps(kept))
+            self._settings.adopt({CHOSEN[name]: model})
+
+    def _read(self) -> Mapping[str, str]:
+        path = self._settings.data_dir / MODELS_FILE
+        if not path.is_file():
+            return {}
+        try:
+            found = json.loads(path.read_text("utf-8"))
+        except ValueError:
+            log.warning("The models that were chosen cannot be read; choose them again")
+            return {}
+        return {name: model for name, model in found.items() if name in CHOSEN and MODEL_NAME.fullmatch(str(model))}
