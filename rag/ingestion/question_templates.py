@@ -99,6 +99,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:.* )?\S*(?:verlof|vakantie)", "Hoeveel {0} krijg ik?", "days"),
         (r"(?:.* )?\S*(?:termijn|periode|proeftijd)", "Hoe lang is de {0}?", "days"),
         (r"(?:.* )?\S*(?:vergoeding|toeslag|bonus|premie|bijdrage|korting|uitkering)", "Hoe hoog is de {0}?", "money"),
+        (r"\S*ongeval", "Wat moet ik doen bij een {0}?"),
         (r"(?:ziekte|\S*ongeval\w*|brand|pesten|\S*intimidatie|diefstal|verlies)(?: .*)?", "Wat moet ik doen bij {0}?"),
         (r".*", "Wat zijn de regels voor {0}?"),
     ),
@@ -148,7 +149,8 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:termine|periodo|preavviso)\b.*", "Qual è il {0}?", "days"),
         (r"(?:bonus|premio|rimborso|contributo)\b.*", "A quanto ammonta il {0}?", "money"),
         (r"(?:malattia|infortun[io]|incendio|molestie|furto|emergenza)\b.*", "Cosa devo fare in caso di {0}?"),
-        (r".*", "Quali sono le regole su {0}?"),
+        # "Sull’orario", "sulla mensa": the preposition would join the article.
+        (r".*", "{Cap}: quali regole valgono?"),
     ),
     "pt": _rules(
         (r"(?:solicitar|pedir|comunicar|marcar|alterar|declarar) .+", "Como posso {0}?"),
@@ -170,18 +172,22 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r".*", "{Cap} – jakie obowiązują zasady?"),
     ),
     "tr": _rules(
+        (r"(?P<rest>.+ durumunda) (?:yapılacaklar|yapılması gerekenler)", "{Rest} ne yapmalıyım?"),
         (r".* (?:başvurusu|talebi|bildirimi|kaydı)", "{Cap} nasıl yapılır?"),
         (r".*(?:izni|izin|tatili?)", "{Cap} kaç gün?", "days"),
         (r".*(?:süresi|dönemi)", "{Cap} ne kadar?", "days"),
         (r".*(?:ücreti|ödeneği|primi|yardımı|tazminatı|indirimi|maaşı|desteği)", "{Cap} ne kadar?", "money"),
-        (r"(?:.* )?(?:hastalık|kaza|yangın|taciz|hırsızlık)", "{Cap} durumunda ne yapmalıyım?"),
-        (r".*", "{Cap} konusunda kurallar neler?"),
+        (r"(?:.* )?(?:hastalık|kazası?|yangın|taciz|hırsızlık)", "{Cap} durumunda ne yapmalıyım?"),
+        (r".* (?:kuralları|koşulları|şartları|hakları|saatleri|esasları|ilkeleri)", "{Cap} neler?"),
+        # The heading stands for itself: whatever followed it would need its ending.
+        (r".*", "{Cap}: kurallar neler?"),
     ),
     "ar": _rules(
         (r"(?:طلب|تقديم|التقديم|تسجيل|الإبلاغ) .+", "كيف يتم {0}؟"),
         (r"(?:ال)?إجازة.*", "كم مدة {0}؟", "days"),
         (r"(?:مدة|فترة|مهلة) .+", "ما هي {0}؟", "days"),
         (r"(?:بدل|راتب|تعويض|خصم) .+", "كم يبلغ {0}؟", "money"),
+        (r"(?:قواعد|شروط|أحكام) .+", "ما هي {0}؟"),
         (r"(?:ال)?(?:مرض|حادث|حوادث|حريق|تحرش|إصابة).*", "ماذا أفعل في حالة {0}؟"),
         (r".*", "ما هي قواعد {0}؟"),
     ),
@@ -210,13 +216,19 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r".*", "{0}은/는 어떻게 되나요?"),
     ),
     "ja": _rules(
+        (r".+(?:には|ときは|場合は)", "{0}どうすればいいですか？"),
+        (r"(?P<rest>.+?)(?:(?:とき|場合)(?:の対応|の手続き?)?)", "{rest}ときはどうすればいいですか？"),
         (r"(?P<rest>.+?)の?(?:方法|手続き?|手順)", "{rest}はどうすればいいですか？"),
-        (r".+(?:申請|届出|請求|報告)", "{0}はどうすればいいですか？"),
+        (r".+(?:申請|届出|請求|報告|精算)", "{0}はどうすればいいですか？"),
+        (r".*日数", "{0}は何日ですか？", "days"),
+        (r".*対象者", "{0}は誰ですか？"),
         (r".*(?:休暇|年休|有給)", "{0}は何日ですか？", "days"),
         (r".*(?:休業|休職)", "{0}の期間はどのくらいですか？", "days"),
-        (r".*(?:期間|期限)", "{0}はどのくらいですか？", "days"),
+        (r".*期限", "{0}はいつですか？"),
+        (r".*期間", "{0}はどのくらいですか？", "days"),
         (r".*(?:手当|補助|費用|賞与|退職金)", "{0}はいくらですか？", "money"),
-        (r".*(?:事故|災害|火災|ハラスメント)", "{0}のときはどうすればいいですか？"),
+        (r".*(?:事故|災害|火災|地震|労災)", "{0}が起きたときはどうすればいいですか？"),
+        (r".*(?:ハラスメント|いじめ|嫌がらせ)", "{0}を受けたときはどうすればいいですか？"),
         (r".*", "{0}はどうなっていますか？"),
     ),
 }  # fmt: skip
@@ -235,13 +247,15 @@ QUESTIONS = {
         r"|(?:can|may|do|must|am) i .+", re.IGNORECASE),
     "nl": re.compile(r"(?:hoe|wat|wie|waar|wanneer|welke?|hoeveel|mag|kan|moet) .*\b(?:ik|je|u|er)\b.*", re.IGNORECASE),
     "de": re.compile(r"(?:wie|was|wer|wo|wann|welche[rs]?|darf|kann|muss) .*\b(?:ich|man|sie|wir)\b.*", re.IGNORECASE),
+    "tr": re.compile(r"(?:.* )?(?:nasıl|kimler?|nerede|ne zaman|hangi|kaç|neden|mı|mi|mu|mü)\b.*", re.IGNORECASE),
+    "ja": re.compile(r".*(?:ます|です|ません|でしょう)か"),
     "fr": re.compile(r"(?:comment|quand|qui|que|quels?|quelles?|puis-je|dois-je) .+", re.IGNORECASE),
 }  # fmt: skip
 #: Headings that say little without the one above: they are asked about together with it.
 NEEDS_PARENT = {
     "nl": re.compile(r"(?:aanvragen|opnemen|kopen en verkopen|meenemen|declareren|wijzigen)", re.IGNORECASE),
     "ko": re.compile(r"(?:신청(?: ?(?:방법|절차|기간))?|신청과 승인|대상(?:과 일수)?|일수|기간|절차|방법|기준)"),
-    "ja": re.compile(r"(?:申請(?:方法|手続き?)?|対象者?|日数|期間|手続き?)"),
+    "ja": re.compile(r"(?:申請(?:方法|手続き?|期限)?|対象者?|日数|期間|期限|手続き?)"),
     "zh": re.compile(r"(?:申请(?:流程|方法)?|适用对象|天数|期限|流程)"),
 }
 #: Headings that nobody asks about.
@@ -256,7 +270,19 @@ EMPTY = re.compile(
     r"|inhalt(sverzeichnis)?|einleitung|übersicht|anhang.*|eingangsformel|geltungsbereich|inkrafttreten"
     r"|übergangsvorschrift.*|.*-klausel|änderung und aufhebung .*|unabdingbarkeit|sommaire|introducción|índice"
     r"|목차|차례|개요|서론|머리말|부록.*|부칙|총칙|목적|정의|적용 ?범위|그 밖의.*|이 (안내서|문서|규정).*|문의처"
-    r"|目次|目录|概要|はじめに|附則|附录|总则|総則",
+    r"|目次|目录|概要|はじめに|附則|附录|总则|総則|目的|用語.*|定義|その他.*|お?問い?合わせ先?|連絡先|まとめ|おわりに|参考.*"
+    r"|定义|联系方式|其他|前言|引言|适用范围|참고"
+    r"|purpose|scope|contacts?|doel|definities|begrippen|contact(?:gegevens)?|overig(?:e|en)?|toepassingsgebied"
+    r"|zweck|begriffsbestimmungen|definitionen|ansprechpartner|kontakt|sonstiges|schlussbestimmungen"
+    r"|introduction|objet|définitions|champ d.application|conclusion|annexes?|divers|coordonnées"
+    r"|objeto|definiciones|ámbito(?: de aplicación)?|contacto|conclusión|anexos?|generalidades"
+    r"|introduzione|indice|scopo|oggetto|definizioni|ambito(?: di applicazione)?|contatti|conclusioni?|allegat[oi]"
+    r"|introdução|índice|sumário|objetivo|objeto|definições|âmbito|contac?tos?|conclusão"
+    r"|wstęp|wprowadzenie|spis treści|cel|zakres|definicje|postanowienia (?:ogólne|końcowe)|załącznik.*"
+    r"|giriş|önsöz|içindekiler|amaç(?: ve kapsam)?|kapsam|tanımlar|genel (?:hükümler|bilgiler)|yürürlük|iletişim|sonuç"
+    r"|ek(?:ler)?(?: \d+)?|diğer"
+    r"|مقدمة|المقدمة|الفهرس|المحتويات|الهدف|الغرض|النطاق|نطاق التطبيق|التعريفات|تعريفات|الاتصال|للتواصل"
+    r"|أحكام عامة|خاتمة",
     re.IGNORECASE,
 )
 #: What stands around the subject in titles of posts: "[긴급] …", "… 안내 : 공지사항".
@@ -266,5 +292,5 @@ AROUND_TITLE = re.compile(
 #: Singular words that are asked about with their article.
 WITH_ARTICLE = re.compile(
     r"(?:.* )?(?:period|day|week|procedure|office|fund|contract|structure|card|plan|scheme|standstill|dress code"
-    r"|loan|bonus|allowance|budget|grant|discount|premium|limit|fee|deductible|pension)"
+    r"|loan|car|bonus|allowance|budget|grant|discount|premium|limit|fee|deductible|pension)"
 )

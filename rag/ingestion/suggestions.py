@@ -52,6 +52,10 @@ Item = TypeVar("Item")
 #: Languages written without spaces, in which a short heading says as much as a long one elsewhere.
 DENSE = ("ko", "ja", "zh")
 LETTERS = r"[^\W\d_]+"
+#: The question mark of languages that have their own.
+MARKS = {"ja": "？", "zh": "？", "ar": "؟"}
+#: What joins a heading with the one above it.
+JOINTS = {"ja": "の", "zh": ""}
 #: French words before which "de" loses its vowel: those with a silent h too, but not "harcèlement".
 ELIDED = re.compile(r"[aeiouyéèêàâîôû]|h(?:eure|oraire|ô|ospit|onor|ygi|abi|umain)", re.IGNORECASE)
 #: The head of an article, by which a text without sections is asked about: "제3조(육아휴직)", "§ 3 Dauer des Urlaubs".
@@ -61,7 +65,8 @@ ARTICLE = re.compile(
     re.MULTILINE,
 )
 NUMBERING = re.compile(
-    r"^(\d+([.)]\d*)*\.?(?!\d*[^\W\d])|[IVXivx]+\.|[A-Za-z]\)|제\s?\d+\s?[조장절관편](?:의\s?\d+)?|第[\d一二三四五六七八九十百]+[条章节節]|§\s?\d+[a-z]?)\s*"
+    r"^(\d+([.)]\d*)*\.?(?!\d*[^\W\d])|[IVXivx]+\.|[A-Za-z]\)|제\s?\d+\s?[조장절관편](?:의\s?\d+)?|第[\d一二三四五六七八九十百]+[条章节節]|§\s?\d+[a-z]?"
+    r"|(?:[Mm]adde|MADDE|[Bb]ölüm|BÖLÜM)\s?\d+\b[.:)]?)\s*"
 )
 
 
@@ -221,13 +226,14 @@ def _candidate(
     pattern = QUESTIONS.get(language)
     if is_question or (pattern is not None and pattern.fullmatch(heading)):
         words = len(heading.split())
-        if not 3 <= words <= 14 and not (is_dense and len(heading) <= LONGEST_HEADING):
+        # Turkish says in one word what others need three for.
+        if not (2 if language == "tr" else 3) <= words <= 14 and not (is_dense and len(heading) <= LONGEST_HEADING):
             return None
-        return Candidate(heading if is_question else f"{heading}?", heading)
+        return Candidate(heading if is_question else f"{heading}{MARKS.get(language, '?')}", heading)
     if language in NEEDS_PARENT and NEEDS_PARENT[language].fullmatch(heading):
         if not parent or EMPTY.fullmatch(parent):
             return None
-        subject = f"{parent}{'' if language in ('ja', 'zh') else ' '}{heading}"
+        subject = f"{parent}{JOINTS.get(language, ' ')}{heading}"
     if not _can_be_asked_about(subject, is_dense=is_dense) or (own and (folded in own or own in folded)):
         return None
     if _is_name(subject, names):
@@ -235,7 +241,7 @@ def _candidate(
     if language == "en":
         subject = re.sub(r"\s*\([^)]*\)$", "", subject)
     if language not in ("de", *DENSE, "ar"):
-        subject = _lowered(subject, names)
+        subject = _lowered(subject, names, language)
     for rule in TEMPLATES[language]:
         match = rule.heading.fullmatch(subject)
         if match is None or (rule.need and not NEEDS[rule.need].search(body)):
@@ -278,7 +284,8 @@ def _filled(question: str, heading: str, match: re.Match[str], language: str) ->
         base=GERUNDS.get(parts.get("gerund", "").casefold(), ""),
         a="an" if heading[:1].casefold() in "aeiou" else "a",
         de="d’" if ELIDED.match(heading) else "de ",
-        Cap=heading[:1].upper() + heading[1:],
+        Cap=capitalised(heading, language),
+        Rest=capitalised(rest, language),
     )
     if "은/는" in text:
         before = text[text.index("은/는") - 1]
@@ -325,21 +332,32 @@ def _is_name(heading: str, names: frozenset[str]) -> bool:
     return 2 <= len(words) <= 3 and all(word.istitle() and word.casefold() in names for word in words)
 
 
-def _lowered(heading: str, names: frozenset[str]) -> str:
+def _lowered(heading: str, names: frozenset[str], language: str) -> str:
     """Write a heading as inside a sentence: in lower case, but for names and abbreviations.
 
     Where all words begin with a capital, these say nothing, and the first word decides.
     """
     words = [word for word in re.findall(LETTERS, heading) if len(word) > 3]
     if heading.isupper() and len(words) > 1:
-        return heading.lower()
+        return small(heading, language)
     is_titled = " " in heading and all(word[:1].isupper() for word in words)
     first = re.match(LETTERS, heading)
     if first is None or first[0].casefold() in names or not (first[0].istitle() or first[0].islower()):
         return heading
     if is_titled:
-        return re.sub(LETTERS, lambda match: match[0].lower() if match[0].istitle() else match[0], heading)
-    return heading[:1].lower() + heading[1:]
+        return re.sub(LETTERS, lambda match: small(match[0], language) if match[0].istitle() else match[0], heading)
+    return small(heading[:1], language) + heading[1:]
+
+
+def small(text: str, language: str) -> str:
+    """Write a text in small letters; in Turkish, I without a dot stays without, and İ has one."""
+    return (text.replace("İ", "i").replace("I", "ı") if language == "tr" else text).lower()
+
+
+def capitalised(text: str, language: str) -> str:
+    """Write the first letter of a text as a capital."""
+    first = "İ" if language == "tr" and text[:1] == "i" else text[:1].upper()
+    return first + text[1:]
 
 
 def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:

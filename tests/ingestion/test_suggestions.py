@@ -61,7 +61,7 @@ def asked(title: str, heading: str, body: str, language: str, *, above: str = ""
         ("fr", "Accident du travail", "Prévenez-nous.", "Que faire en cas d’accident du travail ?"),
         ("fr", "Congé parental", "26 semaines.", "À combien de jours de congé parental ai-je droit ?"),
         ("es", "Solicitar vacaciones", "En el portal.", "¿Cómo puedo solicitar vacaciones?"),
-        ("it", "Lavoro da remoto", "Due volte.", "Quali sono le regole su lavoro da remoto?"),
+        ("it", "Lavoro da remoto", "Due volte.", "Lavoro da remoto: quali regole valgono?"),
         ("pt", "Subsídio de refeição", "São 8 € por dia.", "De quanto é o subsídio de refeição?"),
         ("pl", "Wniosek o urlop", "W portalu.", "Jak złożyć wniosek o urlop?"),
         ("tr", "Yıllık izin", "Yılda 14 gün.", "Yıllık izin kaç gün?"),
@@ -70,6 +70,34 @@ def asked(title: str, heading: str, body: str, language: str, *, above: str = ""
         ("ko", "제3조(육아휴직)", "1년까지 쓸 수 있다.", "육아휴직 기간은 얼마나 되나요?"),
         ("ko", "경조사 휴가", "결혼은 5일.", "경조사 휴가는 며칠인가요?"),
         ("ja", "通勤手当", "月に2万円まで。", "通勤手当はいくらですか？"),
+        ("ja", "休暇を取るには", "上司に申し出る。", "休暇を取るにはどうすればいいですか？"),
+        ("ja", "何日休めますか", "10日です。", "何日休めますか？"),
+        ("ja", "病気の場合", "電話する。", "病気のときはどうすればいいですか？"),
+        ("ja", "ハラスメント", "窓口に相談する。", "ハラスメントを受けたときはどうすればいいですか？"),
+        ("ja", "労働災害", "すぐに知らせる。", "労働災害が起きたときはどうすればいいですか？"),
+        ("ja", "在宅勤務の対象者", "全社員。", "在宅勤務の対象者は誰ですか？"),
+        ("ja", "年次有給休暇の日数", "10日です。", "年次有給休暇の日数は何日ですか？"),
+        ("ja", "提出期限", "月末。", "提出期限はいつですか？"),
+        ("ja", "お問い合わせ先", "人事部。", None),
+        ("ja", "用語の定義", "社員とは。", None),
+        ("tr", "Yıllık İzin", "Yılda 14 gün.", "Yıllık izin kaç gün?"),
+        ("tr", "ÇALIŞMA KOŞULLARI", "Haftada beş gün.", "Çalışma koşulları neler?"),
+        ("tr", "Isınma Giderleri", "Şirket öder.", "Isınma giderleri: kurallar neler?"),
+        ("tr", "Madde 5 – Ücretli izinler", "Bir gün.", "Ücretli izinler: kurallar neler?"),
+        ("tr", "Hastalık Durumunda Yapılacaklar", "Haber verin.", "Hastalık durumunda ne yapmalıyım?"),
+        ("tr", "Kimler başvurabilir", "Herkes.", "Kimler başvurabilir?"),
+        ("tr", "İş kazası", "Haber verin.", "İş kazası durumunda ne yapmalıyım?"),
+        ("tr", "Tanımlar", "Çalışan.", None),
+        ("tr", "Giriş", "Hoş geldiniz.", None),
+        ("nl", "Bedrijfsongeval", "Bel 112.", "Wat moet ik doen bij een bedrijfsongeval?"),
+        ("ar", "قواعد السلوك", "الاحترام.", "ما هي قواعد السلوك؟"),
+        ("fr", "Définitions", "x", None),
+        ("de", "Begriffsbestimmungen", "x", None),
+        ("es", "Ámbito de aplicación", "x", None),
+        ("it", "Contatti", "x", None),
+        ("pt", "Objetivo", "x", None),
+        ("pl", "Postanowienia końcowe", "x", None),
+        ("zh", "联系方式", "x", None),
         ("en", "HR", "x", None),
         ("en", "Introduction", "x", None),
         ("nl", "Artikel 7:669", "x", None),
@@ -87,6 +115,7 @@ def test_a_heading_that_says_little_is_asked_about_with_the_one_above() -> None:
     ]
     assert asked("Verlofbeleid", "2.2 Aanvragen", "x", "nl", above="2 Vakantie") == ["Hoe kan ik vakantie aanvragen?"]
     assert asked("휴가 안내", "신청 방법", "포털에서.", "ko") == []
+    assert asked("就業規則", "日数", "10日です。", "ja", above="年次有給休暇") == ["年次有給休暇の日数は何日ですか？"]
 
 
 def test_a_post_without_sections_is_asked_about_by_its_title() -> None:
