@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.language import N_, _, ngettext
-from rag.records.audit import AuditEntry
+from rag.records.audit import AuditEntry, AuditFilters
 from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
@@ -105,14 +105,13 @@ with st.grid(4, min_column_width=170):
     actor = st.selectbox(_("Person"), audit.actors(identity), index=None, placeholder=_("Everybody"), key="audit_actor")
     text = st.text_input(_("Contains"), key="audit_text", placeholder=_("A name or a value"), icon=":material/search:")
 days = PERIODS[period or "All"]
-entries = audit.entries(
-    identity,
-    since=datetime.now(UTC) - timedelta(days=days) if days else None,
-    actor=actor,
-    kind=KINDS[kind or "Everything"],
-    text=text or "",
-    limit=SHOWN,
-)
+filters: AuditFilters = {
+    "since": datetime.now(UTC) - timedelta(days=days) if days else None,
+    "actor": actor,
+    "kind": KINDS[kind or "Everything"],
+    "text": text or "",
+}
+entries = audit.entries(identity, limit=SHOWN, **filters)
 if not entries:
     is_filtered = bool(KINDS[kind or "Everything"] or actor or text)
     st.caption(
@@ -122,15 +121,16 @@ if not entries:
     )
     st.stop()
 names = {str(c.id): c.name for c in services().documents.collections(identity)}
-table = pd.DataFrame(
-    {
-        _("When"): [date_time(entry.created_at, zone) for entry in entries],
-        _("Who"): [entry.actor or PRODUCT for entry in entries],
-        _("What"): [action_name(entry.action) for entry in entries],
-        _("Of"): [things(entry) for entry in entries],
-        _("Change"): [change_words(entry, names) for entry in entries],
-    }
-)
+HEADS = (_("When"), _("Who"), _("What"), _("Of"), _("Change"))
+
+
+def words(entry: AuditEntry) -> tuple[str, ...]:
+    """Return an entry as the table and the CSV file have it."""
+    when = date_time(entry.created_at, zone)
+    return when, entry.actor or PRODUCT, action_name(entry.action), things(entry), change_words(entry, names)
+
+
+table = pd.DataFrame([words(entry) for entry in entries], columns=HEADS)
 chosen = st.dataframe(
     table,
     hide_index=True,
@@ -158,7 +158,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     actions.draw_export(
         identity,
         _("Download as JSON lines"),
-        lambda: audit.export_json(identity, entries),
+        lambda: audit.export_json(identity, audit.rows(identity, **filters)),
         "audit-log.jsonl",
         key="audit_export_json",
         media_type="application/jsonl",
@@ -166,7 +166,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     actions.draw_export(
         identity,
         _("Download as CSV"),
-        lambda: audit.export_csv(identity, [str(name) for name in table], table.itertuples(index=False)),
+        lambda: audit.export_csv(identity, HEADS, map(words, audit.rows(identity, **filters))),
         "audit-log.csv",
         key="audit_export",
     )

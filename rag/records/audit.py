@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -21,8 +21,9 @@ from rag.storage.database import Database, queries
 from rag.types import Identity
 
 MAXIMUM_ENTRIES = 10_000
-#: Rows that are put together to acts, and names of things in one.
+#: Rows that are looked through for acts, and that one export holds.
 MAXIMUM_ROWS = 50_000
+#: Names of one act's things that a page is given; an export has them all.
 MAXIMUM_NAMES = 1_000
 
 
@@ -39,9 +40,11 @@ class AuditEntry:
     target: str
     changes: dict[str, Any]
     created_at: datetime
-    #: Things of different names that the act changed in this way, and their names.
+    #: How many things the act changed in this way, and their names.
     things: int = 1
     targets: list[str] = field(default_factory=list)
+    #: What the rows of one act share; empty where it was not asked for.
+    act: str = ""
 
     def to_json(self, tenant_id: str) -> str:
         """Return the entry as a line of JSON."""
@@ -56,10 +59,20 @@ class AuditEntry:
                 "target": self.target,
                 "target_id": self.target_id,
                 "changes": self.changes,
-                **({"targets": self.targets} if self.things > 1 else {}),
+                **({"act": self.act} if self.act else {}),
             },
             ensure_ascii=False,
         )
+
+
+class AuditFilters(TypedDict, total=False):
+    """What is looked for: an act matches where one of its rows does."""
+
+    since: datetime | None
+    actor: str | None
+    #: The first word of an action.
+    kind: str | None
+    text: str
 
 
 class AuditLog:
@@ -73,21 +86,22 @@ class AuditLog:
         self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
 
     def export_csv(self, identity: Identity, header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-        """Export the lines of a page as CSV with a byte order mark, and note the export.
+        """Export lines as a page words them, as CSV with a byte order mark, and note the export.
 
         Raises `NotAllowed`, `SignInAgain`.
         """
-        require_admin(identity)
-        require_recent(self._database, identity)
-        self.note(identity, "export made", "audit log")
+        self._note_export(identity)
         return to_csv(header, rows).encode("utf-8-sig")
 
-    def export_json(self, identity: Identity, entries: Iterable[AuditEntry]) -> bytes:
-        """Export entries as JSON, one a line, and note the export. Raises `NotAllowed`, `SignInAgain`."""
+    def export_json(self, identity: Identity, rows: Iterable[AuditEntry]) -> bytes:
+        """Export rows as JSON, one a line, and note the export. Raises `NotAllowed`, `SignInAgain`."""
+        self._note_export(identity)
+        return "".join(f"{row.to_json(identity.tenant_id)}\n" for row in rows).encode()
+
+    def _note_export(self, identity: Identity) -> None:
         require_admin(identity)
         require_recent(self._database, identity)
         self.note(identity, "export made", "audit log")
-        return "".join(f"{entry.to_json(identity.tenant_id)}\n" for entry in entries).encode()
 
     def last(self, tenant_id: str) -> int:
         """Return the number of the tenant's latest entry; for operators."""
@@ -97,36 +111,25 @@ class AuditLog:
         """Return a tenant's next entries after this number, oldest first; for operators."""
         return self._database.fetch_all(tenant_id, "audit_after", AuditEntry, after=number, limit=MAXIMUM_ENTRIES)
 
-    def entries(
-        self,
-        identity: Identity,
-        *,
-        since: datetime | None = None,
-        actor: str | None = None,
-        kind: str | None = None,
-        text: str = "",
-        limit: int = 200,
-    ) -> list[AuditEntry]:
-        """Return the acts that match the filters, latest first; `kind` is the first word of an action.
-
-        For administrators: raises `NotAllowed`.
-        """
+    def entries(self, identity: Identity, *, limit: int = 200, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
+        """Return the acts that match the filters, latest first. For administrators: raises `NotAllowed`."""
         require_admin(identity)
-        return self._database.fetch_all(
-            identity,
-            "audit_entries",
-            AuditEntry,
-            since=since,
-            actor=actor,
-            kind=kind,
-            text=text.strip() or None,
-            limit=min(limit, MAXIMUM_ENTRIES),
-            most=MAXIMUM_ROWS,
-            names=MAXIMUM_NAMES,
-        )
+        wanted = _parameters(filters) | {"limit": min(limit, MAXIMUM_ENTRIES), "names": MAXIMUM_NAMES}
+        return self._database.fetch_all(identity, "audit_entries", AuditEntry, **wanted)
+
+    def rows(self, identity: Identity, **filters: Unpack[AuditFilters]) -> list[AuditEntry]:
+        """Return all rows of the acts that match the filters, latest first. For administrators: raises `NotAllowed`."""
+        require_admin(identity)
+        wanted = _parameters(filters) | {"limit": MAXIMUM_ROWS}
+        return self._database.fetch_all(identity, "audit_rows", AuditEntry, **wanted)
 
     def actors(self, identity: Identity) -> list[str]:
         """List everybody who ever changed something, by name. For administrators: raises `NotAllowed`."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             return [row[0] for row in connection.execute(queries["audit_actors"])]
+
+
+def _parameters(filters: AuditFilters) -> dict[str, Any]:
+    text = filters.get("text", "").strip() or None
+    return {"since": None, "actor": None, "kind": None, **filters, "text": text, "most": MAXIMUM_ROWS}

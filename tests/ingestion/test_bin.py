@@ -109,12 +109,30 @@ def test_one_act_is_one_entry_of_the_audit_log(
     assert acts() == [("document changed", 3)], "four rows in three transactions"
     (entry,) = audit.entries(admin, limit=1)
     assert sorted(entry.targets) == sorted({second.title, other.title, third.title})
-    assert json.loads(entry.to_json(admin.tenant_id))["targets"] == entry.targets
+    exported = [json.loads(row.to_json(admin.tenant_id)) for row in audit.rows(admin) if row.id > before]
+    assert [row["target_id"] for row in exported].count(str(second.id)) == 1
+    assert len({row["act"] for row in exported if row["action"] == "document changed"}) == 1
+    assert all(row["changes"]["status"][1] == "binned" for row in exported if row["action"] == "document changed")
     assert library.bin.take_back_all(admin, [*several, uuid4()]) == ["This document is no longer in the bin."]
     assert acts() == [("document changed", 3)] * 2
     library.bin.put(admin, [other.id])
     assert acts() == [("document changed", 1), *[("document changed", 3)] * 2]
     assert len(audit.after(admin.tenant_id, before)) > 6, "no row is left out"
+
+
+def test_two_documents_of_one_title_are_two_in_the_audit_log_and_a_search_does_not_shrink_an_act(
+    library: DocumentLibrary, add: Add, admin: Identity, database: Database
+) -> None:
+    twins = [add(3), add(9, "other.pdf"), add(11, "third.pdf")]
+    with database.transaction(admin.tenant_id) as connection:
+        connection.execute("UPDATE documents SET title = 'Handbook' WHERE file_name <> 'third.pdf'")
+    audit = AuditLog(database)
+    library.bin.put(admin, [document.id for document in twins])
+    (entry,) = audit.entries(admin, limit=1)
+    assert (entry.things, entry.targets) == (3, sorted({"Handbook", twins[2].title}))
+    (found,) = audit.entries(admin, limit=1, text=twins[2].title)
+    assert found == entry, "the whole act, though one of its rows has the word"
+    assert len(audit.rows(admin, text=twins[2].title, kind="document")) >= 3
 
 
 def test_many_are_deleted_and_taken_back_in_as_many_statements_as_one(

@@ -168,7 +168,7 @@ def test_a_change_stands_in_the_log_with_its_person_and_in_words(
     page.run()
     fields = page.dataframe[1].value.set_index("Field")
     assert list(fields.loc["name"]) == ["HR documents", "Handbooks"]
-    lines = running.audit.export_json(identity, running.audit.entries(identity)).decode().splitlines()
+    lines = running.audit.export_json(identity, running.audit.rows(identity)).decode().splitlines()
     assert [json.loads(line)["action"] for line in lines] == [
         "API key added",
         "collection changed",

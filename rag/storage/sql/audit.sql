@@ -32,26 +32,52 @@ FROM audit_log WHERE tenant_id = (SELECT rag_tenant()) AND id > %(after)s ORDER 
 SELECT coalesce(max(id), 0) FROM audit_log WHERE tenant_id = (SELECT rag_tenant())
 
 -- audit_entries --
--- List the latest acts that meet the given conditions. What one act did to several things is one entry, with their names
--- and the changes of the first.
-SELECT max(id) AS id, account_id, actor, action, (array_agg(target_id ORDER BY id))[1] AS target_id,
-       (array_agg(target ORDER BY id))[1] AS target, (array_agg(changes ORDER BY id))[1] AS changes,
-       min(created_at) AS created_at, count(DISTINCT target)::integer AS things,
-       (array_agg(DISTINCT target))[:%(names)s] AS targets
-FROM (
-    SELECT id, account_id, actor, action, target_id, target, changes, created_at, coalesce(act, 'entry ' || id) AS act
+-- List the latest acts of which a row meets the given conditions. What one act did to several things is one entry, with
+-- their names and the changes of the first.
+WITH matching AS MATERIALIZED (
+    SELECT id, account_id, actor, action, coalesce(act, 'entry ' || id::text) AS act
     FROM audit_log
     WHERE tenant_id = (SELECT rag_tenant())
       AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
       AND (%(actor)s::text IS NULL OR actor = %(actor)s)
       AND (%(kind)s::text IS NULL OR action LIKE %(kind)s || ' %%')
       AND (%(text)s::text IS NULL OR strpos(lower(target || ' ' || changes::text), lower(%(text)s)) > 0)
-    ORDER BY audit_log.id DESC
+    ORDER BY id DESC
     LIMIT %(most)s
-) AS latest
-GROUP BY act, account_id, actor, action
-ORDER BY max(id) DESC
-LIMIT %(limit)s
+), acts AS (
+    SELECT act, account_id, actor, action, max(id) AS latest FROM matching
+    GROUP BY act, account_id, actor, action ORDER BY max(id) DESC LIMIT %(limit)s
+)
+SELECT max(l.id) AS id, l.account_id, l.actor, l.action, (array_agg(l.target_id ORDER BY l.id))[1] AS target_id,
+       (array_agg(l.target ORDER BY l.id))[1] AS target, (array_agg(l.changes ORDER BY l.id))[1] AS changes,
+       min(l.created_at) AS created_at,
+       count(DISTINCT coalesce(nullif(l.thing_id, ''), nullif(l.target_id, ''), l.target))::integer AS things,
+       (array_agg(DISTINCT l.target))[:%(names)s] AS targets
+FROM acts JOIN audit_log l ON l.tenant_id = (SELECT rag_tenant()) AND coalesce(l.act, 'entry ' || l.id::text) = acts.act
+    AND l.action = acts.action AND l.actor = acts.actor AND l.account_id IS NOT DISTINCT FROM acts.account_id
+GROUP BY acts.act, acts.latest, l.account_id, l.actor, l.action
+ORDER BY acts.latest DESC
+
+-- audit_rows --
+-- List every row of the latest acts of which a row meets the given conditions, the latest first.
+WITH matching AS MATERIALIZED (
+    SELECT id, account_id, actor, action, coalesce(act, 'entry ' || id::text) AS act
+    FROM audit_log
+    WHERE tenant_id = (SELECT rag_tenant())
+      AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+      AND (%(actor)s::text IS NULL OR actor = %(actor)s)
+      AND (%(kind)s::text IS NULL OR action LIKE %(kind)s || ' %%')
+      AND (%(text)s::text IS NULL OR strpos(lower(target || ' ' || changes::text), lower(%(text)s)) > 0)
+    ORDER BY id DESC
+    LIMIT %(most)s
+), acts AS (
+    SELECT act, account_id, actor, action, max(id) AS latest FROM matching
+    GROUP BY act, account_id, actor, action ORDER BY max(id) DESC LIMIT %(limit)s
+)
+SELECT l.id, l.account_id, l.actor, l.action, l.target_id, l.target, l.changes, l.created_at, acts.act
+FROM acts JOIN audit_log l ON l.tenant_id = (SELECT rag_tenant()) AND coalesce(l.act, 'entry ' || l.id::text) = acts.act
+    AND l.action = acts.action AND l.actor = acts.actor AND l.account_id IS NOT DISTINCT FROM acts.account_id
+ORDER BY l.id DESC LIMIT %(most)s
 
 -- audit_actors --
 -- List everybody who ever changed something, by going through the index from one name to the next.
