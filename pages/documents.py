@@ -20,7 +20,7 @@ from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
 from rag.ingestion.bin import BIN_DAYS
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.particulars import SavedView
-from rag.language import _, ngettext
+from rag.language import N_, _, ngettext
 from rag.profiles import profile_of
 from rag.samples.load import find_samples
 from rag.services import require, services
@@ -40,7 +40,14 @@ from rag.types import (
 )
 from rag.ui import actions
 from rag.ui.document_details import DetailTabs, draw_document, draw_repository
-from rag.ui.document_form import date_remark, draw_ask, draw_form, draw_questions, draw_replacing
+from rag.ui.document_form import (
+    date_remark,
+    draw_ask,
+    draw_form,
+    draw_questions,
+    draw_replacing,
+    draw_replacing_several,
+)
 from rag.ui.document_library import (
     MOST_ROWS,
     VIEWS,
@@ -81,7 +88,7 @@ from rag.ui.document_upload import (
 from rag.ui.formats import STATUSES, time_zone
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
-from rag.ui.widgets import red
+from rag.ui.widgets import dialog, red
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents than these are shown as one table.
@@ -275,6 +282,41 @@ def replace_file(document: Document, name: str, content: bytes) -> None:
 
     attempt(upload)
     open_document(None)
+
+
+def replace_files(files: Sequence[tuple[UUID, str, bytes]]) -> None:
+    """Hand over the next versions of several documents, each to be looked at before it answers."""
+    sentences = []
+    with one_act():
+        for document_id, name, content in files:
+            try:
+                collection = library.collection(identity, library.get(identity, document_id).collection_id)
+                follow(library.upload(identity, collection, name, content, replaces=document_id).id)
+            except RagError as error:
+                sentences.append(f"{name}: {error.message}")
+    state.documents_notice = "  \n".join(sentences)
+    ask_to_replace(is_open=False)
+    clear_selection()
+
+
+def ask_to_replace(*, is_open: bool) -> None:
+    state.documents_replacing = is_open
+
+
+@dialog(
+    N_("Replace documents"),
+    width="medium",
+    icon=":material/swap_horiz:",
+    on_dismiss=partial(ask_to_replace, is_open=False),
+)
+def ask_for_files() -> None:
+    """Ask for the new files of the selected documents."""
+    wanted = DocumentFilters(document_ids=tuple(state.documents_selected))
+    draw_replacing_several(
+        library.names(identity, wanted, limit=None),
+        largest_mb=ExtractionLimits.of(services().settings).maximum_bytes // 2**20,
+        on_files=replace_files,
+    )
 
 
 def unlock(locked: Locked) -> None:
@@ -487,10 +529,13 @@ def draw_selected() -> None:
             on_retry=retry_selected,
             on_write_tags=write_selected,
             on_read=read_selected,
+            on_replace=partial(ask_to_replace, is_open=True),
             on_delete=lambda: put_in_bin(chosen),
             on_clear=clear_selection,
         ),
     )
+    if state.get("documents_replacing"):
+        ask_for_files()
 
 
 def opened_document() -> Document | None:

@@ -430,6 +430,7 @@ if state.setup_problem:
     st.error(plain(state.setup_problem), icon=":material/error:")
 if state.setup_done:
     st.success(plain(state.setup_done), icon=":material/check_circle:")
+    state.setup_done = ""
 draw_checklist()
 if is_own:
     draw_keys()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from pathlib import PurePath
 from threading import Event
 from typing import Any
 from uuid import UUID
@@ -16,13 +18,13 @@ from rag.answering.pipeline import Answerer
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.particulars import MOST_TAGS, DocumentParticulars, Particulars, Shelves
-from rag.language import N_, _, day
+from rag.language import N_, _, day, listed, ngettext
 from rag.profiles import profile_of
-from rag.types import AnsweredQuestion, Collection, Document, DocumentStatus, Identity, Question
+from rag.types import AnsweredQuestion, Collection, Document, DocumentName, DocumentStatus, Identity, Question
 from rag.ui.document_library import all_folders
 from rag.ui.formats import language_name, pages
 from rag.ui.text import answer_markdown, plain
-from rag.ui.widgets import name_labels
+from rag.ui.widgets import document_labels, name_labels
 
 #: What an answer is called in the list of a document's questions.
 OUTCOMES: Mapping[str, str] = {
@@ -219,4 +221,81 @@ def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> N
     if file is not None:
         st.session_state.documents_replace_turn = turn + 1
         on_file(document, file.name, file.getvalue())
+        st.rerun()
+
+
+OnFiles = Callable[[list[tuple[UUID, str, bytes]]], None]
+
+
+def letters_of(name: str) -> str:
+    """Return what names of files and titles are compared by: no ending, no digits, no signs, no single letters."""
+    return "".join(re.findall(r"[^\W\d_]{2,}", PurePath(name).stem.casefold()))
+
+
+def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID | None]:
+    """Return for each file the document it is meant for: that of its name, else of like letters; each document once."""
+    found: list[UUID | None] = [None] * len(files)
+    left = list(documents)
+    for is_meant in (
+        lambda name, document: name.casefold() == document.file_name.casefold(),
+        lambda name, document: letters_of(name) in {letters_of(document.file_name), letters_of(f"{document.title}.")},
+    ):
+        for place, name in enumerate(files):
+            fitting = [document for document in left if is_meant(name, document)]
+            if found[place] is None and len(fitting) == 1:
+                found[place] = fitting[0].id
+                left.remove(fitting[0])
+    return found
+
+
+def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int, on_files: OnFiles) -> None:
+    """Draw a box that takes new files for several documents, and which file is meant for which of them.
+
+    `on_files` is called with a document's id, the file's name and its bytes for each that is not left out.
+    """
+    turn = st.session_state.setdefault("documents_replace_turn", 0)
+    files = st.file_uploader(
+        ngettext("New file for {count} document", "New files for {count} documents", len(documents)),
+        accept_multiple_files=True,
+        max_upload_size=largest_mb,
+        key=f"documents_replace_several_{turn}",
+        help=_("It is read, and you see which pages differ. The present version answers until you decide."),
+    )
+    labels = document_labels(documents)
+    meant = pair([file.name for file in files], documents)
+    chosen: list[UUID | None] = []
+    for place, file in enumerate(files):
+        options = list(labels)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{plain(file.name)}** :material/arrow_forward:", width=260)
+            chosen.append(
+                st.selectbox(
+                    _("Replaces"),
+                    options,
+                    index=options.index(found) if (found := meant[place]) is not None else None,
+                    format_func=labels.of,
+                    placeholder=_("Nothing: this file is left out"),
+                    label_visibility="collapsed",
+                    key=f"documents_replace_{file.file_id}",
+                )
+            )
+    taken = [document_id for document_id in chosen if document_id is not None]
+    twice = sorted({labels.of(document_id) for document_id in taken if taken.count(document_id) > 1})
+    if twice:
+        st.error(
+            _("Two files are meant for {name}. Leave one out.", name=plain(listed(twice))), icon=":material/error:"
+        )
+    elif taken and (rest := [labels.of(document.id) for document in documents if document.id not in taken]):
+        st.caption(_("As they are: {names}", names=plain(listed(rest))))
+    if st.button(
+        ngettext("Show what changes in {count} document", "Show what changes in {count} documents", len(taken))
+        if taken
+        else _("Show what changes"),
+        key="documents_replace_several_show",
+        type="primary",
+        icon=":material/difference:",
+        disabled=not taken or bool(twice),
+    ):
+        st.session_state.documents_replace_turn = turn + 1
+        on_files([(i, f.name, f.getvalue()) for i, f in zip(chosen, files, strict=True) if i is not None])
         st.rerun()

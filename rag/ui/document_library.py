@@ -407,6 +407,7 @@ class BulkActions(NamedTuple):
     on_retry: Callable[[], None]
     on_write_tags: Callable[[], None]
     on_read: Callable[[], None]
+    on_replace: Callable[[], None]
     on_delete: Callable[[], None]
     on_clear: Callable[[], None]
 
@@ -445,6 +446,13 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
                 (_("Write summaries and topics where they are missing"), "documents_bulk_write", actions.on_write_tags),
             ):
                 st.button(words, key=key, width="stretch", on_click=action)
+        st.button(
+            _("Replace"),
+            key="documents_bulk_replace",
+            icon=":material/swap_horiz:",
+            help=_("New files for these documents. You see which pages differ before anything is replaced."),
+            on_click=actions.on_replace,
+        )
         st.button(
             red(_("Delete {number}", number=count(number, "document"))),
             key="documents_bulk_delete",

@@ -77,12 +77,14 @@ class Refused(NamedTuple):
 Take = Callable[[str, bytes, UploadOptions, str], None]
 
 
-#: A drop anywhere on the page is handed to the uploader, which then does what it does with its own.
+#: A drop anywhere on the page is handed to the uploader, which then does what it does with its own: to that of an open
+#: dialog or panel where one takes files.
 DROP_ANYWHERE = """
 <script>
 if (!window.hrAssistantDrop) {
   window.hrAssistantDrop = true;
-  const input = () => document.querySelector(".st-key-documents_add input[type=file]");
+  const input = () => document.querySelector("[role=dialog] [data-testid=stFileUploader] input[type=file]") ??
+    document.querySelector(".st-key-documents_add input[type=file]");
   const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   const shade = document.createElement("div");
   shade.setAttribute("style", "position:fixed;inset:0;z-index:999990;display:none;align-items:center;" +
@@ -94,7 +96,7 @@ if (!window.hrAssistantDrop) {
     const place = input();
     if (!place || !holdsFiles(event)) return;
     event.preventDefault();
-    shade.textContent = place.closest(".st-key-documents_add").querySelector("label")?.textContent ?? "";
+    shade.textContent = place.closest("[data-testid=stFileUploader]").querySelector("label")?.textContent ?? "";
     show(true);
   });
   addEventListener("dragleave", (event) => { if (!event.relatedTarget) show(false); });
@@ -103,7 +105,7 @@ if (!window.hrAssistantDrop) {
     const place = input();
     if (!place || !holdsFiles(event)) return;
     event.preventDefault();
-    if (place.closest("[data-testid=stFileUploaderDropzone]")?.contains(event.target)) return;
+    if (event.target.closest?.("[data-testid=stFileUploaderDropzone]")) return;
     place.files = event.dataTransfer.files;
     place.dispatchEvent(new Event("change", { bubbles: true }));
   });

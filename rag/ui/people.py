@@ -81,7 +81,7 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
         table,
         found,
         key="people_keys",
-        of=tuple((k.id, k.works) for k in found),
+        of=((k.id, k.works) for k in found),
         alt=_("API keys with what they may do, their owner and status, when they expire and when they were last used"),
     )
 

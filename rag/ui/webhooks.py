@@ -71,7 +71,7 @@ def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
         table,
         found,
         key="programs_webhooks",
-        of=tuple(w.id for w in found),
+        of=(w.id for w in found),
         alt=_("Webhooks with their address, what they tell of, and how many messages were delivered"),
     )
 
@@ -130,7 +130,7 @@ def _draw_deliveries(told: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
         table,
         told,
         key="programs_deliveries",
-        of=tuple((d.id, d.status) for d in told),
+        of=((d.id, d.status) for d in told),
         alt=_("What this webhook was told, with the answers"),
     )
 

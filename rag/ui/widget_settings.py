@@ -66,7 +66,7 @@ def _draw_table(found: Sequence[Widget]) -> Widget | None:
         table,
         found,
         key="programs_widgets",
-        of=tuple(w.id for w in found),
+        of=(w.id for w in found),
         alt=_("Widgets with their collection, their sites, and what they were asked and cost"),
     )
 

@@ -203,7 +203,7 @@ def red(label: str) -> str:
     return f":red[{label}]"
 
 
-def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Hashable, alt: str) -> Row | None:
+def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashable], alt: str) -> Row | None:
     """Draw rows as a table, and return the chosen one. Another `of` is another table, in which nothing is chosen."""
     picked = st.dataframe(
         table,
@@ -211,7 +211,7 @@ def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Hashable, alt: 
         width="stretch",
         on_select="rerun",
         selection_mode="single-row",
-        key=f"{key}_{hash(of) & 0xFFFFFFFF}",
+        key=f"{key}_{hash(tuple(of)) & 0xFFFFFFFF}",
         alt=alt,
     )
     chosen = picked.selection.rows

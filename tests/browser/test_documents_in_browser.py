@@ -88,6 +88,28 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     expect(page.get_by_text("No document matches.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("2 documents.")).to_be_visible()
+
+    # New files for both: one is known by its name, the other is chosen; dropped beside the dialog, they are its own.
+    click_row(page, 0, BOX)
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    click_row(page, 1, BOX)
+    page.get_by_role("button", name="Replace", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("New files for 2 documents")).to_be_visible()
+    drop(page, "Parking 2031.txt", "Bicycles are parked in the cellar. Cars are parked on level eight.")
+    expect(dialog.get_by_text("Parking 2031.txt").last).to_be_visible()
+    show = dialog.get_by_role("button", name="Show what changes")
+    expect(show).to_be_disabled()
+    dialog.get_by_role("combobox", name="Replaces").click()
+    page.get_by_role("option", name="Parking since May").click()
+    expect(dialog.get_by_text("As they are: Parking rules")).to_be_visible()
+    show.click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("of Parking since May: 1 page differs")).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Remove this file").click()
+    expect(page.get_by_text("1 document is in the bin for 30 days.")).to_be_visible()
+    page.get_by_role("button", name="Dismiss").first.click()
+
     # Other tests ask this product: the documents of this one leave it.
     click_row(page, 0, BOX)
     expect(page.get_by_text("1 selected")).to_be_visible()

@@ -167,6 +167,8 @@ def test_the_checklist_ends_and_is_for_administrators(running: Services, signed_
     assert "1 of 5 steps done" in [str(heading.value) for heading in page.header], "it has a name"
     page.text_input("setup_name").set_value("Ottermere  Mills").run()
     page.button("setup_name_save").click().run()
+    assert "The name is saved" in "".join(str(success.value) for success in page.success)
+    assert not page.run().success, "what is done is said once"
     assert running.tenants.progress(identity).name == "Ottermere Mills"
     page.button("setup_finish").click().run()
     assert not page.exception
