@@ -291,7 +291,7 @@ class GoogleDriveSource(SourceWithReaders):
 
 
 class _ListAgain(Exception):
-    """The changes do not tell what is there now."""
+    """The changes do not tell the present state; list again."""
 
 
 @contextmanager

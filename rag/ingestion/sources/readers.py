@@ -1,4 +1,4 @@
-"""Carry over who may read what a source holds, as groups of ours.
+"""Carry over who may read a source's documents, as our groups.
 
 A collection has one set of groups. So it gets those that may read the folder at its source, and takes only the files
 that all of them may read there: nobody reads here what they may not read there.
@@ -34,7 +34,7 @@ class Readers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names as groups of ours, () for everybody. Raises `InvalidInput` for one that is too long."""
+        """Return the names as our groups, () for everybody. Raises `InvalidInput` for one that is too long."""
         return () if self.is_everybody else tuple(sorted({normal_group(name) for name in self.groups} - {""}))
 
 
