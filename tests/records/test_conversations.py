@@ -115,3 +115,9 @@ def test_passages_of_a_deleted_document_are_gone(database: Database, collection:
     message = conversations.messages(somebody, conversation.id)[0]
     assert message.citations == [kept]
     assert message.removed_sources == [2]
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET status = 'binned', binned_at = now(), status_before = status WHERE id = %s", (row[0],)
+        )
+    message = conversations.messages(somebody, conversation.id)[0]
+    assert (message.citations, message.removed_sources) == ([], [1, 2]), "the bin is no place to quote from"
