@@ -63,8 +63,8 @@ def note_of_left_out(count: int) -> str:
     return f"Documents that not everybody who may read this collection may read there, and that were left out: {count}."
 
 
-class SourceWithReaders(ABC):
-    """A source that knows who may read each file, and whose service tells what changed since the last sync."""
+class SharedFolderSource(ABC):
+    """A shared folder: its service knows who may read each file, and what changed since the last sync."""
 
     def __init__(self, *, has_readers: bool, state: Mapping[str, Any] | None) -> None:
         self._has_readers = has_readers
