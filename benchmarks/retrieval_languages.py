@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--sets", type=Path, required=True)
     parser.add_argument("--only", default="", help="names of sets, separated by commas")
     parser.add_argument("--every", type=int, default=1, help="ask every so manieth question")
-    parser.add_argument("--draws", type=int, default=3, help="times the words mistyped and left out are drawn anew")
+    parser.add_argument("--draws", type=int, default=3, help="times the words mistyped and left out are drawn again")
     parser.add_argument("--meaning", action="store_true", help="the product without and with vectors of meaning")
     parser.add_argument("--across", action="store_true")
     options = parser.parse_args()

@@ -9,7 +9,7 @@ everyday questions of `everyday_questions.txt`, too, which they have nothing on.
 the evidence of `retrieve_context` is "answered".
 
 Every question is of the tuning or of the held-out half, by a hash of its text. `--choose` weighs the share of the words
-against the margin of the similarity anew, by the sets' tuning half alone: what answers most of the own questions less
+against the margin of the similarity again, by the sets' tuning half alone: what answers most of the own questions less
 what it answers of the others.
 """
 
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--documents", type=Path, help="PDFs")
     parser.add_argument("--questions", type=Path, help="what they answer")
     parser.add_argument("--each", type=int, default=400, help="questions of each set")
-    parser.add_argument("--choose", action="store_true", help="choose the weights anew")
+    parser.add_argument("--choose", action="store_true", help="choose the weights again")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="retrieval-refusals-") as folder:
         server = start_server(Path(folder))

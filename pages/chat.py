@@ -19,6 +19,7 @@ from rag.services import require, services
 from rag.types import Citation, Conversation, Message, MessageState, Role
 from rag.ui.budgets import draw_question_to_go_on
 from rag.ui.chat_scope import ChatScope
+from rag.ui.conversation_list import draw_dialog, draw_recent
 from rag.ui.frame import draw_sidebar, unseen_heading
 from rag.ui.messages import (
     Reading,
@@ -32,7 +33,6 @@ from rag.ui.messages import (
     hold_back,
 )
 from rag.ui.page_view import open_page_view, page_of, turn_to
-from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
 from rag.ui.widgets import draw_question_buttons
 

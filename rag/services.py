@@ -33,7 +33,6 @@ from rag.answering.model_trials import ModelTrials
 from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
-from rag.evaluation.calendar import Calendar
 from rag.evaluation.judging import Judge
 from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
@@ -59,6 +58,7 @@ from rag.records.privacy import Privacy
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.retrieval.vector_index import VectorIndexes
+from rag.scheduled_work import ScheduledWork
 from rag.settings import Settings, load_settings
 from rag.storage.database import Database, analyse_grown_tables, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
@@ -119,7 +119,7 @@ class Services:
     analytics: Analytics
     gaps: Gaps
     evaluations: Evaluations
-    calendar: Calendar
+    scheduled_work: ScheduledWork
     backups: ScheduledBackups
     previews: Previews
     accounts: Accounts
@@ -232,19 +232,19 @@ def assemble(
     gaps = Gaps(database, partial(_question_embedder, providers), HelpRequests(database))
     privacy = Privacy(database, owner_conninfo)
     tenants = Tenants(database, files, owner_conninfo)
-    calendar = Calendar(
+    scheduled_work = ScheduledWork(
         database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
         collections=documents.collections, tell=webhooks.emit,
     )  # fmt: skip
     backups = ScheduledBackups(settings)
     if owner_conninfo:
 
-        def by_calendar() -> None:
-            calendar.run([tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None])
+        def by_the_clock() -> None:
+            scheduled_work.run([tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None])
             if analyse_grown_tables(owner_conninfo):
                 log.debug("The tables of the search have grown and were analysed")
 
-        queue.on_calendar = by_calendar
+        queue.on_every_minute = by_the_clock
     if backups.is_on:
         queue.on_backups = backups.run_due
     closers[:0] = [
@@ -286,7 +286,7 @@ def assemble(
         analytics=analytics,
         evaluations=evaluations,
         previews=Previews(database, searches, providers),
-        calendar=calendar,
+        scheduled_work=scheduled_work,
         backups=backups,
         gaps=gaps,
         accounts=accounts or Accounts(database, sessions, settings),

@@ -58,7 +58,7 @@ GONE = 410
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook:
-    """An address that is told of events, with the outcomes of the last seven days."""
+    """An address that receives events, with the outcomes of the last seven days."""
 
     id: UUID
     name: str
@@ -268,7 +268,7 @@ class Webhooks:
         return json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
 
     def _check_address(self, address: str) -> None:
-        """Raise `InvalidInput` for an address that is none, or that leads into a network of ours."""
+        """Raise `InvalidInput` for an invalid address, or one that leads into our network."""
         try:
             parts = urlsplit(address.strip())
             host, _ = (parts.hostname or "").lower(), parts.port

@@ -138,7 +138,7 @@ def test_a_part_by_itself_is_closed_to_everybody(
 
 def test_tables_that_have_grown_are_analysed_as_a_whole(app_services: Services, superuser_conninfo: str) -> None:
     """Postgres looks at each part by itself, which leaves the planner without a word on the whole."""
-    assert app_services.queue.on_calendar is not None
+    assert app_services.queue.on_every_minute is not None
     with psycopg.connect(superuser_conninfo, autocommit=True) as connection:
 
         def known(table: str) -> tuple[float, int]:
@@ -162,17 +162,17 @@ def test_tables_that_have_grown_are_analysed_as_a_whole(app_services: Services, 
             connection.execute("SELECT")
 
         grow(900)
-        app_services.queue.on_calendar()
+        app_services.queue.on_every_minute()
         assert known("chunk_terms")[1] == 0, "a few rows are not worth it"
         grow(600)
-        app_services.queue.on_calendar()
+        app_services.queue.on_every_minute()
         rows, columns = known("chunk_terms")
         assert rows == 1500
         assert columns > 0
         seen = "SELECT analyze_count FROM pg_stat_all_tables WHERE relid = 'chunk_terms'::regclass"
         assert connection.execute(seen).fetchone() == (1,)
         grow(2500)
-        app_services.queue.on_calendar()
+        app_services.queue.on_every_minute()
         assert connection.execute(seen).fetchone() == (1,), "once an hour at the most"
 
 

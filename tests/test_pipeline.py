@@ -112,7 +112,7 @@ def test_a_tenant_sees_its_own_rows_alone(alone: Database, collection: Collectio
     assert counts == {"demo": [(1,)], "other": [(0,)]}
 
 
-def test_statements_that_the_driver_made_the_server_forget_are_prepared_anew(
+def test_statements_that_the_driver_made_the_server_forget_are_prepared_again(
     alone: Database, collection: Collection
 ) -> None:
     for statement in ("DEALLOCATE ALL", "SELECT 1 / 0"):

@@ -171,6 +171,18 @@ def test_a_delivery_is_sent_again_until_it_is_taken_or_its_address_is_gone(
     assert "could not be reached" in webhooks.deliveries(person())[0].answer
 
 
+def test_an_address_that_the_settings_name_no_longer_is_not_reached(
+    database: Database, webhooks: Webhooks, receiver: Receiver
+) -> None:
+    made, _ = webhooks.add(person(), "Intranet", f"http://{receiver.host}/hook")
+    webhooks.test(person(), made.id)
+    (delivery,) = waiting(database)
+    later = Webhooks(database, Settings())
+    later.deliver("demo", delivery)
+    assert receiver.heard == []
+    assert later.deliveries(person())[0].answer == "The address has to begin with https://."
+
+
 def test_no_address_leads_into_a_network_of_ours(database: Database, receiver: Receiver) -> None:
     asked: list[str] = []
 

@@ -144,7 +144,7 @@ class Accounts:
         return account
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
-        """Change one's own password; every other session of the account ends.
+        """Change your own password; every other session of the account ends.
 
         Raises `WrongPassword` or `TooManyAttempts` for the old one, `WeakPassword` for the new one.
         """

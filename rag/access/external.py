@@ -31,7 +31,7 @@ DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalPerson:
-    """A person another service vouches for, mapped to a tenant and a role of ours."""
+    """A person another service vouches for, mapped to one of our tenants and roles."""
 
     issuer: str
     subject: str

@@ -425,7 +425,7 @@ def is_https(scope: Scope, settings: Settings) -> bool:
 def is_own_host(scope: Scope, settings: Settings) -> bool:
     """Return whether the requested host is `RAG_PUBLIC_URL`'s or this machine; without that setting, any host is.
 
-    A site that has its own name lead to this machine would otherwise be an origin of ours.
+    Otherwise a site whose own name leads to this machine would count as our origin.
     """
     ours = urlsplit(settings.public_url).hostname
     if not ours:

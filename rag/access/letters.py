@@ -28,7 +28,7 @@ def can_send(settings: Settings) -> bool:
 def make_letter(
     settings: Settings, address: str, subject: str, text: str, *, sender_name: str, html: str = ""
 ) -> EmailMessage:
-    """Return a letter to one address. Raises `ValueError` for an address that is none."""
+    """Return a letter to one address. Raises `ValueError` for an invalid address."""
     letter = EmailMessage()
     letter["Subject"] = " ".join(subject.split())
     letter["From"] = Address(display_name=sender_name, addr_spec=settings.mail_from)

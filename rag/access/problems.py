@@ -76,7 +76,7 @@ class Problem(BaseModel):
 
 
 def problem(error: RagError, *, headers: Mapping[str, str] | None = None, is_reference: bool = False) -> Response:
-    """Answer a request that ended with an error of ours; `is_reference`: as source 002 says."""
+    """Answer a request that ended with one of our errors; `is_reference`: in the form of source 002."""
     details = dict(error.details)
     status = int(_reference_status(error) if is_reference else error.status)
     found = Problem(
@@ -156,7 +156,7 @@ def openai_fields(error: RagError) -> dict[str, Any]:
 
 
 def unexpected(scope: Scope, error: BaseException) -> Response:
-    """Answer after a fault of ours: it is logged with its traceback, and the answer has none."""
+    """Answer after an unexpected error: the log has its traceback, the answer does not."""
     log.error("request %s to %s failed", request_id(), scope.get("path", ""), exc_info=error)
     return refusal(scope, RagError())
 

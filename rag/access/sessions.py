@@ -218,7 +218,7 @@ class Sessions:
             self._elsewhere.sign_out(bytes(secret))
 
     def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
-        """End one session by its id: one's own, or anybody's as an administrator. Do nothing when it has ended.
+        """End one session by its id: your own, or as an administrator any other. Do nothing when it has ended.
 
         Raises `NotAllowed`.
         """
@@ -275,7 +275,7 @@ class Sessions:
                 self._kept.pop(session_id, None)
 
     def forget(self, session_ids: Iterable[str]) -> None:
-        """Drop sessions that ended or lost rights, and close what is open for them."""
+        """Drop sessions that ended or lost rights, and close their open connections."""
         session_ids = tuple(session_ids)
         self.refresh(session_ids)
         with self._lock:

@@ -58,9 +58,9 @@ class TeamsBots:
         secret: str,
         collection_id: UUID | None = None,
     ) -> TeamsBot:
-        """Keep the bot. An empty secret leaves the one that is kept.
+        """Store the bot. An empty secret leaves the stored one.
 
-        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an id or a secret that is none.
+        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an invalid id or secret.
         """
         require_admin(identity)
         require_recent(self._database, identity)

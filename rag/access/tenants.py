@@ -112,9 +112,8 @@ class Tenants:
         return bytes(self._database.fetch_value(who, "company_mark") or b"")
 
     def set_mark(self, identity: Identity, picture: bytes) -> None:
-        """Give the identity's company its mark, from a PNG, JPEG or WebP; an empty one takes it away.
-
-        Raises `InvalidInput` for what is no picture, and for one that is too large.
+        """Give the identity's company its mark, from a PNG, JPEG or WebP; an empty one removes it. Raises
+        `InvalidInput` for a file that is no picture or too large.
         """
         require_admin(identity)
         mark = drawn_again(picture) if picture else None

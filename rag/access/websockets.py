@@ -40,7 +40,7 @@ class Sockets:
             return self._by_account[account_id]
 
     def close_session(self, session_id: str) -> None:
-        """Close what is open for this session. Returns at once; safe from any thread."""
+        """Close this session's open connections. Returns at once; safe from any thread."""
         with self._lock:
             sockets = tuple(self._open.get(session_id, ()))
         for socket in sockets:

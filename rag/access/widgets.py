@@ -70,7 +70,7 @@ class Widget:
 
     @property
     def identity(self) -> Identity:
-        """Return who asks: nobody's account, in no group."""
+        """Return the asker's identity, which has no account and no group."""
         return Identity(
             account_id=self.api_key_id,
             tenant_id=self.tenant_id,
@@ -147,7 +147,7 @@ class Widgets:
         questions_per_day: int | None = None,
         budget: Decimal | None = None,
     ) -> Widget:
-        """Change a widget; what is None stays. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
+        """Change a widget; None changes nothing. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
         require_admin(identity)
         require_recent(self._database, identity)
         if budget is not None and not (budget.is_finite() and 0 <= budget <= 1_000_000):
@@ -175,7 +175,7 @@ class Widgets:
         return self.get(identity, widget_id)
 
     def remove(self, identity: Identity, widget_id: UUID) -> None:
-        """Remove a widget; what was asked stays in the log. Raises `NotAllowed`, `NotFound`."""
+        """Remove a widget; its questions stay in the log. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         if not self._database.execute(identity, "remove_widget", widget_id=widget_id):
             raise NotFound
@@ -241,7 +241,7 @@ def _name(name: str) -> str:
 
 
 def _sites(sites: Sequence[str]) -> builtins.list[str]:
-    """Return origins as browsers send them. Raises `InvalidInput` for what is none."""
+    """Return origins as browsers send them. Raises `InvalidInput` for any other text."""
     found = list(dict.fromkeys(site.strip().rstrip("/").lower() for site in sites if site.strip()))
     if len(found) > MOST_SITES:
         raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")

@@ -304,14 +304,14 @@ class Opinions:
         )
 
     def get(self, identity: Identity, opinion_id: UUID) -> Opinion:
-        """Return a draft of one's own. Raises `NotFound`."""
+        """Return one of your own drafts. Raises `NotFound`."""
         found = self._find(identity, opinion_id=opinion_id)
         if not found:
             raise NotFound("This draft does not exist, or no longer.")
         return found[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> None:
-        """Delete a draft of one's own. Raises `NotFound`."""
+        """Delete one of your own drafts. Raises `NotFound`."""
         if not self._database.execute(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id):
             raise NotFound("This draft does not exist, or no longer.")
 

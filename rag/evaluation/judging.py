@@ -87,7 +87,7 @@ class Judge:
     def share_supported(
         self, asker: Identity, profile: Profile, chat_log_id: UUID, answer: str, cited: Sequence[Citation]
     ) -> float | None:
-        """Return the share of an answer's sentences that follow from its sources; None where nobody can say."""
+        """Return the share of an answer's sentences that follow from its sources; None where it is unknown."""
         model = self._providers.translation_model_for(profile)
         if model is None or not cited or self._stop_spending(asker):
             return None

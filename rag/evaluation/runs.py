@@ -150,7 +150,7 @@ class Evaluations:
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
-        """Return a question with the pages of its document that answer it; None where something else is found first."""
+        """Return a question with the pages of its document that answer it; None where another one comes first."""
         program = Identity(
             account_id=UUID(int=0), tenant_id=collection.tenant_id, email="", name="program", role=Role.ADMIN
         )

@@ -134,8 +134,8 @@ class Queue:
         self._wake: asyncio.Event | None = None
         #: Syncs a collection with its source; set by the module of sources.
         self.on_sync: Callable[[str, UUID], object] | None = None
-        #: Does what is due by day, week or month; set with the calendar.
-        self.on_calendar: Callable[[], object] | None = None
+        #: Does the scheduled work that is due; set by `services`.
+        self.on_every_minute: Callable[[], object] | None = None
         #: Makes the backup that is due, and tries one; set where backups are made by themselves.
         self.on_backups: Callable[[], object] | None = None
         #: Asks for the syncs of a collection that are due by their schedule; set by the module of sources.
@@ -267,11 +267,11 @@ class Queue:
                 for queue, concurrency, jobs in served
             ]
             rescue = asyncio.create_task(self._rescue())
-            calendar = asyncio.create_task(self._every_minute(self.on_calendar))
+            scheduled = asyncio.create_task(self._every_minute(self.on_every_minute))
             backups = asyncio.create_task(self._every_minute(self.on_backups))
             stopped = asyncio.create_task(self._wake.wait())
             await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            beside = (*workers, rescue, calendar, backups, stopped)
+            beside = (*workers, rescue, scheduled, backups, stopped)
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)

@@ -86,7 +86,7 @@ class Versions:
             # Publishing needs every chunk to have its vector.
             raise InvalidInput("Nothing is missing: every passage of this document has its vector.")
         if document.mime_type == EXPORT_TYPE and chunking_method not in (None, document.chunking_method):
-            raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it anew.")
+            raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it again.")
         self._require_idle(identity, document)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
@@ -117,7 +117,7 @@ class Versions:
                 self._require_idle(identity, document)
                 for (new_id,) in connection.execute(queries["add_version_to_read"], parameters).fetchall():
                     document_id = new_id
-            elif not connection.execute(queries["read_anew"], parameters).rowcount:
+            elif not connection.execute(queries["read_again"], parameters).rowcount:
                 raise InvalidInput("This document is being worked on. Wait until that is done.")
             self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
         return self._job(identity, document_id).document

@@ -87,7 +87,7 @@ def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
 
 
 def start_child(*command: str, rules: Rules = READING, descriptors: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Start a module of ours as a process with pipes, afresh rather than forked: the application has threads.
+    """Start one of our modules as a process with pipes, not forked, because the application has threads.
 
     It inherits the open files of these `descriptors`. Its last argument is the order that `bound_child` puts in force.
     """

@@ -37,7 +37,7 @@ def service_account() -> pwd.struct_passwd:
 
 @functools.cache
 def reader_account() -> tuple[int, int]:
-    """Return the user and group that read untrusted files: an account of their own, or nobody's."""
+    """Return the user and group that read untrusted files: a separate account, else `nobody`."""
     account = _account(READER_ACCOUNT)
     return (account.pw_uid, account.pw_gid) if account else NOBODY
 

@@ -209,7 +209,7 @@ class Chunking(Part):
 
 
 class Reading(Part):
-    """What is read of a document besides its text, and how."""
+    """Settings for reading a document: what to read besides its text, and how."""
 
     group = "Documents"
     new_documents_only = True
@@ -265,7 +265,7 @@ WEIGHTED = ("fusion", ("weighted", "raw"))
 
 
 class Search(Part):
-    """What is searched for and which hits count."""
+    """Settings of the search: what is searched for and which hits count."""
 
     group = "Search"
 
@@ -347,7 +347,7 @@ class Search(Part):
 
 
 class Understanding(Part):
-    """What is read from a question before it is searched for. What needs a model is off: it costs a call."""
+    """Settings for understanding a question before the search. Those that need a model are off: each costs a call."""
 
     group = "Search"
 

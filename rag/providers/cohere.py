@@ -153,7 +153,7 @@ def _is_perhaps_billed(exc: Exception) -> bool:
 
 
 def error_from(exc: Exception) -> ProviderError:
-    """Return the error of ours for one of the SDK or its transport."""
+    """Return our error for one of the SDK or its transport."""
     if not isinstance(exc, ApiError):
         return ProviderUnavailable()
     status: Any = exc.status_code

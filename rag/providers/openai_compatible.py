@@ -330,7 +330,7 @@ FOREIGN_ERRORS = (
 
 
 def error_from(exc: Exception) -> ProviderError:
-    """Return the error of ours for one of the SDK or its transport."""
+    """Return our error for one of the SDK or its transport."""
     if isinstance(exc, openai.APIStatusError):
         return _error_from_status(exc)
     if isinstance(exc, openai.ContentFilterFinishReasonError):

@@ -108,7 +108,7 @@ class SupabaseProject:
 
 
 def call(function: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
-    """Call the client. Whatever it raises becomes an error of ours, without what was sent."""
+    """Call the client. Any exception becomes one of our errors, without the content of the request."""
     try:
         return function(*arguments, **named)
     except AuthRetryableError as exc:

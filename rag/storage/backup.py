@@ -90,7 +90,7 @@ def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp
 
 
 def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
-    """Return the public keys of age in a text. Raises `SettingsError` for what is none."""
+    """Return the public keys of age in a text. Raises `SettingsError` for any other text."""
     try:
         return [pyrage.x25519.Recipient.from_str(key) for key in text.replace(",", " ").split()]
     except pyrage.RecipientError as exc:

@@ -76,7 +76,7 @@ def used_alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_one(folder: Path, name: str) -> Iterator[bool]:
-    """Say whether no other process does what `name` stands for, and keep others from it meanwhile."""
+    """Return whether no other process does the work called `name`, and keep others from it meanwhile."""
     lock = _lock(folder / name, fcntl.LOCK_EX, 0)
     try:
         yield lock is not None

@@ -26,7 +26,7 @@ BEFORE_BASELINE = "e3c76f5"
 
 
 def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
-    """Apply what is missing and return its names.
+    """Apply the missing migrations and return their names.
 
     Raises `DatabaseUnavailable` with one sentence when the server does not answer, is too old, lacks pgvector 0.7, the
     role may not create what is needed, an applied file was changed since, the database is older than what the baseline

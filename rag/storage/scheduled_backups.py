@@ -1,4 +1,4 @@
-"""Back up by itself: to a folder or an S3-compatible storage, for as long as wanted, with a restore tried every month.
+"""Back up automatically to a folder or an S3-compatible storage, and try a restore every month.
 
 The names of the backups say when each was made, so any process that works off the queue knows after any restart whether
 the next is due. What the last backup and the last trial brought is kept in the data folder, for `doctor` and metrics.
@@ -67,16 +67,16 @@ class Place(Protocol):
     """Where backups are stored."""
 
     def list(self) -> list[tuple[str, int]]:
-        """Return the names of what is there, with their sizes in bytes."""
+        """Return the names of the stored files with their sizes in bytes."""
 
     def store(self, path: Path, name: str) -> None:
         """Store a file: whole under its name, or not at all."""
 
     def fetch(self, name: str, path: Path) -> None:
-        """Write what is stored to a path."""
+        """Write a stored file to a path."""
 
     def delete(self, name: str) -> None:
-        """Delete what is stored."""
+        """Delete a stored file."""
 
 
 class FolderPlace:
@@ -169,11 +169,11 @@ class ScheduledBackups:
 
     @property
     def is_on(self) -> bool:
-        """Return whether backups are made by themselves."""
+        """Return whether automatic backups are on."""
         return bool(self._settings.backup_to) and not self._settings.database_url
 
     def list(self) -> list[StoredBackup]:
-        """Return what is stored, newest first. Raises `SettingsError` when the place cannot be read."""
+        """Return the stored backups, newest first. Raises `SettingsError` when the place cannot be read."""
         found = []
         with _said(self._settings.backup_to):
             for name, size in self._place().list():
@@ -193,7 +193,7 @@ class ScheduledBackups:
         return {kind: (now - one.at).total_seconds() if one else math.inf for kind, one in worked.items()}
 
     def run_due(self) -> None:
-        """Make a backup if one is due, then try one if that is due. What goes wrong is kept, logged and tried again."""
+        """Make a backup if one is due, then try one if that is due. A failure is stored, logged and tried again."""
         if not self.is_on or not self._busy.acquire(blocking=False):
             return
         try:

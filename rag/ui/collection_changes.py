@@ -268,7 +268,7 @@ def _line(passage: Citation) -> str:
 
 
 def preset_by_name(name: str) -> Preset | None:
-    """Return a preset; None where there is none of this name."""
+    """Return the preset with this name, else None."""
     return next((preset for preset in PRESETS if preset.name == name), None)
 
 

@@ -88,7 +88,7 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
 def draw_schedule(
     syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings, *, problem: str
 ) -> None:
-    """Draw how often a source is synced by itself, to be changed; errors are kept in `st.session_state[problem]`."""
+    """Draw the choice of how often a source is synced; errors are kept in `st.session_state[problem]`."""
     key, now = f"schedule_{collection.id}_{source.kind}", source.every_minutes or 0
     # What another window or a program has set since is what is chosen here.
     if st.session_state.get(f"{key}_was") != now:

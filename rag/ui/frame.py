@@ -210,7 +210,7 @@ def put_off_sidebar(draw: Callable[[], None]) -> None:
 
 
 def draw_sidebar() -> None:
-    """Draw what is in the sidebar, where this run has not drawn it yet."""
+    """Draw the content of the sidebar, unless this run has drawn it already."""
     draw = st.session_state.get("frame_put_off")
     if draw is not None:
         st.session_state.frame_put_off = None

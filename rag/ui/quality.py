@@ -87,7 +87,7 @@ def draw_quality(identity: Identity) -> None:
 
 
 def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, GoldenQuestion]) -> None:
-    evaluations, calendar = services().evaluations, services().calendar
+    evaluations, scheduled = services().evaluations, services().scheduled_work
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(_("Golden questions"), anchor=False, width="stretch")
         if identity.may(Role.ADMIN):
@@ -103,7 +103,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
                 _start_run(identity, collection, list(golden.values()))
     if golden and identity.may(Role.ADMIN):
         st.toggle(
-            _("Ask them every night"), calendar.is_nightly(identity, collection.id),
+            _("Ask them every night"), scheduled.is_nightly(identity, collection.id),
             key=f"analytics_nightly_{collection.id}", on_change=_keep_nightly, args=(identity, collection),
             help=_("When a figure falls, administrators are told by e-mail, and other programs by webhook."),
         )  # fmt: skip
@@ -382,7 +382,7 @@ def _propose_golden(identity: Identity, collection: Collection) -> None:
 
 def _keep_nightly(identity: Identity, collection: Collection) -> None:
     wanted = bool(st.session_state[f"analytics_nightly_{collection.id}"])
-    actions.attempt(PROBLEM, services().calendar.set_nightly, identity, collection.id, wanted)
+    actions.attempt(PROBLEM, services().scheduled_work.set_nightly, identity, collection.id, wanted)
 
 
 def _with(run: Run) -> str:

@@ -6,10 +6,10 @@ from functools import partial
 
 import streamlit as st
 
-from rag.evaluation.calendar import Letters
 from rag.language import N_, _
 from rag.records.analytics import Period
 from rag.records.report_pdf import digest_pdf
+from rag.scheduled_work import Letters
 from rag.services import services
 from rag.types import Identity, Role
 from rag.ui import actions
@@ -22,7 +22,7 @@ READERS = {"nobody": N_("Nobody"), "manager": N_("Managers and administrators"),
 
 def draw_report(identity: Identity, period: Period) -> None:
     """Draw the button of the report, and for administrators who gets it by e-mail."""
-    calendar = services().calendar
+    scheduled = services().scheduled_work
     with st.popover(_("Report"), icon=":material/summarize:", key="analytics_report"):
         actions.draw_export(
             identity, _("Save as PDF"), partial(_pdf, identity, period), f"report_{period.first}_{period.last}.pdf",
@@ -31,12 +31,12 @@ def draw_report(identity: Identity, period: Period) -> None:
         st.caption(_("The figures of the chosen period against the one before, gaps, and the most used documents."))
         if not identity.may(Role.ADMIN):
             return
-        if not calendar.can_send:
+        if not scheduled.can_send:
             st.caption(_("With a mail server (RAG_SMTP_URL, RAG_MAIL_FROM), it is sent every Monday, and alerts too."))
             return
         if st.session_state.get(PROBLEM):
             st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
-        kept = calendar.letters(identity.tenant_id)
+        kept = scheduled.letters(identity.tenant_id)
         st.selectbox(
             _("By e-mail every Monday to"), list(READERS), index=_place(kept.digest_for),
             format_func=words_of(READERS), key="analytics_report_to", on_change=partial(_save, identity),
@@ -48,7 +48,7 @@ def draw_report(identity: Identity, period: Period) -> None:
 
 
 def _pdf(identity: Identity, period: Period) -> bytes:
-    return digest_pdf(services().calendar.digest(identity.tenant_id, period))
+    return digest_pdf(services().scheduled_work.digest(identity.tenant_id, period))
 
 
 def _place(role: Role | None) -> int:
@@ -60,4 +60,4 @@ def _save(identity: Identity) -> None:
     chosen = [None if value == "nobody" else Role(value) for value in (state.analytics_report_to,
                                                                          state.analytics_alerts_to)]  # fmt: skip
     letters = Letters(digest_for=chosen[0], alerts_for=chosen[1])
-    actions.attempt(PROBLEM, services().calendar.set_letters, identity, letters)
+    actions.attempt(PROBLEM, services().scheduled_work.set_letters, identity, letters)

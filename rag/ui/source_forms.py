@@ -1,4 +1,4 @@
-"""The forms of the sources that a collection can be synced from: their fields, and what is shown of them."""
+"""Define the forms of the sources that a collection can be synced from: their fields, and how a source is shown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceForm:
-    """What a kind of source is called, what is asked for, and which settings tell people which one it is."""
+    """The form of a kind of source: its name, its fields, and the settings by which people recognise a source."""
 
     kind: str
     name: str

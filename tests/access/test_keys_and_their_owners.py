@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from rag.access.api_keys import LASTS_DAYS
+from rag.access.api_keys import LASTS_DAYS, SCOPES
 from rag.access.external import ExternalAccounts, ExternalPerson
 from rag.errors import KeyRejected
 from rag.records.audit import AuditLog
@@ -36,6 +36,15 @@ def test_a_key_stops_with_its_makers_right_to_make_one(
     listed = {one.name: one for one in access.api_keys.list(admin)}
     assert (listed["Intranet"].works, listed["Intranet"].owner_name) == (False, "Second")
     assert listed["Report"].works
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_key_acts_as_an_administrator_only_where_it_may_change_something(
+    scope: str, access: Access, second: Identity
+) -> None:
+    _, secret = access.api_keys.create(second, "Intranet", [scope])
+    expected = Role.ADMIN if scope in ("documents:write", "sync", "admin") else Role.EMPLOYEE
+    assert access.api_keys.find(secret).identity.role is expected
 
 
 def test_a_key_stops_when_another_sign_in_service_takes_its_makers_role(

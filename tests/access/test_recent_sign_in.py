@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pyotp
@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from rag.access.second_factor import STEP_SECONDS
 from rag.access.sessions import CONFIRM, is_recent, token_hash
 from rag.errors import NotFound, SignInAgain
+from rag.ingestion.bin import Bin
 from rag.ingestion.documents import DocumentLibrary
 from rag.money.price_list import TenantPrices
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
@@ -39,6 +40,11 @@ def library(database: Database) -> DocumentLibrary:
     return made
 
 
+def bin_of(database: Database) -> Bin:
+    """The bin, where nothing is deleted or taken back."""
+    return Bin(database, cast(Any, None), estimate=cast(Any, None), forget=lambda tenant_id, document_ids: None)
+
+
 ACTS: dict[str, Act] = {
     "make a key": lambda access, _, who: access.api_keys.create(who, "Programs", ["chat"]),
     "export questions": export_questions,
@@ -50,6 +56,8 @@ ACTS: dict[str, Act] = {
     "set a price": lambda _, database, who: TenantPrices(database).set(who, "gpt-4o", "input_mtok", "2"),
     "remove a second factor": lambda access, _, who: access.accounts.second_factors.remove(who, uuid4()),
     "delete a document": lambda _, database, who: library(database).delete(who, uuid4()),
+    "put a document into the bin": lambda _, database, who: bin_of(database).put(who, [uuid4()]),
+    "delete a document for good": lambda _, database, who: bin_of(database).delete_for_good(who, [uuid4()]),
     "delete a collection": lambda _, database, who: library(database).delete_collection(
         who, uuid4(), confirmed_name="x"
     ),

@@ -40,6 +40,7 @@ def filtered(pieces: list[str], known: range = range(1, 6)) -> str:
         pytest.param("A [2-4].", "A [1][2][3].", id="a range"),
         pytest.param("A [1-2000].", "A [1].", id="too wide to be a range"),
         pytest.param("A [1,9].", "A [1].", id="a list with a wrong one"),
+        pytest.param("A [2, 3, 2].", "A [1][2].", id="a list that names one twice"),
         pytest.param("A 【2】 and [^3].", "A [1] and [2].", id="other brackets"),
         pytest.param("A [1](https://bad.example/?q=1) b", "A [1] b", id="a link made of it"),
         pytest.param("A [1] (see below)", "A [1] (see below)", id="a bracket that is no link"),

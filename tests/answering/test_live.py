@@ -202,6 +202,8 @@ def test_other_peoples_answers_do_not_exist(desk: Any, colleague: Identity) -> N
         assert answers.find(colleague, live.message_id) is None
         assert answers.active(colleague, live.conversation_id) is None
         assert answers.find(replace(desk.identity, tenant_id="other"), live.message_id) is None
+    wanted = {"message_id": live.message_id, "account_id": colleague.account_id}
+    assert desk.database.execute(colleague, "stop_answer", **wanted) == 0, "nor can they be stopped"
     with pytest.raises(NotFound):
         desk.answers.ask(colleague, live.conversation_id, desk.collection, "Mine now?")
     with pytest.raises(NotFound):

@@ -60,7 +60,7 @@ def test_a_question_is_asked_and_its_source_opened_and_closed(offline_product: P
 
 
 def choose_file(page: Page, path: Path) -> None:
-    """A key that meets the page while it is drawn anew is lost, as a person's is, who presses it again."""
+    """A key that meets the page while it is drawn again is lost, as a person's is, who presses it again."""
     for seconds in (5, 5, 30):
         tab_to(page, "Upload")
         try:

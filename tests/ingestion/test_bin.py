@@ -59,6 +59,11 @@ def found(database: Database, collection: Collection) -> set[UUID]:
     return {hit.document_id for hit in (*by_word, *by_both)}
 
 
+def indexed(database: Database, collection: Collection) -> int:
+    """How many chunks the keyword index holds."""
+    return int(database.fetch_value("demo", "keyword_total", tenant_id="demo", collection_id=collection.id))
+
+
 def test_what_is_in_the_bin_is_found_by_nothing_and_comes_back_with_its_versions(
     library: DocumentLibrary, add: Add, admin: Identity, collection: Collection, database: Database, employee: Identity
 ) -> None:
@@ -68,10 +73,17 @@ def test_what_is_in_the_bin_is_found_by_nothing_and_comes_back_with_its_versions
     assert found(database, collection) == {second.id, other.id}
     with pytest.raises(NotAllowed):
         library.bin.put(employee, [second.id])
+    assert indexed(database, collection) == len(library.chunks(admin, second.id)) + len(library.chunks(admin, other.id))
     assert library.bin.put(admin, [second.id]) == 1
     assert library.bin.put(admin, [second.id]) == 0, "it is there already"
 
     assert found(database, collection) == {other.id}
+    assert indexed(database, collection) == len(library.chunks(admin, other.id))
+    for act in (library.bin.take_back, lambda who, i: library.bin.take_back_all(who, [i])):
+        with pytest.raises(NotAllowed):
+            act(employee, second.id)
+    with pytest.raises(NotAllowed):
+        library.bin.delete_for_good(employee, [second.id])
     assert library.with_words(admin, "zebra") == (other.id,)
     assert [row.id for row in library.rows(admin, DocumentFilters(), limit=10)] == [other.id]
     assert [document.id for document in library.list(admin)] == [other.id]

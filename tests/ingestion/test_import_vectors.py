@@ -204,7 +204,7 @@ def test_the_same_export_again_does_nothing_and_a_part_adds_to_what_is_there(
     assert take(one) == 1
 
 
-def test_imported_passages_are_not_cut_anew(
+def test_imported_passages_are_not_cut_again(
     write: Write, take: Callable[..., int], library: DocumentLibrary, admin: Identity
 ) -> None:
     take(write([record(1)]))

@@ -8,13 +8,14 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.isolated_run import COMMAND, IsolatedRuns, Task
+from rag.ingestion.isolated_run import ATTEMPTS, COMMAND, IsolatedRuns, Task
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import STARTS_BEFORE_ISOLATION, Pipeline
 from rag.ingestion.queue import Queue
@@ -124,6 +125,21 @@ def test_an_isolated_run_ends_with_the_application_and_counts_against_nobody(
     found = library.get("demo", document.id)
     assert found.status == DocumentStatus.READING
     assert database.fetch_value("demo", "note_start", document_id=document.id) == 1
+
+
+def test_the_end_of_the_application_in_the_last_attempt_counts_against_nobody(
+    database: Database, settings: Settings, tmp_path: Path
+) -> None:
+    starts = tmp_path / "starts"
+    script = f"import sys; sys.stdin.buffer.read(1); open({str(starts)!r}, 'a').write('x')"
+    runs = IsolatedRuns(database, settings, command=(sys.executable, "-c", script))
+
+    def stop_if_asked() -> None:
+        if starts.exists() and len(starts.read_text()) == ATTEMPTS:
+            raise JobInterrupted
+
+    with pytest.raises(JobInterrupted):
+        runs.run("demo", uuid4(), stop_if_asked)
 
 
 def test_an_isolated_run_does_not_outlive_the_process_that_started_it(

@@ -142,7 +142,9 @@ def test_deleting_removes_everything_and_the_file(
     library: DocumentLibrary, admin: Identity, published: Document, files: FileStore
 ) -> None:
     library.page_image("demo", published.id, 1)
+    assert library._images._kept
     library.delete(admin, published.id)
+    assert not library._images._kept, "the picture is forgotten too"
     assert library.list("demo") == []
     assert library.chunks("demo", published.id) == []
     assert library.pages("demo", published.id) == []

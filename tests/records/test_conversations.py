@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput, NotFound
 from rag.records.conversations import Conversations, title_from_question
-from rag.storage.database import Database
+from rag.storage.database import Database, queries
 from rag.types import Collection, Identity, MessageState, Role
 
 
@@ -70,6 +70,7 @@ def test_other_peoples_conversations_do_not_exist(database: Database, collection
     conversations = Conversations(database)
     owner = person(database, "a@example.org")
     mine = conversations.create(owner, collection.id, "Mine")
+    say(database, mine.id, "My question")
     colleague, stranger = person(database, "b@example.org"), person(database, "c@example.org", "other")
     for nobody in (colleague, stranger, replace(owner, tenant_id="other")):
         assert conversations.list(nobody) == []
@@ -77,6 +78,11 @@ def test_other_peoples_conversations_do_not_exist(database: Database, collection
             conversations.get(nobody, mine.id)
         with pytest.raises(NotFound):
             conversations.messages(nobody, mine.id)
+        with database.transaction(nobody) as connection:
+            asked = {"conversation_id": mine.id, "account_id": nobody.account_id, "last": 10}
+            assert connection.execute(queries["list_messages"], asked).fetchall() == [], (
+                "nor does the statement itself read them"
+            )
         with pytest.raises(NotFound):
             conversations.rename(nobody, mine.id, "Taken")
         with pytest.raises(NotFound):
@@ -115,3 +121,9 @@ def test_passages_of_a_deleted_document_are_gone(database: Database, collection:
     message = conversations.messages(somebody, conversation.id)[0]
     assert message.citations == [kept]
     assert message.removed_sources == [2]
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET status = 'binned', binned_at = now(), status_before = status WHERE id = %s", (row[0],)
+        )
+    message = conversations.messages(somebody, conversation.id)[0]
+    assert (message.citations, message.removed_sources) == ([], [1, 2]), "the bin is no place to quote from"

@@ -212,7 +212,7 @@ def test_an_index_goes_with_its_vectors(
     assert not is_there(superuser_conninfo, theirs)
 
 
-def test_what_cannot_be_made_says_why_and_a_broken_one_is_made_anew(
+def test_what_cannot_be_made_says_why_and_a_broken_one_is_made_again(
     large: Shelf,
     app_services: Services,
     database: Database,

@@ -45,6 +45,6 @@ def test_every_question_before_a_deletion_is_asked_by_one_helper() -> None:
                     own.add(f"{path.name} {function.name}")
     assert own == {
         "collection_settings.py ask_to_delete",
+        "conversation_list.py delete",
         "privacy.py ask_to_erase",
-        "recent.py delete",
     }

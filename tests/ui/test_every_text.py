@@ -83,7 +83,7 @@ OURS = {
     ("rag/ui/collection_sources.py", "form.hint"),
     ("rag/ui/collection_sources.py", "FORMS[kind].icon"),
     ("rag/ui/collection_sources.py", "FORMS[kind].name"),
-    ("rag/ui/recent.py", "group"),  # of `group_of`: one of a few headings
+    ("rag/ui/conversation_list.py", "group"),  # of `group_of`: one of a few headings
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).
 NUMBER = r"((list|Sequence)\[)?(int|float|Decimal|bool|datetime|date)\]?( \| None)?"

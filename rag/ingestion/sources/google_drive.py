@@ -32,7 +32,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
-from rag.ingestion.sources.readers import EVERYBODY, Readers, SourceWithReaders
+from rag.ingestion.sources.readers import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
     JsonApi,
     client_for,
@@ -95,7 +95,7 @@ class DriveFolder:
         return cls(id=place[1], key=key, subject=values["subject"], has_readers=kept.get("readers") in (True, "true"))
 
 
-class GoogleDriveSource(SourceWithReaders):
+class GoogleDriveSource(SharedFolderSource):
     """A source of the readable files of a folder of Google Drive, and of the folders in it."""
 
     kind = GOOGLE_DRIVE
@@ -291,7 +291,7 @@ class GoogleDriveSource(SourceWithReaders):
 
 
 class _ListAgain(Exception):
-    """The changes do not tell what is there now."""
+    """The changes do not tell the present state; list again."""
 
 
 @contextmanager

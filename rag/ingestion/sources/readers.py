@@ -1,4 +1,4 @@
-"""Carry over who may read what a source holds, as groups of ours.
+"""Carry over who may read a source's documents, as our groups.
 
 A collection has one set of groups. So it gets those that may read the folder at its source, and takes only the files
 that all of them may read there: nobody reads here what they may not read there.
@@ -34,7 +34,7 @@ class Readers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names as groups of ours, () for everybody. Raises `InvalidInput` for one that is too long."""
+        """Return the names as our groups, () for everybody. Raises `InvalidInput` for one that is too long."""
         return () if self.is_everybody else tuple(sorted({normal_group(name) for name in self.groups} - {""}))
 
 
@@ -63,8 +63,8 @@ def note_of_left_out(count: int) -> str:
     return f"Documents that not everybody who may read this collection may read there, and that were left out: {count}."
 
 
-class SourceWithReaders(ABC):
-    """A source that knows who may read each file, and whose service tells what changed since the last sync."""
+class SharedFolderSource(ABC):
+    """A shared folder: its service knows who may read each file, and what changed since the last sync."""
 
     def __init__(self, *, has_readers: bool, state: Mapping[str, Any] | None) -> None:
         self._has_readers = has_readers

@@ -225,7 +225,7 @@ class Syncs:
     def set_schedule(
         self, identity: Identity, collection: Collection, every_minutes: int | None, *, kind: str | None = None
     ) -> list[SourceSettings]:
-        """Compare a source by itself every so many minutes, for the first time after so long; None: only on request.
+        """Compare a source every so many minutes, for the first time after that long; None: only on request.
 
         Without a kind it is for all sources of the collection, which are returned. Raises `InvalidInput`.
         """
@@ -421,9 +421,8 @@ class Syncs:
     # Events
 
     def receive(self, tenant_id: str, payload: Mapping[str, Any], *, collection: Collection | None = None) -> bool:
-        """Take an event of a table of posts, and queue its work. Returns whether it is new.
-
-        Raises `InvalidInput` for what is no event, `NotFound` when no collection follows its table, `TenantSuspended`.
+        """Take an event of a table of posts, and queue its work. Returns whether it is new. Raises `InvalidInput` for
+        anything but an event, `NotFound` when no collection follows its table, `TenantSuspended`.
         """
         # All in one transaction: who sends an event waits for the answer.
         with self._database.transaction(tenant_id) as connection:

@@ -21,7 +21,7 @@ import msal
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, ProviderUnavailable
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
-from rag.ingestion.sources.readers import EVERYBODY, Readers, SourceWithReaders
+from rag.ingestion.sources.readers import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
     JsonApi,
     client_for,
@@ -101,7 +101,7 @@ class Library:
         return "/".join(named)
 
 
-class SharePointSource(SourceWithReaders):
+class SharePointSource(SharedFolderSource):
     """A source of the readable files of a document library, or of one folder in it."""
 
     kind = SHAREPOINT

@@ -299,7 +299,7 @@ FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
 RETURNING id
 
--- read_anew --
+-- read_again --
 -- Read an unpublished document again and overwrite its pages.
 UPDATE documents
 SET status = 'reading', step = 'extract', pdf_type = %(pdf_type)s, ocr_pages = '{}', steps_done = 0, message = '',

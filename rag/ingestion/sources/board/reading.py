@@ -54,7 +54,7 @@ class OpenedAttachment:
     extracted: ExtractedDocument
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
-        """Return what is known of it."""
+        """Return the known facts about it."""
         return self.extracted
 
     def picture(self, content: bytes) -> bytes:

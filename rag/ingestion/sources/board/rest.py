@@ -127,7 +127,7 @@ class RestReader:
         return (self._client.postgrest.schema(schema) if schema else self._client.postgrest).from_(name)
 
     def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
-        """Ask; None where there is no such table or nothing more. Whatever is raised becomes an error of ours."""
+        """Ask; None where there is no such table or nothing more. Any exception becomes one of our errors."""
         try:
             return ask()
         except APIError as exc:

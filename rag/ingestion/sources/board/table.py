@@ -163,7 +163,7 @@ class DatabaseRows:
 
 
 class DatabaseReader:
-    """Reads tables in one transaction. `table` is the one that was asked for last, for what is said of it."""
+    """Reads tables in one transaction. `table` is the one asked for last, for error messages."""
 
     def __init__(self, connection: Connection, *, is_own_database: bool) -> None:
         self._connection = connection

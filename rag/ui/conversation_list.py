@@ -1,4 +1,4 @@
-"""The conversations in the sidebar: opened, found again, renamed and deleted there."""
+"""Draw the conversations in the sidebar, where people open, find, rename and delete them."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ import pypdf
 import pytest
 
 from rag.errors import InvalidInput, NotAllowed
-from rag.evaluation.calendar import Calendar, Letters, fallen_figures
 from rag.evaluation.golden import GoldenQuestion
 from rag.evaluation.runs import Run
 from rag.records.analytics import Period
 from rag.records.report_pdf import digest_pdf
+from rag.scheduled_work import Letters, ScheduledWork, fallen_figures
 from rag.services import Services, program_of
 from rag.storage.database import Database
 from rag.types import Collection, Role
@@ -67,7 +67,7 @@ def told() -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.fixture
-def calendar(app_services: Services, mailbox: Any, told: list[Any], database: Database) -> Calendar:
+def scheduled(app_services: Services, mailbox: Any, told: list[Any], database: Database) -> ScheduledWork:
     for name, role in (("Ada", "admin"), ("Max", "manager"), ("Eve", "employee")):
         with database.transaction("demo") as connection:
             connection.execute(
@@ -78,7 +78,7 @@ def calendar(app_services: Services, mailbox: Any, told: list[Any], database: Da
     settings = replace(
         parts.settings, smtp_url=f"smtp://127.0.0.1:{mailbox.server_address[1]}", mail_from="hr@demo.example"
     )
-    return Calendar(
+    return ScheduledWork(
         database, settings, analytics=parts.analytics, gaps=parts.gaps, privacy=parts.privacy, budgets=parts.budgets,
         evaluations=parts.evaluations, collections=parts.documents.collections,
         tell=lambda tenant_id, kind, data: told.append((kind, dict(data))),
@@ -92,18 +92,18 @@ def recipients(mailbox: Any) -> list[str]:
 
 
 def test_the_digest_is_sent_once_on_mondays_to_those_who_want_it(
-    calendar: Calendar, mailbox: Any, database: Database, collection: Collection, told: list[Any]
+    scheduled: ScheduledWork, mailbox: Any, database: Database, collection: Collection, told: list[Any]
 ) -> None:
     write_month(database, "demo", collection.id, until=datetime(2026, 11, 22, tzinfo=UTC).date(), days=8)
-    calendar.run(["demo", "other"], now=MONDAY)
+    scheduled.run(["demo", "other"], now=MONDAY)
     assert mailbox.letters == []
-    calendar.set_letters(program_of("demo"), Letters(digest_for=Role.MANAGER))
-    calendar.run(["demo"], now=MONDAY.replace(hour=5))
-    calendar.run(["demo"], now=MONDAY.replace(day=24))
+    scheduled.set_letters(program_of("demo"), Letters(digest_for=Role.MANAGER))
+    scheduled.run(["demo"], now=MONDAY.replace(hour=5))
+    scheduled.run(["demo"], now=MONDAY.replace(day=24))
     assert mailbox.letters == []
 
     for _ in range(2):
-        calendar.run(["demo"], now=MONDAY)
+        scheduled.run(["demo"], now=MONDAY)
 
     assert recipients(mailbox) == ["ada@demo.example", "max@demo.example"]
     assert "16 Nov to 22 Nov 2026" in mailbox.letters[0]
@@ -114,15 +114,15 @@ def test_the_digest_is_sent_once_on_mondays_to_those_who_want_it(
     lines = {line["label"]: line["value"] for section in data["sections"] for line in section["lines"]}
     questions = next(value for label, value in lines.items() if "uestions" in label)
     assert questions in data["text"]
-    assert calendar.letters("demo") == Letters(digest_for=Role.MANAGER, alerts_for=Role.ADMIN)
+    assert scheduled.letters("demo") == Letters(digest_for=Role.MANAGER, alerts_for=Role.ADMIN)
     with pytest.raises(InvalidInput):
-        calendar.set_letters(program_of("demo"), Letters(digest_for=Role.EMPLOYEE))
+        scheduled.set_letters(program_of("demo"), Letters(digest_for=Role.EMPLOYEE))
     with pytest.raises(NotAllowed):
-        calendar.set_letters(replace(program_of("demo"), role=Role.MANAGER), Letters())
+        scheduled.set_letters(replace(program_of("demo"), role=Role.MANAGER), Letters())
 
 
 def test_a_budget_is_told_of_when_it_is_nearly_and_wholly_spent_once_a_month(
-    calendar: Calendar, mailbox: Any, told: list[Any], database: Database, app_services: Services
+    scheduled: ScheduledWork, mailbox: Any, told: list[Any], database: Database, app_services: Services
 ) -> None:
     def spend(dollars: str) -> None:
         with database.transaction("demo") as connection:
@@ -132,7 +132,7 @@ def test_a_budget_is_told_of_when_it_is_nearly_and_wholly_spent_once_a_month(
                 (Decimal(dollars),),
             )
         for _ in range(2):
-            calendar.run(["demo"], now=TODAY)
+            scheduled.run(["demo"], now=TODAY)
 
     app_services.budgets.set(program_of("demo"), "company", "10")
     spend("5")
@@ -148,7 +148,7 @@ def test_a_budget_is_told_of_when_it_is_nearly_and_wholly_spent_once_a_month(
 
 
 def test_a_night_forgets_and_asks_the_golden_questions_and_says_when_a_figure_fell(
-    calendar: Calendar, mailbox: Any, told: list[Any], app_services: Services, collection: Collection,
+    scheduled: ScheduledWork, mailbox: Any, told: list[Any], app_services: Services, collection: Collection,
     database: Database,
 ) -> None:  # fmt: skip
     admin = program_of("demo")
@@ -161,17 +161,17 @@ def test_a_night_forgets_and_asks_the_golden_questions_and_says_when_a_figure_fe
         for name in "abcdefghijkl"
     ]
     app_services.evaluations.add_golden(admin, collection, questions)
-    calendar.run(["demo"], now=MONDAY)
+    scheduled.run(["demo"], now=MONDAY)
     assert app_services.evaluations.runs("demo", collection.id) == []
-    calendar.set_nightly(admin, collection.id, True)
+    scheduled.set_nightly(admin, collection.id, True)
     for _ in range(2):
-        calendar.run(["demo"], now=MONDAY)
+        scheduled.run(["demo"], now=MONDAY)
     (first,) = app_services.evaluations.runs("demo", collection.id)
     assert first.done == 12
     assert [kind for kind, _ in told] == ["digest.weekly"]
     with database.transaction("demo") as connection:
         connection.execute("UPDATE documents SET status = 'superseded'")
-    calendar.run(["demo"], now=MONDAY.replace(day=24))
+    scheduled.run(["demo"], now=MONDAY.replace(day=24))
 
     assert len(app_services.evaluations.runs("demo", collection.id)) == 2
     (*_, (kind, data)) = told
@@ -180,8 +180,8 @@ def test_a_night_forgets_and_asks_the_golden_questions_and_says_when_a_figure_fe
     assert (data["collectionId"], data["runIdBefore"]) == (str(collection.id), str(first.id))
     assert recipients(mailbox) == ["ada@demo.example"]
     assert "are worse than before" in mailbox.letters[0]
-    calendar.set_nightly(admin, collection.id, False)
-    assert not calendar.is_nightly("demo", collection.id)
+    scheduled.set_nightly(admin, collection.id, False)
+    assert not scheduled.is_nightly("demo", collection.id)
 
 
 def test_few_questions_and_small_changes_are_no_fall() -> None:
@@ -198,7 +198,7 @@ def test_few_questions_and_small_changes_are_no_fall() -> None:
 
 
 def test_the_report_is_a_pdf_in_any_european_script(
-    calendar: Calendar, database: Database, collection: Collection
+    scheduled: ScheduledWork, database: Database, collection: Collection
 ) -> None:
     with database.transaction("demo") as connection:
         connection.execute(
@@ -208,7 +208,7 @@ def test_the_report_is_a_pdf_in_any_european_script(
         )
     period = Period.of_days(7, until=datetime(2026, 11, 22, tzinfo=UTC).date())
 
-    read = pypdf.PdfReader(BytesIO(digest_pdf(calendar.digest("demo", period))))
+    read = pypdf.PdfReader(BytesIO(digest_pdf(scheduled.digest("demo", period))))
 
     text = " ".join(read.pages[0].extract_text().split())
     assert "Übergabe für Łódź, Ελλάδα и Москва?" in text

@@ -1,7 +1,7 @@
 """Do scheduled work: forget old texts, run golden questions at night, write the weekly digest, warn of budgets.
 
-Every process that works off the queue looks once a minute. Whoever writes first that a day is done does it, so that
-each thing is done once, whichever process lives.
+Every process with workers looks once a minute. The first to write that a day is done does the work, so that each
+thing is done once, whichever process lives.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role, Who
 
-log = logging.getLogger("rag.calendar")
+log = logging.getLogger("rag.scheduled_work")
 
 #: UTC hours from which work of a night, and the digest of a Monday, is done.
 NIGHT_HOUR, MORNING_HOUR = 2, 6
@@ -64,7 +64,7 @@ class _Address:
     email: str
 
 
-class Calendar:
+class ScheduledWork:
     """Does each tenant's scheduled work, and keeps each tenant's wishes."""
 
     def __init__(
