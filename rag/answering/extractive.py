@@ -68,6 +68,14 @@ TYPE_VALUE = 1.6
 OTHER_TYPE_VALUE = 0.8
 #: A sentence in another language than that of the country the question names: it holds for another branch.
 OTHER_BRANCH_VALUE = 0.6
+#: One of a document whose title says that it holds no longer.
+WITHDRAWN_VALUE = 0.5
+WITHDRAWN = re.compile(
+    r"\b(?:withdrawn|superseded|repealed|obsolete|expired|no longer valid|vervallen|ingetrokken|aufgehoben|außer kraft"
+    r"|abrogée?s?|abrogad[oa]s?|derogad[oa]s?|abrogat[oaie]|revogad[oa]s?|uchylon[yae]|nieaktualn[yae]"
+    r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
+    re.IGNORECASE,
+)
 #: A sentence that says where the answer is, and not the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
@@ -97,6 +105,11 @@ WITHIN_EXPRESSION = 1
 #: Of a passage, by which its language is told.
 LANGUAGE_CHARACTERS = 400
 
+#: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
+NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
+NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
+#: What holds no word says nothing: the number of a paragraph, a page, a line of dots.
+SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
 FIGURE = re.compile(r"\d[\d.,]*")
 #: Words between the parts of a question, by language: "I" is "and" in Polish.
@@ -170,6 +183,7 @@ def best_quotes(
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
         ranked = _of_one_branch(ranked, in_words, question, citations, language)
+        ranked = _of_what_is_named(ranked, everything, question, citations, language)
         asked_parts = [
             _Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
             for place, part in enumerate(parts, start=1)
@@ -200,6 +214,32 @@ def _of_one_branch(
         return ranked
     own = {place for place, citation in enumerate(citations) if _spoken(citation, language) == language}
     return [c for c in ranked if c.passage in own] if best.passage in own else ranked
+
+
+def _of_what_is_named(
+    ranked: list[Candidate],
+    everything: Sequence[Candidate],
+    question: str,
+    citations: Sequence[Citation],
+    language: str,
+) -> list[Candidate]:
+    """Leave out documents that nowhere say a name of the question, where the best sentence is from one that does.
+
+    What the benefits guide pays a year says nothing of what PerksPlus does.
+    """
+    names = _names(question, language)
+    if not names:
+        return ranked
+    naming = {citations[c.passage].document_id for c in everything if names & (c.terms | c.heading | c.title)}
+    if citations[ranked[0].passage].document_id not in naming:
+        return ranked
+    return [c for c in ranked if citations[c.passage].document_id in naming]
+
+
+def _names(question: str, language: str) -> frozenset[str]:
+    """Return the terms of a question's names: words with a capital inside, or at their beginning within a sentence."""
+    pattern = NAME if language == "de" else NAME_OR_CAPITAL
+    return frozenset(term for name in pattern.findall(question) for term in tokenize(name, language))
 
 
 def _pointed_to(
@@ -341,6 +381,9 @@ def _candidates(citation: Citation, place: int, language: str, question: str, as
     # A question that names a country is about the documents in its language.
     named = named_languages(question)
     branch_value = OTHER_BRANCH_VALUE if named and spoken not in named else 1.0
+    if WITHDRAWN.search(citation.title) and not WITHDRAWN.search(question):
+        # Asked for by its year, it is what is asked for.
+        branch_value *= 1.0 if _figures(question) & _figures(citation.title) else WITHDRAWN_VALUE
     title = terms_in(citation.title)
     section = title | terms_in(citation.section)
     last = terms_in(citation.section.rpartition(PATH_SEPARATOR)[2])
@@ -437,7 +480,7 @@ def _in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str
 
 def _quotable(everything: Sequence[Candidate]) -> list[Candidate]:
     """Return what may stand in an answer by itself; a heading only with what is below it."""
-    told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？"))]
+    told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)]
     # A sentence or row that the edge of its passage cut is whole in the next.
     texts = sorted({c.text for c in told})
     cut = {text for text, following in pairwise(texts) if len(text) >= LEAST_CUT and following.startswith(text)}

@@ -185,7 +185,12 @@ def _has_sibling(
 def _heading_above(by_place: Mapping[tuple[int, int], Candidate], passage: int, place: int) -> str:
     """Return the nearest heading above within the passage, which may hold more than one section; empty without any."""
     above = (by_place[passage, before] for before in range(place - 1, -1, -1) if (passage, before) in by_place)
-    return next((candidate.text for candidate in above if candidate.kind == "heading"), "")
+    return next((bare for c in above if c.kind == "heading" and (bare := bare_heading(c.text))), "")
+
+
+def bare_heading(heading: str) -> str:
+    """Return a heading without the marks of Markdown; empty for a bar of parts, such as a post's department and day."""
+    return "" if heading.count(" | ") > 1 else heading.lstrip("#").strip()
 
 
 def _source(citation: Citation, heading: str, day: str) -> str:
@@ -196,7 +201,7 @@ def _source(citation: Citation, heading: str, day: str) -> str:
 
 def _last_heading(citation: Citation) -> str:
     """Return the last part of a section's path: all of it is a line of its own, and is on the source's card."""
-    return citation.section.rpartition(PATH_SEPARATOR)[2]
+    return bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2])
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], Candidate], passage: int, place: int) -> list[int]:

@@ -37,7 +37,7 @@ PART_HEAD = re.compile(
     re.IGNORECASE,
 )
 ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
-BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+|[a-z]\.(?=[a-z]{2,}\s))")
+BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+|[a-z][.)](?=[a-z]{2,}\s|\d))")
 #: The number of a section, which opens a heading: "7.2", "§ 3".
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")

@@ -312,11 +312,17 @@ def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) 
 
 
 def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery) -> list[tuple[_Row, float]]:
-    """One order of three: that of the words, as far as there are any in common, and two of what is meant."""
+    """One order of three: that of the words, as far as there are any in common, and two of what is meant.
+
+    A passage that has no vector of meaning yet keeps the rank of its words in all of them: the others are not better
+    for having one.
+    """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.LEAST_WORDS]
     orders = (sharing, [hit.chunk_id for hit in hits.meant], [hit.chunk_id for hit in meanings.by_standing(hits.meant)])
     ranks = [{chunk_id: rank for rank, chunk_id in enumerate(order, 1)} for order in orders]
+    unread = {row.chunk_id: ranks[0][row.chunk_id] for row in rows if row.meaning is None and row.chunk_id in ranks[0]}
+    ranks = [ranks[0], *(unread | order for order in ranks[1:])]
     words = asked_words(query.text.partition("\n")[0], query.language, query.language or "en")
     scores = fusion.fused_scores(
         *([order.get(row.chunk_id) for row in rows] for order in ranks), words_weight=fusion.words_weight(len(words))

@@ -839,3 +839,85 @@ def test_an_amount_or_a_length_of_time_says_not_when(sentence: str, is_held: boo
     kind = asked_type("When is it?")
     assert kind is not None
     assert bool(kind.held.search(sentence)) is is_held
+
+
+def test_a_document_that_does_not_say_the_name_asked_for_is_not_quoted_beside_one_that_does() -> None:
+    guide = replace(
+        passage(1, "The excess is £150 per person and insurance year."), title="Benefits guide 2026", section="Health"
+    )
+    sports = replace(passage(2, "Regular exercise reduces stress."), title="PerksPlus", section="Reimbursement Program")
+    perks = replace(
+        passage(3, "With PerksPlus, employees can expense up to $1000 for fitness. It is open to all."),
+        title="PerksPlus",
+        section="Overview",
+        document_id=sports.document_id,
+    )
+
+    def numbers(question: str) -> set[int]:
+        def alike(questions: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+            return [[0.85 if "$" in text else 0.86 if "£" in text else 0.8 for text in texts] for _ in questions]
+
+        quotes = best_quotes(question, [guide, sports, perks], language="en", similarities=alike)
+        assert quotes is not None
+        return set(quotes.numbers)
+
+    assert numbers("How much does PerksPlus reimburse a year?") == {3}
+    assert numbers("How much is reimbursed a year?") == {1, 3}
+    # The company's name, which no document needs to say, leaves out none.
+    assert numbers("How much is reimbursed a year at Ottermere?") == {1, 3}
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "title", "old", "new"),
+    [
+        (
+            "ko",
+            "재택근무는 주 며칠 가능한가요?",
+            "[폐지] 재택근무 시범운영(2024)",
+            "재택근무는 주 3일까지 가능합니다.",
+            "재택근무는 주 2일까지 가능합니다.",
+        ),
+        (
+            "en",
+            "How many days a week can I work from home?",
+            "Working from home 2024 (superseded)",
+            "You can work from home three days a week.",
+            "You can work from home two days a week.",
+        ),
+    ],
+)
+def test_a_document_that_holds_no_longer_is_quoted_after_the_one_that_does(
+    language: str, question: str, title: str, old: str, new: str
+) -> None:
+    former = replace(passage(1, old), title=title, section="")
+    current = replace(passage(2, new), title="재택근무" if language == "ko" else "Working from home", section="")
+    quotes = best_quotes(question, [former, current], language=language)
+    assert quotes is not None
+    assert quotes.numbers[0] == 2
+    by_year = best_quotes(f"2024: {question}", [former, current], language=language)
+    assert by_year is not None
+    assert by_year.numbers[0] == 1
+
+
+def test_numbers_of_paragraphs_and_marks_of_lists_are_not_quoted() -> None:
+    statute = (
+        "### Artikel 5:7\n\n3.\n\nDe werknemer verricht ten hoogste:\n\na.12 uren per dienst;\n\nb.60 uren per week.\n"
+    )
+    quotes = best_quotes("Hoeveel uren per dienst zijn er ten hoogste?", [passage(1, statute)], language="nl")
+    assert quotes is not None
+    assert "12 uren per dienst" in quotes.text
+    assert "a.12" not in quotes.text
+    other = best_quotes("Wat staat er over appeltaart?", [passage(1, "3.\n\n5.\n\nEr is koffie.")], language="nl")
+    assert other is not None
+    assert other.text == "“Er is koffie.” [1]"
+
+
+def test_a_heading_above_a_quotation_has_no_marks_and_is_no_bar_of_a_page() -> None:
+    marked = replace(passage(1, "## § 3 Dauer\nDer Urlaub beträgt 24 Werktage."), title="BUrlG", section="## § 3 Dauer")
+    board = replace(
+        passage(2, "Der Urlaub beträgt hier 30 Tage."), title="Aushang", section="Personal | 2026-04-20 | 128 Aufrufe"
+    )
+    quotes = best_quotes("Wie lang ist der Urlaub?", [marked, board], language="de")
+    assert quotes is not None
+    assert "BUrlG › § 3 Dauer: “" in quotes.text
+    assert "Aushang: “" in quotes.text

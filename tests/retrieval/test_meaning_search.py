@@ -244,6 +244,22 @@ def test_a_passage_the_model_could_not_read_is_found_by_its_words(
 
 
 @needs_model
+def test_while_vectors_are_made_a_passage_without_one_keeps_its_place(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    """What has a vector already is not better for it: the passage that names the programme stays the first."""
+    shelf.add("Benefits guide", [f"Employees pay £{n} a year for part {n} of the insurance." for n in range(20, 32)])
+    embed_all(shelf)
+    programme = "PerksPlus reimburses up to $1000 for sports."
+    shelf.add("PerksPlus", [programme])
+    asked = query("How much does PerksPlus reimburse a year?", meaning)
+    found = search(database, asked, scope=shelf.scope, limit=5)
+    assert (found.results[0].content, found.results[0].meaning) == (programme, None)
+    embed_all(shelf)
+    assert search(database, asked, scope=shelf.scope, limit=5).results[0].content == programme
+
+
+@needs_model
 def test_the_whole_retrieval_uses_it_and_says_so(
     database: Database,
     shelf: Shelf,
