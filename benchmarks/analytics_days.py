@@ -100,9 +100,9 @@ INSERT INTO gaps (id, tenant_id, collection_id)
 SELECT md5('g' || t || n)::uuid, t, md5('c' || t || n % 4)::uuid
 FROM unnest(ARRAY['one', 'two', 'three']) t, generate_series(0, 1499) n;
 INSERT INTO gap_questions (chat_log_id, tenant_id, gap_id, embedder, embedding, asked_at, account_id, user_group,
-                           language, outcome)
+                           language, outcome, wording)
 SELECT id, tenant_id, md5('g' || tenant_id || abs(hashtext(id::text)) % 1500)::uuid, 'x', '[1,2,3]', created_at,
-       account_id, user_group, language, outcome
+       account_id, user_group, language, outcome, hashtext(question)
 FROM chat_logs WHERE outcome = 'no_context';
 """
 RATE = """

@@ -481,6 +481,13 @@ class Analytics:
         """Return documents that could be found all through the period and that no answer was built on."""
         return self._all(who, "analytics_unused_documents", UnusedDocument, period, filters, limit=limit)
 
+    def has_settled_documents(self, who: Who, period: Period, filters: Filters) -> bool:
+        """Return whether any document could be found all through the period."""
+        start, collection_id = period.parameters()["start"], filters.collection_id
+        return bool(
+            self._database.fetch_value(who, "analytics_has_settled_documents", start=start, collection_id=collection_id)
+        )
+
     def searches(self, who: Who, period: Period, filters: Filters) -> list[LoggedSearch]:
         """Return what the search brought for the latest questions, at most `LATEST`."""
         return self._all(who, "analytics_searches", LoggedSearch, period, filters, limit=LATEST)

@@ -66,7 +66,8 @@ class Gap:
     last_asked_at: datetime
     user_groups: list[str]
     languages: list[str]
-    wordings: list[str]
+    #: How many there are.
+    wordings: int
     #: Questions among them that were answered, with a rating of not helpful.
     badly_rated: int
     #: People who asked to be told and were not yet, whenever they asked.
@@ -178,6 +179,24 @@ class Gaps:
             least_probability=OFF_TOPIC,
             limit=limit,
         )
+
+    def wordings(
+        self, who: Who, gap_id: UUID, period: Period, filters: Filters, *, limit: int = 20
+    ) -> builtins.list[str]:
+        """Return how a gap was asked in a period, the latest wording first."""
+        with self._database.transaction(who) as connection:
+            rows = connection.execute(
+                queries["gap_wordings"],
+                {
+                    "gap_id": gap_id,
+                    "start": period.parameters()["start"],
+                    "end": period.parameters()["end"],
+                    "of_group": filters.user_group,
+                    "language": filters.language,
+                    "limit": limit,
+                },
+            )
+            return [wording for (wording,) in rows]
 
     def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
         """Note the document that answers a gap, and tell those who asked to be told, in their conversations.

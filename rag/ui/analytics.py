@@ -512,7 +512,11 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
         return
     unused = analytics.unused_documents(who, period, filters)
     if not unused:
-        st.caption(_("Every document that was there all through the period helped to answer something."))
+        st.caption(
+            _("Every document that was there all through the period helped to answer something.")
+            if analytics.has_settled_documents(who, period, filters)
+            else _("No document was there all through the period. Choose a shorter one.")
+        )
         return
     st.caption(_("There all through the period, and no answer was built on them: out of date, or never asked for?"))
     found = analytics.found_documents(who, period, filters)

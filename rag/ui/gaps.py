@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
@@ -81,7 +81,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 _("Question"): [gap.question for gap in found],
                 _("Waiting"): [gap.waiting or None for gap in found],
                 _("Assigned to"): [gap.assignee or "–" for gap in found],
-                _("Wordings"): [len(gap.wordings) for gap in found],
+                _("Wordings"): [gap.wordings for gap in found],
                 _("Languages"): [", ".join(gap.languages) for gap in found],
                 _("Groups"): [", ".join(gap.user_groups) for gap in found],
                 _("Nearest document"): [gap.nearest or "–" for gap in found],
@@ -125,15 +125,15 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     rows = chosen.selection.rows
     if rows and rows[0] < len(found):
         with st.container(border=True):
-            _draw_gap(identity, found[rows[0]])
+            _draw_gap(identity, found[rows[0]], gaps.wordings(identity, found[rows[0]].id, period, filters))
         with st.container(border=True):
             draw_details(found[rows[0]].latest_id)
 
 
-def _draw_gap(identity: Identity, gap: Gap) -> None:
+def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
     gaps = services().gaps
     st.header(plain(gap.question), anchor=False)
-    others = [wording for wording in gap.wordings if wording != gap.question]
+    others = [wording for wording in wordings if wording != gap.question]
     if others:
         st.markdown("\n".join(f"- {plain(wording)}" for wording in others[:8]))
     facts = [ngettext("asked once", "asked {count} times", gap.times)]

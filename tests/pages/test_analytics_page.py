@@ -124,6 +124,17 @@ def test_a_manager_sees_eight_figures_and_how_questions_ended(open_page: Open, m
     assert list(page.dataframe[2].value.columns) == ["Document", "Questions", "Helpful"]
 
 
+def test_documents_that_came_during_the_period_are_not_said_to_have_helped(
+    open_page: Open, month: list[UUID], database: Database
+) -> None:
+    page = open_page()
+    assert month
+    assert "No document was there all through the period" in words(page)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET created_at = now() - interval '1 year'")
+    assert "Every document that was there all through the period helped" in words(page.run())
+
+
 def test_costs_are_the_ledgers_however_they_are_divided(open_page: Open, month: list[UUID], database: Database) -> None:
     with database.transaction("demo") as connection:
         row = connection.execute("SELECT sum(cost) FROM cost_ledger").fetchone()

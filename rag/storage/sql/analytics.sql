@@ -49,8 +49,10 @@ CROSS JOIN LATERAL rag_count_times(
 
 -- roll_document_days --
 INSERT INTO document_days
-SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN LATERAL rag_count_documents(
-    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', NULL, NULL, NULL, NULL) c
+SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
+CROSS JOIN LATERAL rag_count_documents(
+    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', kind.is_total, NULL, NULL, NULL,
+    NULL) c
 
 -- roll_cost_days --
 INSERT INTO cost_days
@@ -217,6 +219,14 @@ WHERE d.status = 'completed' AND d.created_at < %(start)s
         WHERE used.document_id = d.id)
 ORDER BY d.created_at, d.title
 LIMIT %(limit)s
+
+-- analytics_has_settled_documents --
+-- Whether there is a document that people could find all through the period.
+SELECT EXISTS (
+    SELECT FROM documents d
+    WHERE d.status = 'completed' AND d.created_at < %(start)s
+      AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+) AS has_some
 
 -- analytics_unanswered --
 -- Questions the documents could not answer, the same wording counted once, most asked first.

@@ -34,18 +34,18 @@ WITH reopened AS (
       AND changed_at < (SELECT created_at FROM chat_logs WHERE id = %(chat_log_id)s)
 )
 INSERT INTO gap_questions (chat_log_id, tenant_id, gap_id, embedder, embedding, probability, asked_at, account_id,
-                           user_group, language, outcome)
+                           user_group, language, outcome, wording)
 SELECT l.id, l.tenant_id, %(gap_id)s, %(embedder)s, %(embedding)s,
        (l.rag_details #>> '{evidence,probability}')::real, l.created_at, l.account_id, l.user_group,
-       coalesce(l.language, ''), coalesce(l.outcome, '')
+       coalesce(l.language, ''), coalesce(l.outcome, ''), hashtext(l.question)
 FROM chat_logs l WHERE l.id = %(chat_log_id)s
 
 -- list_gaps --
 -- Gaps that were asked in a period, most asked first, with the latest wording and how often it was asked in the period
 -- before. The nearest passage is the one that the latest question found.
--- The questions themselves are read for the gaps that are listed alone.
+-- Of the questions themselves the latest of each listed gap is read alone.
 WITH asked AS MATERIALIZED (
-    SELECT q.gap_id, q.chat_log_id, q.asked_at, q.user_group, q.language, q.account_id, q.outcome,
+    SELECT q.gap_id, q.chat_log_id, q.asked_at, q.user_group, q.language, q.account_id, q.outcome, q.wording,
            q.asked_at >= %(start)s AS is_current,
            -- Without evidence nothing is known of the topic.
            coalesce(q.probability, 1) AS probability
@@ -59,19 +59,20 @@ WITH asked AS MATERIALIZED (
            count(*) FILTER (WHERE is_current AND outcome = 'answered') AS badly_rated,
            max(probability) FILTER (WHERE is_current) AS probability
     FROM asked GROUP BY gap_id
+), waits AS (
+    SELECT q.gap_id, count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+    WHERE h.status = 'open' GROUP BY q.gap_id
 ), listed AS MATERIALIZED (
     SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, g.solved_by_id, counted.times,
-           counted.times_before, counted.last_asked_at, counted.badly_rated, waits.waiting
+           counted.times_before, counted.last_asked_at, counted.badly_rated, coalesce(waits.waiting, 0) AS waiting
     FROM counted
     JOIN gaps g ON g.id = counted.gap_id
-    CROSS JOIN LATERAL (
-        SELECT count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
-        WHERE q.gap_id = g.id AND h.status = 'open'
-    ) waits
+    LEFT JOIN waits ON waits.gap_id = g.id
     WHERE counted.times > 0 AND g.status = %(status)s
       AND (%(collection_id)s::uuid IS NULL OR g.collection_id = %(collection_id)s)
       AND (%(off_topic)s::boolean IS NULL
-           OR %(off_topic)s = (counted.probability < %(least_probability)s AND counted.badly_rated = 0 AND waiting = 0))
+           OR %(off_topic)s = (counted.probability < %(least_probability)s AND counted.badly_rated = 0
+                               AND waits.waiting IS NULL))
     ORDER BY counted.times DESC, counted.last_asked_at DESC
     LIMIT %(limit)s
 ), worded AS (
@@ -80,9 +81,8 @@ WITH asked AS MATERIALIZED (
                AS user_groups,
            coalesce(array_agg(DISTINCT asked.language) FILTER (WHERE is_current AND asked.language <> ''), '{}')
                AS languages,
-           array_agg(DISTINCT l.question) FILTER (WHERE is_current) AS wordings
+           count(DISTINCT asked.wording) FILTER (WHERE is_current) AS wordings
     FROM asked JOIN listed ON listed.id = asked.gap_id
-    LEFT JOIN chat_logs l ON l.id = asked.chat_log_id AND asked.is_current
     GROUP BY asked.gap_id
 ), newest AS (
     SELECT DISTINCT ON (asked.gap_id) asked.gap_id, asked.chat_log_id
@@ -104,6 +104,15 @@ JOIN chat_logs latest ON latest.id = newest.chat_log_id
 LEFT JOIN accounts a ON a.id = listed.assigned_to
 LEFT JOIN documents d ON d.id = listed.solved_by_id
 ORDER BY listed.times DESC, listed.last_asked_at DESC
+
+-- gap_wordings --
+-- How a gap was asked in a period, each wording once, the latest first.
+SELECT l.question AS wording
+FROM gap_questions q JOIN chat_logs l ON l.id = q.chat_log_id
+WHERE q.gap_id = %(gap_id)s AND q.asked_at >= %(start)s AND q.asked_at < %(end)s
+  AND (%(of_group)s::text IS NULL OR q.user_group = %(of_group)s)
+  AND (%(language)s::text IS NULL OR q.language = %(language)s)
+GROUP BY l.question ORDER BY max(q.asked_at) DESC, l.question LIMIT %(limit)s
 
 -- waiting_for_gap --
 -- Questions of a gap that people passed on and that nobody has answered.

@@ -74,7 +74,8 @@ SET account_id = NULLIF(account_id, %(account_id)s),
     actor = CASE WHEN actor IN (%(email)s, %(name)s) THEN 'erased' ELSE actor END,
     target = CASE WHEN target IN (%(email)s, %(name)s) THEN 'erased' ELSE target END,
     changes = CASE WHEN target_id = %(account_id)s::text OR target = %(email)s THEN '{}' ELSE changes END,
-    target_id = CASE WHEN target_id = %(account_id)s::text THEN '' ELSE target_id END
+    target_id = CASE WHEN target_id = %(account_id)s::text THEN '' ELSE target_id END,
+    thing_id = CASE WHEN thing_id = %(account_id)s::text THEN '' ELSE thing_id END
 WHERE account_id = %(account_id)s OR actor = %(email)s OR target = %(email)s OR target_id = %(account_id)s::text
 
 -- erase_owned_answers --
