@@ -38,7 +38,7 @@ from rag.providers.builtin_embedders import MEANING_DIMENSIONS
 from rag.retrieval.bm25.index import index_document
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, search, vector_search
 from rag.samples.vectors import read_vectors
-from rag.storage.database import ENTER, Database, entering, sealing_key
+from rag.storage.database import ENTER, GENERIC, Database, entering, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.migrations import migrate
 from rag.storage.pipeline import SNAPSHOT, Pipeline
@@ -185,7 +185,7 @@ class OnPsycopgPipeline(Database):
             connection.set_autocommit(True)
             with connection.pipeline():
                 connection.execute(SNAPSHOT)
-                connection.execute(ENTER, entering(self.key, who, is_planned_once=True), prepare=True)
+                connection.execute(ENTER, entering(self.key, who, plans=GENERIC), prepare=True)
                 yield PsycopgPipeline(connection)
                 connection.execute("COMMIT")
 
@@ -232,7 +232,7 @@ class RawSearch:
 
     def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
-            self.connection.execute(ENTER, entering(self.key, tenant.id, is_planned_once=True))
+            self.connection.execute(ENTER, entering(self.key, tenant.id, plans=GENERIC))
             for text, values in statements:
                 self.connection.execute(text, values, binary=True).fetchall()
 

@@ -165,7 +165,7 @@ class Gaps:
 
         Off topic is what nothing in the documents came near, that nobody rated and nobody wants to be told about.
         """
-        return self._database.fetch_all(
+        return self._database.fetch_planned(
             who,
             "list_gaps",
             Gap,

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
 import psycopg
@@ -82,16 +82,19 @@ class Worker:
 
 WORKER = Worker()
 Entering = Who | Worker | None
+Plans = Literal["auto", "force_generic_plan", "force_custom_plan"]
+GENERIC: Plans = "force_generic_plan"
 
 
 def entering(
-    key: bytes, who: Entering, *, token_hash: str = "", email: str = "", is_planned_once: bool = False
+    key: bytes, who: Entering, *, token_hash: str = "", email: str = "", plans: Plans = "auto"
 ) -> dict[str, str]:
     """Return the parameters of `ENTER`: whose transaction it is and what they may read, sealed with `key`.
 
     The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
-    With `is_planned_once` statements are planned once on a connection, not for each value: planning the small ones of a
-    question takes several times as long as running them.
+    With generic `plans` statements are planned once on a connection, not for each value: planning the small ones of a
+    question takes several times as long as running them. With custom ones they are planned for the values at hand: one
+    whose filters may be null, or whose period is a week or a year, has no plan that is good for all.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):
@@ -105,7 +108,7 @@ def entering(
     values |= {name: value for name, value in (("token_hash", token_hash), ("email", email)) if value}
     # Postgres knows neither zero characters nor halves of surrogate pairs.
     known = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
-    return {**sealed(key, known), "plans": "force_generic_plan" if is_planned_once else "auto"}
+    return {**sealed(key, known), "plans": plans}
 
 
 def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
@@ -286,7 +289,7 @@ class Database:
         they are not kept, for the values at hand, which reads less of tables in parts. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, prepares_at_once=True) as pipeline:
-            pipeline.execute(ENTER, entering(self.key, who, is_planned_once=not self.is_pooled))
+            pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
             yield pipeline
 
     @contextmanager
@@ -296,7 +299,7 @@ class Database:
         An error inside takes all of them back. Statements are planned as in `pipeline`. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, WRITABLE, prepares_at_once=True) as pipeline:
-            pipeline.execute(ENTER, entering(self.key, who, is_planned_once=not self.is_pooled))
+            pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
             yield pipeline
 
     def read(self, who: Who, work: Callable[[Pipeline], Result], *, owner_id: UUID | None = None) -> Result:
@@ -329,12 +332,16 @@ class Database:
         standby = self.standbys.next() if self.standbys is not None else None
         if standby is not None:
             with suppress(DatabaseUnavailable):
-                found = standby.database.fetch_all(who, name, row, **parameters)
+                found = standby.database.fetch_planned(who, name, row, **parameters)
                 standby.reads += 1
                 metrics.reads.labels("standby").inc()
                 return found
             metrics.reads.labels("primary").inc()
-        return self.fetch_all(who, name, row, **parameters)
+        return self.fetch_planned(who, name, row, **parameters)
+
+    def fetch_planned(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
+        """Return all rows of a named statement as values of `row`, planned for these parameters."""
+        return self._alone(who, name, parameters, lambda found: found.read(row), plans="force_custom_plan")
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows of a named statement as values of `row`."""
@@ -360,11 +367,17 @@ class Database:
                 pipeline.run(queries[name], parameters)
 
     def _alone(
-        self, who: Entering, name: str, parameters: Mapping[str, Any], read: Callable[[PendingResult], Result]
+        self,
+        who: Entering,
+        name: str,
+        parameters: Mapping[str, Any],
+        read: Callable[[PendingResult], Result],
+        *,
+        plans: Plans = "auto",
     ) -> Result:
         """Run a named statement in a transaction of its own, all of it in one round trip."""
         with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
-            pipeline.execute(ENTER, entering(self.key, who))
+            pipeline.execute(ENTER, entering(self.key, who, plans=plans))
             found = pipeline.run(queries[name], parameters)
             pipeline.finish()
             return read(found)
