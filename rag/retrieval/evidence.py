@@ -393,6 +393,8 @@ def in_order(
     # What comes early by itself needs no place.
     early = {item.result.chunk_id for item in ordered[:places]}
     others = _of_other_languages(scored, found, language, early=set() if named else early)
+    # For one that by itself would be refused, nothing speaks but that it is the best of its language.
+    others = [item for item in others if named or outcome_of(item.probability) != "none"]
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
     if not others:
         return ordered
