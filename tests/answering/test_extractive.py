@@ -632,6 +632,32 @@ def test_whom_to_tell_is_answered_by_the_sentence_with_a_role(
     assert named.name == "person"
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do I pay for the dentist?",
+        "Wat betaal ik voor de tandarts?",
+        "Wat krijg ik betaald als ik een half jaar ziek ben?",
+        "Was muss ich für das Essen zahlen?",
+        "Que dois-je payer pour la cantine ?",
+        "¿Qué pago por la comida?",
+        "Cosa pago per la mensa?",
+        "O que pago pelo almoço?",
+    ],
+)
+def test_what_one_pays_is_an_amount_of_money(question: str) -> None:
+    kind = asked_type(question)
+    assert kind is not None
+    assert kind.name == "money"
+
+
+@pytest.mark.parametrize(
+    "question", ["What do I pay attention to?", "Wat moet ik doen bij brand?", "Was muss ich tun?"]
+)
+def test_what_one_does_is_no_amount_of_money(question: str) -> None:
+    assert asked_type(question) is None
+
+
 @pytest.mark.parametrize("question", ["Wie kann ich Urlaub beantragen?", "Who is entitled to parental leave?"])
 def test_not_everything_with_such_a_word_asks_for_somebody(question: str) -> None:
     assert asked_type(question) is None
