@@ -925,6 +925,19 @@ def test_a_document_that_holds_no_longer_is_quoted_after_the_one_that_does(
     assert by_year.numbers[0] == 1
 
 
+def test_a_heading_that_is_in_the_title_is_not_named_twice() -> None:
+    post = replace(
+        passage(1, "Benefits for weddings\nA wedding is worth 300 euros."),
+        title="Benefits for weddings : Notices",
+        section="Benefits for weddings",
+    )
+    other = replace(passage(2, "A wedding is worth 200 euros."), title="Handbook", section="Weddings")
+    quotes = best_quotes("How much is a wedding worth?", [post, other], language="en")
+    assert quotes is not None
+    assert "Benefits for weddings : Notices: “" in quotes.text
+    assert "Handbook › Weddings: “" in quotes.text
+
+
 def test_numbers_of_paragraphs_and_marks_of_lists_are_not_quoted() -> None:
     statute = (
         "### Artikel 5:7\n\n3.\n\nDe werknemer verricht ten hoogste:\n\na.12 uren per dienst;\n\nb.60 uren per week.\n"
