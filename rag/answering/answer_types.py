@@ -130,6 +130,10 @@ TYPES = (
         "money",
         r"\bhow much (?:does|do|is|are|will|would|can|may|money|extra|pay)\b"
         r"|\bwhat (?:does|do|is|are) .{0,60}\bcosts?\b"
+        r"|\bwhat (?:do|will|must|would) (?:i|we|you|employees|people) (?:have to )?(?:pay|earn)\b(?! attention)"
+        r"|\bwat (?:(?:betaal|verdien) (?:ik|je|u)|moet (?:ik|je|u) betalen|krijg (?:ik|je|u) (?:door)?betaald)\b"
+        r"|\bwas (?:(?:zahle|bezahle|verdiene) ich|muss ich .{0,40}zahlen)\b"
+        r"|\bque (?:dois-je|devons-nous) payer\b|\bqué (?:pago|pagamos|cobro)\b|\b(?:che )?cosa pago\b|\bo que pago\b"
         r"|\b(?:wat kost\w*|hoeveel (?:kost\w*|krijg\w*|betaal\w*|geld|vergoed\w*|euro)|was kostet"
         r"|wie ?viel (?:kostet|kosten|bekomm\w*|geld|zahl\w*|euro)|wie hoch (?:ist|sind)|combien (?:coûte\w*|d'argent)"
         r"|cuánto (?:cuesta\w*|dinero|pagan?|cobr\w*)|quanto (?:costa\w*|guadagn\w*|custa\w*|dinheiro|pag\w*)"

@@ -196,6 +196,8 @@ def bare_heading(heading: str) -> str:
 def _source(citation: Citation, heading: str, day: str) -> str:
     """Return the document, its date and the section by name: another branch or plan has rules of its own."""
     title = f"{citation.title} ({day})" if day else citation.title
+    # A page's own heading is often a part of its title: "Leave : Notices".
+    heading = "" if heading.casefold() in citation.title.casefold() else heading
     return PATH_SEPARATOR.join(dict.fromkeys(filter(None, (title, heading))))
 
 

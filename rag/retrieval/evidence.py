@@ -176,6 +176,10 @@ MEANING_BASE, MEANING_WORDS, MEANING_COSINE = -0.91, 2.69, 58.6
 ACROSS = 0.03
 #: The cosine at which `MEANING_BASE` holds.
 USUAL_COSINE = 0.84
+#: A question of fewer words, none of them in any candidate, is perhaps answered at most: of one that is no word at all
+#: ("qwertyuiop") cosines are as high. This one has just not even odds.
+WORDS_OF_A_QUESTION = 3
+COSINE_WITHOUT_WORDS = USUAL_COSINE - MEANING_BASE / MEANING_COSINE - 0.001
 #: With meaning, passages are cited beside the best down to this share of its probability.
 CITED_SHARE = 0.1
 #: Up to this probability passages of other languages have places, and so many; more where the question names a country.
@@ -327,7 +331,14 @@ def score_hits(
                 language=language,
             )
         )
-    return scored
+    if any(item.coverage.share or item.coverage.words >= WORDS_OF_A_QUESTION for item in scored):
+        return scored
+    return [
+        replace(item, signals=replace(item.signals, meaning=min(item.signals.meaning, COSINE_WITHOUT_WORDS)))
+        if item.signals.meaning is not None
+        else item
+        for item in scored
+    ]
 
 
 def _meaning(result: SearchResult, language: str, asked_in: str) -> float | None:
@@ -382,6 +393,8 @@ def in_order(
     # What comes early by itself needs no place.
     early = {item.result.chunk_id for item in ordered[:places]}
     others = _of_other_languages(scored, found, language, early=set() if named else early)
+    # For one that by itself would be refused, nothing speaks but that it is the best of its language.
+    others = [item for item in others if named or outcome_of(item.probability) != "none"]
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
     if not others:
         return ordered

@@ -8,6 +8,7 @@ there.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,20 @@ COUNTRIES_UNSPACED = {
     "ko": ("한국", "대한민국", "韓国", "韩国", "كوريا"),
     "nl": ("네덜란드", "オランダ", "荷兰", "هولندا"),
 }
+
+
+#: What is no word although it has letters: an address, the tag of a page.
+NO_WORDS = re.compile(r"(?:https?://|www\.)\S+|</?[a-z][^<>]*>", re.IGNORECASE)
+LETTERS = re.compile(r"[^\W\d_]+")
+#: Characters of a question in which a word is looked for.
+WORDED_CHARACTERS = 2_000
+
+
+def is_worded(question: str) -> bool:
+    """Whether a question has a word at all: of emoji, digits, an address or one letter, the model means anything."""
+    text = unicodedata.normalize("NFKC", NO_WORDS.sub(" ", question[:WORDED_CHARACTERS])).casefold()
+    bare = "".join(character for character in text if not unicodedata.combining(character))
+    return any(len(set(word)) > 1 for word in LETTERS.findall(bare))
 
 
 class MeaningHit(NamedTuple):

@@ -21,6 +21,7 @@ from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.bm25.synonyms import reworded
 from rag.retrieval.evidence import passage_terms
 from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
+from rag.retrieval.meaning import is_worded
 from rag.retrieval.query_understanding import ParsedQuestion
 from rag.retrieval.search_query import TermStatistics, asked_words
 from rag.retrieval.trace import RetrievalTrace, ms_since
@@ -187,7 +188,7 @@ def _embed_meaning(
     enough.
     """
     embedder = providers.meaning_for(trace.question.collection.embedding_model)
-    if embedder is None:
+    if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
     # What the question means is between how it is asked and how documents would say it.
     others = [reworded(text, language) or text for text, language in wordings]

@@ -632,6 +632,32 @@ def test_whom_to_tell_is_answered_by_the_sentence_with_a_role(
     assert named.name == "person"
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do I pay for the dentist?",
+        "Wat betaal ik voor de tandarts?",
+        "Wat krijg ik betaald als ik een half jaar ziek ben?",
+        "Was muss ich für das Essen zahlen?",
+        "Que dois-je payer pour la cantine ?",
+        "¿Qué pago por la comida?",
+        "Cosa pago per la mensa?",
+        "O que pago pelo almoço?",
+    ],
+)
+def test_what_one_pays_is_an_amount_of_money(question: str) -> None:
+    kind = asked_type(question)
+    assert kind is not None
+    assert kind.name == "money"
+
+
+@pytest.mark.parametrize(
+    "question", ["What do I pay attention to?", "Wat moet ik doen bij brand?", "Was muss ich tun?"]
+)
+def test_what_one_does_is_no_amount_of_money(question: str) -> None:
+    assert asked_type(question) is None
+
+
 @pytest.mark.parametrize("question", ["Wie kann ich Urlaub beantragen?", "Who is entitled to parental leave?"])
 def test_not_everything_with_such_a_word_asks_for_somebody(question: str) -> None:
     assert asked_type(question) is None
@@ -897,6 +923,19 @@ def test_a_document_that_holds_no_longer_is_quoted_after_the_one_that_does(
     by_year = best_quotes(f"2024: {question}", [former, current], language=language)
     assert by_year is not None
     assert by_year.numbers[0] == 1
+
+
+def test_a_heading_that_is_in_the_title_is_not_named_twice() -> None:
+    post = replace(
+        passage(1, "Benefits for weddings\nA wedding is worth 300 euros."),
+        title="Benefits for weddings : Notices",
+        section="Benefits for weddings",
+    )
+    other = replace(passage(2, "A wedding is worth 200 euros."), title="Handbook", section="Weddings")
+    quotes = best_quotes("How much is a wedding worth?", [post, other], language="en")
+    assert quotes is not None
+    assert "Benefits for weddings : Notices: “" in quotes.text
+    assert "Handbook › Weddings: “" in quotes.text
 
 
 def test_numbers_of_paragraphs_and_marks_of_lists_are_not_quoted() -> None:

@@ -211,7 +211,7 @@ def item(
         content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={}, meaning=meaning, score=1.0,
     )  # fmt: skip
     found = found_of([result], {result.document_id: in_language})
-    [judged] = score_hits([result], found, wordings=[("anything", wording)])
+    [judged] = score_hits([result], found, wordings=[("rolls of dry paper", wording)])
     return replace(judged, signals=replace(judged.signals, share=share)), result
 
 
@@ -242,9 +242,9 @@ def test_another_language_comes_first_only_where_the_questions_own_has_no_sure_a
 
 def test_the_place_of_another_language_goes_to_the_passage_that_also_holds_the_questions_words() -> None:
     own = [item(number, meaning=0.83) for number in range(1, 5)]
-    stands_out = item(5, share=0.2, meaning=0.80, in_language="nl")
-    held = item(6, share=0.4, meaning=0.78, in_language="nl")
-    neither = item(7, meaning=0.79, in_language="nl")
+    stands_out = item(5, share=0.2, meaning=0.815, in_language="nl")
+    held = item(6, share=0.4, meaning=0.80, in_language="nl")
+    neither = item(7, meaning=0.825, in_language="nl")
     everything = [*own, stands_out, neither, held]
     found = found_of([result for _, result in everything], {})
     found = replace(found, from_others=tuple(pair[1].chunk_id for pair in (neither, held, stands_out)))
@@ -252,3 +252,14 @@ def test_the_place_of_another_language_goes_to_the_passage_that_also_holds_the_q
     assert order[3].result.chunk_id == held[1].chunk_id
     assert order[3].has_place
     assert [i.has_place for i in order].count(True) == 1
+
+
+def test_a_passage_of_another_language_that_would_be_refused_has_no_place() -> None:
+    own = [item(number, meaning=0.83) for number in range(1, 5)]
+    unlikely = item(5, meaning=0.79, in_language="nl")
+    found = replace(found_of([result for _, result in [*own, unlikely]], {}), from_others=(unlikely[1].chunk_id,))
+    order = in_order([judged for judged, _ in [*own, unlikely]], found, places=4, language="en")
+    assert not any(judged.has_place for judged in order)
+    assert order[-1].result.chunk_id == unlikely[1].chunk_id
+    named = in_order([judged for judged, _ in [*own, unlikely]], found, places=4, language="en", named={"nl"})
+    assert named[0].has_place

@@ -13,6 +13,7 @@ from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
+from rag.retrieval.meaning import is_worded
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
@@ -132,6 +133,54 @@ def test_what_is_not_there_is_refused_in_every_language(ask: Asking, language: s
     assert found.response.nearest
     assert found.response.rag_details.evidence is not None
     assert found.response.rag_details.evidence.outcome == "none"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "😀🎉👍🏽",
+        "👨‍👩‍👧‍👦",
+        "❓❓❓",
+        "…",
+        "؟؟؟",
+        "a",
+        "31415926",
+        "https://example.org/a/b?c=d",
+        "www.example.org",
+        pytest.param("x" * 4_000, id="one letter"),
+        pytest.param("🙂" * 1_000, id="faces"),
+        pytest.param("a\u0301\u0302" * 500, id="marks"),
+        "ㅎㅎ",
+    ],
+    ids=ascii,
+)
+def test_what_has_no_word_means_nothing(ask: Asking, text: str) -> None:
+    found = ask(text, "")
+    assert (found.response.evidence, found.response.citations) == ("none", ())
+
+
+@pytest.mark.parametrize("text", ["qwertyuiop", "asdf qwer", "zxcv"])
+def test_one_or_two_words_that_stand_nowhere_are_perhaps_answered_at_most(ask: Asking, text: str) -> None:
+    assert ask(text).response.evidence != "answered"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("Urlaub?", True),
+        ("연차는?", True),
+        ("年假", True),
+        ("إجازة", True),
+        ("https://example.org leave", True),
+        ("PTO", True),
+        ("年年年", False),
+        ("ㅋㅋㅋ", False),
+        ("<b>1</b>", False),
+        ("1. 2. 3!", False),
+    ],
+)
+def test_a_word_of_any_script_is_one(text: str, is_one: bool) -> None:
+    assert is_worded(text) is is_one
 
 
 def test_without_asking_for_evidence_everything_may_be_cited(ask: Asking) -> None:
