@@ -16,7 +16,7 @@ from rag.profiles import DEFAULT, profile_of
 from rag.providers.registry import check_key
 from rag.services import require, services
 from rag.settings.providers import Capability, provider_name
-from rag.storage.setup_choices import CHOSEN, PASTED
+from rag.storage.provider_settings import CHOSEN, PASTED
 from rag.types import Role
 from rag.ui import actions, language
 from rag.ui.collection_profile import embedder_line, embedder_name

@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
             install(path)
     except (OSError, subprocess.CalledProcessError) as exc:
         print(f"The set-up did not finish: {exc}")
-        print("Check the network connection and the free disk space, then start again; what is there is kept.")
+        print("Check the network connection and the free disk space, then start again; what is there already is kept.")
         return 1
     os.chdir(PROJECT)
     if testing:

@@ -64,8 +64,8 @@ from rag.storage.database import Database, analyse_grown_tables, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
+from rag.storage.provider_settings import ChosenModels, PastedKeys
 from rag.storage.scheduled_backups import ScheduledBackups
-from rag.storage.setup_choices import ChosenModels, PastedKeys
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 from rag.webhooks import Webhooks

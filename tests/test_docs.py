@@ -70,7 +70,7 @@ SAYS: dict[str, list[list[str]]] = {
         [r"hr-assistant\.tar: [1-9]\d* documents, [1-9]\d* originals", r"restored: [1-9]\d* documents"],
         [r"^age1\w{58}$"],
         [
-            r"acme is there\. This link creates its first administrator",
+            r"acme is created\. This link creates its first administrator",
             r"(?m)^acme +Acme +active$",
             r"acme is suspended\.",
             r"acme is active again\.",

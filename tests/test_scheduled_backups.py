@@ -157,7 +157,7 @@ def test_it_is_made_beside_the_application_and_doctor_says_how_it_went(data: Pat
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert listed.returncode == 0, listed.stderr
-    assert "came back whole" in listed.stdout
+    assert "was restored completely" in listed.stdout
 
 
 def test_backups_are_stored_in_a_bucket_listed_tried_and_deleted_there(data: Path) -> None:

@@ -338,7 +338,7 @@ def test_a_promoted_standby_takes_over_with_every_acknowledged_write(world: Worl
         def is_left_out() -> bool:
             assert database.standbys is not None
             database.standbys.look()
-            return "no standby" in database.standbys.all[0].trouble
+            return "not a standby" in database.standbys.all[0].trouble
 
         wait_for(is_left_out, "a server that takes writes is read as a standby")
         count = "SELECT count(*) FROM collections WHERE name = 'after'"

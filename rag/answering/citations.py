@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from rag.answering.events import CitationKind
-from rag.answering.groundedness import Asked, Source, faults
+from rag.answering.groundedness import ParsedQuestion, Source, faults
 from rag.answering.sentences import Unit, units_of
 from rag.ingestion.chunking.spans import section_paths
 from rag.records.chat_logs import PassagePlace
@@ -110,7 +110,7 @@ def verified(
     by_number = {citation.number: citation for citation in citations}
     # One for all sentences: what is read out of a passage is kept with it.
     read = {number: source_of(citation, likely) for number, citation in by_number.items()}
-    asked = Asked(question, language)
+    asked = ParsedQuestion(question, language)
     unsupported: dict[int, list[str]] = {}
     for claim, numbers in claims(text):
         sources = [by_number[number] for number in numbers if number in by_number]

@@ -137,7 +137,7 @@ class Source:
 
 
 @dataclass
-class Asked:
+class ParsedQuestion:
     """The question and the language it is answered in: what a sentence may take as given."""
 
     question: str = ""
@@ -155,7 +155,7 @@ class Asked:
 
 
 def faults(
-    claim: str, sources: Sequence[Source], asked: Asked, *, more: Callable[[], Sequence[Source]] = tuple
+    claim: str, sources: Sequence[Source], asked: ParsedQuestion, *, more: Callable[[], Sequence[Source]] = tuple
 ) -> frozenset[Fault]:
     """Return what a sentence says that the sources it cites do not.
 
@@ -170,7 +170,7 @@ def faults(
     return found
 
 
-def _faults(claim: str, sources: Sequence[Source], asked: Asked) -> frozenset[Fault]:
+def _faults(claim: str, sources: Sequence[Source], asked: ParsedQuestion) -> frozenset[Fault]:
     found: set[Fault] = set()
     if not sources:
         return frozenset()
@@ -202,7 +202,7 @@ def _terms(text: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(text, language))
 
 
-def _is_about_something_else(claim: str, terms: frozenset[str], asked: Asked, known: frozenset[str]) -> bool:
+def _is_about_something_else(claim: str, terms: frozenset[str], asked: ParsedQuestion, known: frozenset[str]) -> bool:
     """Tell whether hardly a word of the sentence that the question does not give is in the sources."""
     language = asked.language
     own = _terms(claim, language) - _terms(asked.question, language)

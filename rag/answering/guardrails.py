@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rag.answering.citations import LIST_NUMBER, SHOWN_MARKER, claims, source_of
-from rag.answering.groundedness import LANGUAGE_CHARACTERS, Asked, Fault, Source, faults
+from rag.answering.groundedness import LANGUAGE_CHARACTERS, Fault, ParsedQuestion, Source, faults
 from rag.retrieval.bm25.analysers import is_unspaced
 from rag.types import Citation
 
@@ -118,7 +118,7 @@ class AnswerWatch:
         self._shown = shown
         self._question = question
         self._language_of = language_of
-        self._asked: Asked | None = None
+        self._asked: ParsedQuestion | None = None
         self._beginning = ""
         #: How much of the beginning its language was told by.
         self._looked_at = 0
@@ -152,7 +152,7 @@ class AnswerWatch:
     def _check(self, text: str) -> None:
         # Looked at again when there is twice as much: each look takes as long as checking a sentence.
         if self._asked is None or len(self._beginning) >= 2 * self._looked_at < 2 * LANGUAGE_CHARACTERS:
-            self._asked = Asked(self._question, self._language_of(self._beginning))
+            self._asked = ParsedQuestion(self._question, self._language_of(self._beginning))
             self._looked_at = len(self._beginning)
         by_shown = {shown: number for number, shown in self._shown.items()}
         for claim, numbers in claims(text):

@@ -430,9 +430,9 @@ def _document_text(caller: Caller, uri: str) -> str:
     try:
         document_id = UUID(name.strip("/"))
     except ValueError:
-        raise NotFound(f"{uri} is no document; resources/list names those there are.") from None
+        raise NotFound(f"{uri} is not a document; resources/list names all of them.") from None
     if kind != "document":
-        raise NotFound(f"{uri} is no document; resources/list names those there are.")
+        raise NotFound(f"{uri} is not a document; resources/list names all of them.")
     document: Document = caller.parts.documents.get(caller.identity, document_id)
     pages = caller.parts.documents.pages(caller.identity, document.id)
     return "\n\n".join(f"[Page {page.number}]\n{page.text}" for page in pages)
@@ -462,5 +462,5 @@ def _offset(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 9):
-        raise MCPError(protocol.INVALID_PARAMS, "This cursor is none of ours. Leave it out to begin at the first page.")
+        raise MCPError(protocol.INVALID_PARAMS, "This cursor is unknown. Leave it out to begin at the first page.")
     return int(cursor)

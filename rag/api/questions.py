@@ -342,7 +342,7 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collecti
     """Return the collection with this id or name, else the default one. Raises `NotFound`."""
     found = parts.documents.choose(who, wanted)
     if found is None and wanted:
-        raise NotFound("There is no such collection. GET /api/collections lists those there are.")
+        raise NotFound("There is no such collection. GET /api/collections lists all of them.")
     if found is None:
         raise NotFound("There is no collection yet. An administrator can make one on the page Collections.")
     return found

@@ -160,7 +160,7 @@ def _shape(request: Request, widget: Widget) -> WidgetShape:
     )
 
 
-class Asked(BaseModel):
+class QuestionBody(BaseModel):
     """A question of a visitor."""
 
     model_config = ConfigDict(extra="forbid")
@@ -169,7 +169,7 @@ class Asked(BaseModel):
     conversation: UUID | None = None
 
 
-class Rated(BaseModel):
+class RatingBody(BaseModel):
     """A visitor's rating."""
 
     model_config = ConfigDict(extra="forbid")
@@ -247,7 +247,7 @@ async def ask(request: Request) -> Response:
         widget, allowed = await _caller(request)
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=allowed)
-        body = await _body(request, Asked)
+        body = await _body(request, QuestionBody)
         address = request.client.host if request.client else ""
         languages = accepted_languages(request)
         live = await to_thread.run_sync(_begin, widget, body, address, languages)
@@ -263,14 +263,14 @@ async def rate(request: Request) -> Response:
         widget, allowed = await _caller(request)
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=allowed)
-        body = await _body(request, Rated)
+        body = await _body(request, RatingBody)
         await to_thread.run_sync(services().feedback.rate, widget.identity, body.message, body.rating)
     except RagError as exc:
         return refusal(request.scope, exc, headers=allowed)
     return Response(status_code=204, headers=allowed)
 
 
-def _begin(widget: Widget, body: Asked, address: str, languages: list[str]) -> LiveAnswer:
+def _begin(widget: Widget, body: QuestionBody, address: str, languages: list[str]) -> LiveAnswer:
     parts = services()
     parts.widgets.count_question(widget, address)
     collection = parts.documents.choose(widget.identity, str(widget.collection_id))

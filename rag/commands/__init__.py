@@ -32,5 +32,5 @@ def agreed() -> bool:
     try:
         return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        print("\nNobody is there to say yes. Add --yes to go on without asking.")
+        print("\nThere is no terminal to ask in. Add --yes to continue without asking.")
         return False

@@ -19,16 +19,16 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         "--recipient", action="append", default=[], metavar="AGE1…", help="encrypt it for this public key of age"
     )
     command.set_defaults(run=back_up)
-    command = add_command(commands, "restore", "bring a backup into an empty data folder")
+    command = add_command(commands, "restore", "restore a backup into an empty data folder")
     command.add_argument("path", type=Path, metavar="FILE", help="the file that backup wrote")
     command.add_argument(
         "--identity", type=Path, metavar="KEY", help="the file with the private key of an encrypted one"
     )
     command.set_defaults(run=restore)
-    text = "list, make and try the backups that RAG_BACKUP_TO asks for"
+    text = "list, make and try the automatic backups (RAG_BACKUP_TO)"
     command = add_command(commands, "backups", text)
     acts = command.add_subparsers(metavar="ACT", required=True)
-    acts.add_parser("list", help="when each was made, and what the last one and the last trial brought").set_defaults(
+    acts.add_parser("list", help="when each was made, and how the last one and the last trial went").set_defaults(
         run=list_backups
     )
     acts.add_parser("now", help="make one now").set_defaults(run=make_backup)
@@ -66,7 +66,7 @@ def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
     _, trial = backups.last()
     if trial is not None and not trial.error:
         print(
-            f"Tried on {trial.at:%Y-%m-%d}: {trial.name} came back whole in {trial.seconds:.0f} s, "
+            f"Tried on {trial.at:%Y-%m-%d}: {trial.name} was restored completely in {trial.seconds:.0f} s, "
             f"{trial.documents} documents, {trial.files} originals."
         )
     if trouble := backups.trouble():
@@ -86,7 +86,8 @@ def try_backup(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.storage.scheduled_backups import ScheduledBackups
 
     tried = ScheduledBackups(settings).try_newest()
-    print(f"{tried.name} came back whole: {tried.documents} documents, {tried.files} originals, {tried.seconds:.0f} s.")
+    brought = f"{tried.documents} documents, {tried.files} originals, {tried.seconds:.0f} s"
+    print(f"{tried.name} was restored completely: {brought}.")
     return 0
 
 

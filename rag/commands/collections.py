@@ -44,7 +44,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
             command.add_argument(
                 "--as-source",
                 action="store_true",
-                help="with the settings by which it does exactly as the profile's document says",
+                help="with the settings that follow the profile's document exactly",
             )
         if act in ("create", "set"):
             command.add_argument("--language", default=None, help="of its documents, such as en")
@@ -56,7 +56,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         if act == "index":
             command.add_argument("--kind", choices=("hnsw", "ivfflat"), default="hnsw", help="hnsw when not given")
             instead = command.add_mutually_exclusive_group()
-            instead.add_argument("--status", action="store_true", help="measure the index that is there once more")
+            instead.add_argument("--status", action="store_true", help="measure the existing index again")
             instead.add_argument("--drop", action="store_true", help="drop it; vectors are scanned again")
         if act == "delete":
             command.add_argument("--confirm", default="", metavar="NAME", help="the collection's name once more")
@@ -85,7 +85,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="with --source: a key of it, read from a file so that no list of processes shows it",
+        help="with --source: a key of it, read from a file so that the list of processes does not show it",
     )
     parser.add_argument(
         "--column",
@@ -99,18 +99,20 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         type=interval,
         default=None,
         metavar="TIME",
-        help="and again by itself from now on, such as every 30m, 6h or 1d; off ends that",
+        help="and again automatically from now on, such as every 30m, 6h or 1d; off stops that",
     )
-    parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
+    parser.add_argument("--allow-empty", action="store_true", help="accept that a source that lists nothing is empty")
     parser.set_defaults(run=sync)
     parser = add_command(commands, "reembed", "embed a collection again, with another model, beside the old vectors")
     add_place(parser, needs_collection=True)
     parser.add_argument("--model", default="", help="provider/model@dimensions; the profile's own when not given")
     parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
-    parser.add_argument("--undo", action="store_true", help="go back to the model before; free until the clean-up")
+    parser.add_argument("--undo", action="store_true", help="go back to the previous model; free until the clean-up")
     parser.add_argument("--clean-up", action="store_true", help="remove the old vectors; then it cannot be undone")
     parser.set_defaults(run=reembed)
-    parser = add_command(commands, "calibrate", "measure from which similarity on a collection's passages are evidence")
+    parser = add_command(
+        commands, "calibrate", "measure the similarity from which a collection's passages are evidence"
+    )
     add_place(parser)
     parser.add_argument("--dry-run", action="store_true", help="only show what would be set")
     parser.set_defaults(run=calibrate)
@@ -266,7 +268,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     for source in kept:
         if source.next_sync_at is not None:
             print(
-                f"Synced by itself ({source.kind}): every {source.every_minutes} minutes, next at "
+                f"Synced automatically ({source.kind}): every {source.every_minutes} minutes, next at "
                 f"{source.next_sync_at:%Y-%m-%d %H:%M %Z}, wherever the application or a worker runs"
             )
     return 1 if failed else 0
@@ -278,7 +280,7 @@ def interval(given: str) -> int:
     if given == "off":
         return 0
     if given[-1:] not in units or not given[:-1].isdecimal():
-        raise argparse.ArgumentTypeError(f"{given!r} is no time such as 30m, 6h or 1d, nor off")
+        raise argparse.ArgumentTypeError(f"{given!r} is not a time such as 30m, 6h or 1d, nor off")
     return int(given[:-1]) * units[given[-1]]
 
 

@@ -37,7 +37,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         "--chunking",
         choices=get_args(ChunkingMethod),
         default=None,
-        help="how to cut; the collection's own way if not said",
+        help="how to split; the collection's own way when not given",
     )
     parser.add_argument(
         "--pdf-type",
@@ -46,15 +46,18 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
     )
     parser.add_argument(
-        "--metadata", action=argparse.BooleanOptionalAction, default=True, help="have a model sum up and tag the files"
+        "--metadata",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="have a model summarise and tag the files",
     )
     parser.set_defaults(run=ingest)
     parser = add_command(
         commands,
         "import-vectors",
-        "take over the passages of another vector store, such as Pinecone, from export files",
-        more="Ids, metadata and text are kept, the collection's model makes new vectors. The cost is shown "
-        "first, and asked about. Run again, it goes on where it was; what has not changed costs nothing.",
+        "import the passages of another vector store, such as Pinecone, from export files",
+        more="Ids, metadata and text are kept; the collection's model makes new vectors. The cost is shown "
+        "first, and asked about. Run again, it continues where it stopped; what has not changed costs nothing.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="JSON lines, or a JSON array")
     add_place(parser, needs_collection=True)
@@ -62,7 +65,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done and what it costs")
     parser.set_defaults(run=run_import)
-    parser = add_command(commands, "documents", "list documents, move them to the bin or take them back")
+    parser = add_command(commands, "documents", "list documents, move them to the bin or restore them")
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
     command = acts.add_parser("list", help="all documents of a tenant, or of one collection, newest first")
     command.add_argument("--collection", default=None, help="the collection's name or id; all when not given")
@@ -76,7 +79,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         command = acts.add_parser(act, help=text)
         command.add_argument("ids", nargs="+", type=UUID, metavar="ID", help="as `documents list` shows it")
         if act == "delete":
-            command.add_argument("--for-good", action="store_true", help="with their files, not to be taken back")
+            command.add_argument("--for-good", action="store_true", help="with their files; this cannot be undone")
         command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     parser.set_defaults(run=documents)
 

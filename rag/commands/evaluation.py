@@ -26,7 +26,9 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         "language, tags, answerable. Exit status: 0; 1 for an error; "
         f"{TOO_LOW} where a figure is below what --at-least asks for. docs/evaluation.md says what the figures mean.",
     )  # fmt: skip
-    command.add_argument("file", type=Path, metavar="FILE", nargs="?", help="the collection's own questions without it")
+    command.add_argument(
+        "file", type=Path, metavar="FILE", nargs="?", help="without it, the collection's own questions"
+    )
     add_place(command)
     command.add_argument(
         "--profile", action="append", default=[], help="a profile to answer with, as it is; several are compared"

@@ -51,7 +51,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
             "--only-evidence",
             action=argparse.BooleanOptionalAction,
             default=None,
-            help="use only passages that speak to the question",
+            help="use only passages that are evidence for the question",
         )
         command.add_argument("--search-type", choices=("vector", "hybrid"), default=None, help="or with keywords too")
         command.add_argument("--rerank", action=argparse.BooleanOptionalAction, default=None)

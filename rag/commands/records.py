@@ -27,7 +27,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_report(commands: Commands[argparse.ArgumentParser]) -> None:
     command = add_command(
-        commands, "report", "write what happened in the last days", more="The days end with yesterday, in UTC."
+        commands, "report", "write a report of the last days", more="The days end with yesterday, in UTC."
     )
     command.add_argument("--days", type=int, default=7, help="how many, 7 by default")
     command.add_argument("--html", type=Path, default=None, metavar="FILE", help="write HTML there, to be mailed")
@@ -72,10 +72,10 @@ def _add_privacy(commands: Commands[argparse.ArgumentParser]) -> None:
     for act in (export, erase):
         act.add_argument("email")
     export.add_argument("file", type=Path)
-    erase.add_argument("--yes", action="store_true", help="do not ask; it cannot be taken back")
+    erase.add_argument("--yes", action="store_true", help="do not ask; it cannot be undone")
     retention = acts.add_parser("retention", help="show or set after how many days texts are forgotten")
     retention.add_argument("--days", default="", help="a number, or never")
-    forget = acts.add_parser("forget", help="forget now what is older; run it every night")
+    forget = acts.add_parser("forget", help="forget older texts now; run it every night")
     for act in (export, erase, retention, forget):
         act.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     command.set_defaults(run=privacy)
@@ -118,15 +118,15 @@ def _days(text: str) -> int | None:
     if text == "never":
         return None
     if not text.isdigit():
-        raise InvalidInput(f"{text!r} is no number of days. Write a number, or never.")
+        raise InvalidInput(f"{text!r} is not a number of days. Write a number, or never.")
     return int(text)
 
 
 def _agreed(email: str) -> bool:
     try:
-        return input(f"Erase {email} with all questions and answers? It cannot be taken back. [y/N] ") == "y"
+        return input(f"Erase {email} with all questions and answers? It cannot be undone. [y/N] ") == "y"
     except EOFError:
-        print("\nNobody is there to say yes. Add --yes to go on without asking.")
+        print("\nThere is no terminal to ask in. Add --yes to continue without asking.")
         return False
 
 
@@ -139,7 +139,7 @@ LATE_NUMBERS = 500
 def _add_audit(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = add_command(commands, "audit", "print the audit log as JSON lines")
     parser.add_argument("--tenant", default="", help="of this tenant only")
-    parser.add_argument("--follow", action="store_true", help="print what comes from now on, until it is stopped")
+    parser.add_argument("--follow", action="store_true", help="print new entries from now on, until stopped")
     parser.set_defaults(run=audit)
 
 

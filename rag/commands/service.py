@@ -27,7 +27,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     command = add_command(commands, "mcp", text, more="Over HTTP it is served at /mcp by the running application.")
     command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     command.set_defaults(run=mcp)
-    text = "check what is configured, and name what is missing and what it would add"
+    text = "check the configuration, and name what is missing and what it would add"
     command = add_command(commands, "doctor", text)
     command.add_argument("--probe", action="store_true", help="ask each provider by a free call, with time and error")
     command.set_defaults(run=doctor)
@@ -38,7 +38,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         more="It cannot change anything.",
     )
     command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
-    command.add_argument("--command", "-c", default="", metavar="SQL", help="run this and leave")
+    command.add_argument("--command", "-c", default="", metavar="SQL", help="run this and exit")
     command.set_defaults(run=psql)
 
 

@@ -77,7 +77,7 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
                 print(f"{found.id:24} {found.name:32} {state}")
         elif arguments.act == "create":
             tenants.create(tenant_id, arguments.name, arguments.domains)
-            print(f"{tenant_id} is there. This link creates its first administrator, once:")
+            print(f"{tenant_id} is created. This link creates its first administrator, once:")
             print(f"\n  {settings.own_address}/welcome?token={parts.accounts.first_admin_link(tenant_id)}\n")
         elif arguments.act == "domains":
             domains = tenants.set_domains(tenant_id, arguments.domains)
@@ -107,7 +107,7 @@ def _delete(tenants: Tenants, tenant_id: str, confirmed: str) -> int:
         print(f"  {table:24} {before:>10,} {proof.rows_after.get(table, 0):>10,}")
     print(f"  {'files':24} {proof.files_before:>10,} {proof.files_after:>10,}")
     if not proof.is_complete:
-        print("Not everything is gone. Run the same command again.", file=sys.stderr)
+        print("Not everything is deleted. Run the same command again.", file=sys.stderr)
         return 1
     print("Nothing is left. These counts are kept in tenant_deletions.")
     return 0
@@ -120,7 +120,7 @@ def _add_prices(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = add_command(commands, "prices", "show what models cost, and set what a tenant pays itself")
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
     listing = acts.add_parser("list", help="the prices of the models in use, and the tenant's own")
-    setting = acts.add_parser("set", help="have a price of the tenant's own count from a day on")
+    setting = acts.add_parser("set", help="set a price of the tenant's own from a day on")
     setting.add_argument("model", help="as its provider names it, such as gpt-4o")
     setting.add_argument(
         "unit", help="input_mtok, cached_input_mtok, output_mtok (a million tokens), search_unit or page"
@@ -148,7 +148,7 @@ def prices(arguments: argparse.Namespace, settings: Settings) -> int:
             parts.prices.set(tenant_id, arguments.model, arguments.unit, price, day)
         known = parts.prices.list(tenant_id)
         if not known:
-            print("No model is in use yet. A price can be set before: python -m rag prices set MODEL UNIT PRICE")
+            print("No model is in use yet. You can still set a price: python -m rag prices set MODEL UNIT PRICE")
         for found in known:
             if arguments.act == "set" and found.model != arguments.model.strip():
                 continue
@@ -168,23 +168,25 @@ def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError as exc:
-        raise InvalidInput(f"{text!r} is no day. Write it as YYYY-MM-DD.") from exc
+        raise InvalidInput(f"{text!r} is not a day. Write it as YYYY-MM-DD.") from exc
 
 
 def _add_webhook(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = add_command(commands, "webhook", "tell other programs of events, and list what they were told")
+    parser = add_command(commands, "webhook", "tell other programs of events, and list the deliveries")
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
-    listing = acts.add_parser("list", help="all webhooks with the outcomes of seven days")
-    adding = acts.add_parser("add", help="tell an address of events; prints the secret of its signatures once")
+    listing = acts.add_parser("list", help="all webhooks with the outcomes of the last seven days")
+    adding = acts.add_parser(
+        "add", help="add an address that receives events; prints the secret of its signatures once"
+    )
     adding.add_argument("name")
     adding.add_argument("address", help="such as https://example.com/hook")
     adding.add_argument(
         "--event", action="append", default=[], dest="events", metavar="KIND", help="all when not given"
     )
-    told = acts.add_parser("deliveries", help="what webhooks were told in thirty days")
+    told = acts.add_parser("deliveries", help="deliveries of the last thirty days")
     told.add_argument("webhook", nargs="?", default="", help="its id; all webhooks when not given")
     testing = acts.add_parser("test", help="send an event of the kind test")
-    removing = acts.add_parser("remove", help="forget an address with what it was told")
+    removing = acts.add_parser("remove", help="remove an address with its deliveries")
     for act in (testing, removing):
         act.add_argument("webhook", help="its id, as list prints it")
     for act in (listing, adding, told, testing, removing):
@@ -233,4 +235,4 @@ def _webhook_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as exc:
-        raise InvalidInput(f"{text!r} is no id of a webhook; “webhook list” prints them.") from exc
+        raise InvalidInput(f"{text!r} is not the id of a webhook; “webhook list” prints them.") from exc

@@ -31,7 +31,7 @@ Verdict = Literal["answered", "perhaps", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SearchOutcome:
     """What one question finds with one set of settings."""
 
     verdict: Verdict
@@ -39,7 +39,7 @@ class Found:
     #: Why nothing could be searched, as a sentence; empty where it could.
     problem: str = ""
 
-    def without(self, other: Found) -> tuple[Citation, ...]:
+    def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
         """Return the passages that the other one lacks."""
         known = {passage.chunk_id for passage in other.passages}
         return tuple(passage for passage in self.passages if passage.chunk_id not in known)
@@ -50,8 +50,8 @@ class Preview:
     """One question with the settings as they are and as they would be."""
 
     question: str
-    before: Found
-    after: Found
+    before: SearchOutcome
+    after: SearchOutcome
     #: What both searches cost; None where a price is not known.
     cost: Decimal | None
 
@@ -140,16 +140,16 @@ class Previews:
             previews.append(Preview(question=text, before=both[0][0], after=both[1][0], cost=cost))
         return previews
 
-    def _found(self, question: Question, profile: Profile) -> tuple[Found, Decimal | None]:
+    def _found(self, question: Question, profile: Profile) -> tuple[SearchOutcome, Decimal | None]:
         # Answers are what is compared, so that the rule for a search without an answer does not count.
         options = Options(only_evidence=profile.ranking.only_evidence)
         try:
             response = self._searches.search(question, profile=profile, options=options).response
         except RagError as exc:
-            return Found(verdict="none", passages=(), problem=exc.message), Decimal(0)
+            return SearchOutcome(verdict="none", passages=(), problem=exc.message), Decimal(0)
         verdict: Verdict = "none"
         if response.citations:
             verdict = "perhaps" if response.evidence == "perhaps" else "answered"
         is_priced = all(paid.cost is not None for paid in response.charges)
-        found = Found(verdict=verdict, passages=tuple(response.citations))
+        found = SearchOutcome(verdict=verdict, passages=tuple(response.citations))
         return found, response.cost if is_priced else None

@@ -184,7 +184,7 @@ def require_web_address(name: str, address: str) -> tuple[str, int | None]:
     if parts.scheme not in ("http", "https") or not host:
         raise SettingsError(f"{name} is {address!r}, but it has to be a web address.")
     if (literal := literal_address(host)) is not None and is_never_allowed(literal):
-        raise SettingsError(f"{name} leads to {host}, where no service of ours can be.")
+        raise SettingsError(f"{name} leads to {host}, where none of our services can be.")
     return host, port
 
 

@@ -52,7 +52,7 @@ class LocalCrossEncoder:
         self._inputs = {item.name for item in self._session.get_inputs()}
         unknown = self._inputs - {"input_ids", "attention_mask", "token_type_ids"}
         if unknown:
-            raise SettingsError(f"{path.name} is no cross-encoder: it wants {', '.join(sorted(unknown))}.")
+            raise SettingsError(f"{path.name} is not a cross-encoder: it needs {', '.join(sorted(unknown))}.")
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
         """Return the best `limit` documents by index with their relevance 0 … 1.

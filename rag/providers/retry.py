@@ -177,7 +177,7 @@ def report_lost(usage: Usage) -> None:
     """Report that a request without a usable result was, or may have been, billed."""
     report = _report.get()
     if report is None:
-        log.warning("a call to %s %s brought nothing, and nobody keeps its bill", usage.provider, usage.model)
+        log.warning("a call to %s %s returned nothing, and its bill is not recorded", usage.provider, usage.model)
     else:
         report(usage)
 

@@ -196,7 +196,7 @@ class SupabaseFiles:
             return
         # Storage answers alike for a file that was gone and for one that may not be removed.
         if not removed and call(self._objects().exists, path):
-            raise ProviderError("Supabase Storage did not remove a file. It is tried again by itself.")
+            raise ProviderError("Supabase Storage did not remove a file. It is tried again automatically.")
 
     def keys(self, tenant_id: str) -> list[str]:
         """Return the keys of everything a tenant has stored, in order. Raises `ProviderError`."""

@@ -113,7 +113,7 @@ class Standbys:
         except DatabaseUnavailable as exc:
             return math.inf, exc.message
         if not is_standby:
-            return math.inf, "It is no standby: it takes writes of its own."
+            return math.inf, "It is not a standby: it accepts writes."
         reached = [at for at, written in self._positions if written <= position]
         lag = now - reached[-1] if reached else math.inf
         behind = f"It is more than {MOST_LAG_SECONDS:.0f} seconds behind." if lag > MOST_LAG_SECONDS else ""

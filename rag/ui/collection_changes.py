@@ -10,7 +10,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import InvalidInput
-from rag.evaluation.previews import MAXIMUM_QUESTIONS, Found, Preview, Previews
+from rag.evaluation.previews import MAXIMUM_QUESTIONS, Preview, Previews, SearchOutcome
 from rag.language import N_, _, listed, ngettext
 from rag.profile import SETTINGS, Profile
 from rag.types import Citation, Collection, Identity
@@ -253,7 +253,7 @@ def _draw_difference(preview: Preview) -> None:
         st.caption(_("The same passages in another order: {places}", places=_places(preview.after)))
 
 
-def _places(found: Found) -> str:
+def _places(found: SearchOutcome) -> str:
     return plain(listed(dict.fromkeys(_place(passage) for passage in found.passages)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag.answering.citations import citation_from_json, citation_to_json, verified
-from rag.answering.groundedness import Asked, Source, faults
+from rag.answering.groundedness import ParsedQuestion, Source, faults
 from rag.answering.number_check import days, missing_days
 from tests.answering.scripted import passage
 
@@ -34,7 +34,7 @@ QUESTION = "How does annual leave work?"
     ],
 )
 def test_what_a_passage_does_not_say_is_found(claim: str, fault: str) -> None:
-    assert fault in faults(claim, [Source(PASSAGE)], Asked(QUESTION, "en"))
+    assert fault in faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en"))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_a_passage_does_not_say_is_found(claim: str, fault: str) -> None:
     ],
 )
 def test_another_wording_is_not_marked(claim: str) -> None:
-    assert not faults(claim, [Source(PASSAGE)], Asked(QUESTION, "en"))
+    assert not faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en"))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_another_wording_is_not_marked(claim: str) -> None:
     ],
 )
 def test_a_negation_turned_round_is_found_in_every_language(language: str, passage: str, flipped: str) -> None:
-    asked = Asked("?", language)
+    asked = ParsedQuestion("?", language)
     assert faults(flipped, [Source(passage, likely=(language,))], asked) == {"negation"}
     assert faults(passage, [Source(flipped, likely=(language,))], asked) == {"negation"}
     assert not faults(passage, [Source(passage, likely=(language,))], asked)
@@ -91,8 +91,8 @@ def test_a_negation_turned_round_is_found_in_every_language(language: str, passa
 
 def test_a_denial_in_the_clause_beside_it_does_not_count() -> None:
     source = Source("Employees may carry over five days, but may not sell them.")
-    assert not faults("Employees may carry over five days", [source], Asked("", "en"))
-    assert faults("Employees may not carry over five days", [source], Asked("", "en")) == {"negation"}
+    assert not faults("Employees may carry over five days", [source], ParsedQuestion("", "en"))
+    assert faults("Employees may not carry over five days", [source], ParsedQuestion("", "en")) == {"negation"}
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_a_denial_in_the_clause_beside_it_does_not_count() -> None:
     ],
 )
 def test_of_another_language_only_figures_are_compared(claim: str, found: set[str]) -> None:
-    assert faults(claim, [Source(PASSAGE)], Asked("연차는 어떻게 되나요?", "ko")) == found
+    assert faults(claim, [Source(PASSAGE)], ParsedQuestion("연차는 어떻게 되나요?", "ko")) == found
 
 
 def test_what_the_rest_of_the_page_says_supports_a_sentence() -> None:
     claim = "Parental leave lasts sixteen weeks and is requested through the portal"
     page = Source("Parental leave lasts sixteen weeks. It is requested through the portal.")
-    assert faults(claim, [Source(PASSAGE)], Asked(QUESTION, "en")) == {"words"}
-    assert not faults(claim, [Source(PASSAGE)], Asked(QUESTION, "en"), more=lambda: [page])
+    assert faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en")) == {"words"}
+    assert not faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en"), more=lambda: [page])
 
 
 @pytest.mark.parametrize(

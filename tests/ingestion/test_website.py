@@ -202,4 +202,4 @@ def test_a_website_is_followed_by_command(
     assert run("--set", f"address={site.url}", "--every", "6h") == 0
     printed = capsys.readouterr().out
     assert "1 added" in printed
-    assert "Synced by itself (website)" in printed
+    assert "Synced automatically (website)" in printed

@@ -166,7 +166,7 @@ def test_the_picture_of_a_page_is_gone_with_the_right_to_see_it(app_services: Se
             library.page_image(person.identity, drawn, 1)
 
 
-def test_a_search_just_made_for_one_person_is_made_anew_for_the_next(app_services: Services, world: World) -> None:
+def test_a_search_just_made_for_one_person_is_made_again_for_the_next(app_services: Services, world: World) -> None:
     shelf = next(s for s in world.shelves if s.secret.name == f"demo/{GROUP}")
 
     def finds(person: Person) -> bool:

@@ -19,7 +19,7 @@ from rag.errors import InvalidInput, NotAllowed
 from rag.profiles import DEFAULT
 from rag.services import Services
 from rag.settings import Settings, load_settings
-from rag.storage.setup_choices import KEYS_FILE, ChosenModels, PastedKeys
+from rag.storage.provider_settings import KEYS_FILE, ChosenModels, PastedKeys
 from rag.types import Collection, Identity, Role
 from tests.pages.test_documents_page import words
 from tests.standin import ProviderStandin

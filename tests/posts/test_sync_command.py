@@ -122,7 +122,7 @@ def test_a_schedule_set_by_command_is_kept_by_the_worker_until_it_is_taken_back(
     code, said, complained = ended(start("--every", "30m"))
     assert code == 0, complained
     assert "Board: 1 added" in said
-    assert re.search(r"Synced by itself \(posts\): every 30 minutes, next at \d{4}-\d\d-\d\d \d\d:\d\d", said)
+    assert re.search(r"Synced automatically \(posts\): every 30 minutes, next at \d{4}-\d\d-\d\d \d\d:\d\d", said)
     assert [source.every_minutes for source in parts.syncs.sources(notices)] == [30]
     board.put("p2", "제목 p2", "<p>본문</p>")
     parts.queue.start_worker()
@@ -135,9 +135,9 @@ def test_a_schedule_set_by_command_is_kept_by_the_worker_until_it_is_taken_back(
     parts.queue.stop_worker()
     assert titles(parts, notices) == {"제목 p1", "제목 p2"}
     code, said, complained = ended(start("--every", "off"))
-    assert (code, "Synced by itself" in said) == (0, False), complained
+    assert (code, "Synced automatically" in said) == (0, False), complained
     assert [source.every_minutes for source in parts.syncs.sources(notices)] == [None]
-    for wrong, why in (("5s", "no time such as 30m"), ("1m", "minutes")):
+    for wrong, why in (("5s", "not a time such as 30m"), ("1m", "minutes")):
         code, _, complained = ended(start("--every", wrong))
         assert code != 0
         assert why in complained

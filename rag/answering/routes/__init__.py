@@ -20,7 +20,7 @@ from rag.answering.routes.recognise import (
     recognise_by_model,
     without_yes,
 )
-from rag.answering.routes.replies import Found, ModelPart, Price, Reply, Writer, ask_which, ends_of_estimates
+from rag.answering.routes.replies import ModelPart, Price, QuotedReply, Reply, Writer, ask_which, ends_of_estimates
 from rag.answering.routes.small_talk import small_talk
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
@@ -138,7 +138,7 @@ class Router:
             is_confirmed=asked.is_confirmed,
         )
 
-    def _worded(self, found: Found | None, asked: Recognised) -> Reply | None:
+    def _worded(self, found: QuotedReply | None, asked: Recognised) -> Reply | None:
         """Return what a comparison or a list comes to: the model's words where there is one, else the documents'
         own.
         """
@@ -223,7 +223,7 @@ class Router:
         names: tuple[str, str],
         *,
         also: Sequence[str] = (),
-    ) -> Found | None:
+    ) -> QuotedReply | None:
         """Return the comparison of two names in the documents called so and those that speak of both, and of `also`."""
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]

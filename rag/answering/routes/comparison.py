@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rag.answering.groundedness import is_negated
 from rag.answering.routes.documents import Contents, Part, Passages, is_telling, telling_sentence
 from rag.answering.routes.listing import cells, columns_of, split_pair
-from rag.answering.routes.replies import Found, Reply, cell, say
+from rag.answering.routes.replies import QuotedReply, Reply, cell, say
 from rag.answering.sentences import sentences
 from rag.retrieval.bm25.index import tokenize
 from rag.types import DocumentChunk
@@ -62,7 +62,7 @@ def compare(
     both: Sequence[Contents],
     names: tuple[str, str],
     language: str,
-) -> Found | None:
+) -> QuotedReply | None:
     """Return the table of two names; None where the documents put nothing of them side by side.
 
     `sides` are the documents of the one and of the other, empty where none is called so; `both` are documents that
@@ -93,7 +93,7 @@ def compare(
     if len(aspects) > MOST_ASPECTS:
         lines += ["", say("more", language, count=len(aspects) - MOST_ASPECTS)]
     reply = Reply(text="\n".join(lines), citations=tuple(passages.citations), task="comparison")
-    return Found(reply, passages)
+    return QuotedReply(reply, passages)
 
 
 def _first_aspects(found: Iterable[list[Aspect]]) -> list[Aspect]:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from rag.answering.groundedness import is_negated
 from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
-from rag.answering.routes.replies import Found, Reply, cell, say
+from rag.answering.routes.replies import QuotedReply, Reply, cell, say
 from rag.answering.sentences import POINTS_BACK, units_of
 from rag.retrieval.bm25.index import tokenize
 
@@ -65,7 +65,7 @@ def beginning(word: str) -> str:
     return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
 
 
-def list_all(documents: Sequence[Contents], subject: str, language: str) -> Found | None:
+def list_all(documents: Sequence[Contents], subject: str, language: str) -> QuotedReply | None:
     """Return the list; None where nothing in these documents is called so."""
     passages = Passages()
     lines: list[str] = []
@@ -90,7 +90,7 @@ def list_all(documents: Sequence[Contents], subject: str, language: str) -> Foun
     if left:
         lines += ["", say("more", language, count=left)]
     text = "\n".join([say("listed", language), *lines])
-    return Found(Reply(text=text, citations=tuple(passages.citations), task="listing"), passages)
+    return QuotedReply(Reply(text=text, citations=tuple(passages.citations), task="listing"), passages)
 
 
 def _entries(contents: Contents, subject: str, language: str, passages: Passages) -> Iterator[Entry]:

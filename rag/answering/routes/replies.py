@@ -57,7 +57,7 @@ class Reply:
     language: str = ""
 
 
-class Found(NamedTuple):
+class QuotedReply(NamedTuple):
     """What a comparison or a list comes to in the documents' own words, and the passages that it was made from."""
 
     reply: Reply

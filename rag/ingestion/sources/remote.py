@@ -6,8 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
@@ -25,6 +24,7 @@ from rag.errors import (
 )
 from rag.ingestion.loaders import ExtractionLimits
 from rag.providers.connections import OutwardTransport, is_never_allowed, literal_address
+from rag.providers.retry import retry_after_seconds
 
 CONNECT_SECONDS = 20.0
 READ_SECONDS = 60.0
@@ -182,22 +182,12 @@ def require_success(answer: httpx.Response, service: str, *, rejected: str, forb
         raise NotFound(missing)
     if status == 429:
         raise ProviderQuotaExhausted(
-            f"{service} asks for a pause. Try again later.", retry_after_seconds=pause_of(answer) or 60.0
+            f"{service} asks for a pause. Try again later.",
+            retry_after_seconds=retry_after_seconds(answer.headers) or 60.0,
         )
     if status >= 500:
         raise ProviderUnavailable(f"{service} cannot answer at the moment. Try again later.")
     raise ProviderError(f"{service} did not accept this request (HTTP {status}).")
-
-
-def pause_of(answer: httpx.Response) -> float | None:
-    """Return the seconds that an answer asks to wait: Retry-After as seconds or as a date; None without one."""
-    asked = answer.headers.get("retry-after", "")
-    if asked.isdecimal():
-        return float(asked)
-    try:
-        return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return None
 
 
 def send_patiently(
@@ -215,7 +205,7 @@ def send_patiently(
             continue
         if answer.status_code not in (429, 500, 502, 503, 504) or is_last:
             return answer
-        pause = pause_of(answer)
+        pause = retry_after_seconds(answer.headers)
         if pause is not None and pause > LONGEST_PAUSE_SECONDS:
             return answer
         answer.close()

@@ -340,7 +340,7 @@ class Syncs:
         try:
             self._compare(collection, run_id, kept)
         except TEMPORARY as error:
-            sentence = f"{error.message} It is tried again by itself."
+            sentence = f"{error.message} It is tried again automatically."
             self._database.execute(collection.tenant_id, "note_run_trouble", run_id=run_id, message=sentence)
             raise
         except RagError as error:
