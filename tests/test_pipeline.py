@@ -15,6 +15,7 @@ from psycopg import pq
 from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable
+from rag.records.gaps import Gap
 from rag.storage.database import Database
 from rag.storage.pipeline import MOST_PREPARED, PREPARED_AFTER, WRITABLE, Pipeline, Session, numbered
 from rag.types import Collection
@@ -236,6 +237,20 @@ def test_statements_of_a_question_are_prepared_and_planned_once_on_a_connection(
             counted = pipeline.run("SELECT count(*) AS own FROM collections WHERE id = %(id)s", {"id": collection.id})
             assert counted.fetchall() == [(1,)]
             assert pipeline.execute(plans).fetchall() == [(0, time)]
+
+
+def test_a_statement_with_filters_that_vary_is_planned_for_each(alone: Database) -> None:
+    """One plan for a week and a year, with and without a group, took ten times as long as one for each."""
+    period = {"start": datetime(2026, 1, 1, tzinfo=UTC), "end": datetime(2026, 2, 1, tzinfo=UTC)}
+    filters = {"collection_id": None, "of_group": None, "language": None, "status": "open", "off_topic": None}
+    for _ in range(15):
+        alone.fetch_planned("demo", "list_gaps", Gap, **period, **filters, least_probability=0.1, limit=5)
+    with alone.transaction("demo") as connection:
+        plans = connection.execute(
+            "SELECT custom_plans > 0, generic_plans FROM pg_prepared_statements "
+            "WHERE statement LIKE '%FROM gap_questions q%'"
+        ).fetchall()
+    assert plans == [(True, 0)]
 
 
 def test_statements_alone_read_and_write_as_the_driver_does(alone: Database, collection: Collection) -> None:
