@@ -5,11 +5,11 @@
 -- give the days of a period that meet the filters. Single questions are chosen by rag_is_asked.
 
 -- lock_days --
--- The turn to add up days, until the transaction ends; false: somebody else does, or is changing one.
+-- Take the turn to add up days, until the transaction ends; false when another process adds them up, or changes one.
 SELECT pg_try_advisory_xact_lock(hashtextextended('days ' || rag_tenant(), 0))
 
 -- days_to_roll --
--- The newest days that are over and not added up, of those since the first question or payment.
+-- List the newest days that are over and not added up yet, from the first question or payment on.
 SELECT d.day::date
 FROM generate_series(
     (SELECT date_trunc('day', least(
@@ -22,18 +22,23 @@ ORDER BY d.day DESC
 LIMIT %(limit)s
 
 -- forget_question_days --
+-- Remove the sums of questions of these days.
 DELETE FROM question_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
 
 -- forget_time_days --
+-- Remove the sums of times of these days.
 DELETE FROM question_time_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
 
 -- forget_document_days --
+-- Remove the sums of documents of these days.
 DELETE FROM document_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
 
 -- forget_cost_days --
+-- Remove the sums of costs of these days.
 DELETE FROM cost_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
 
 -- roll_question_days --
+-- Add up the questions of these days.
 INSERT INTO question_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
 CROSS JOIN LATERAL rag_count_questions(
@@ -41,6 +46,7 @@ CROSS JOIN LATERAL rag_count_questions(
     NULL) c
 
 -- roll_time_days --
+-- Add up the times of these days.
 INSERT INTO question_time_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
 CROSS JOIN LATERAL rag_count_times(
@@ -48,6 +54,7 @@ CROSS JOIN LATERAL rag_count_times(
     NULL) c
 
 -- roll_document_days --
+-- Add up the documents of these days.
 INSERT INTO document_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
 CROSS JOIN LATERAL rag_count_documents(
@@ -55,16 +62,18 @@ CROSS JOIN LATERAL rag_count_documents(
     NULL) c
 
 -- roll_cost_days --
+-- Add up the costs of these days.
 INSERT INTO cost_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN LATERAL rag_count_costs(
     d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', NULL, NULL, NULL, NULL) c
 
 -- note_rolled_days --
+-- Note that these days are added up.
 INSERT INTO rolled_days (tenant_id, day) SELECT rag_tenant(), unnest(%(days)s::date[])
 
 -- analytics_totals --
--- Figures of all questions asked, and of all paid calls made, from `first` to `last`. Small talk, and what was asked
--- back, were asked but count neither as answered nor as a gap.
+-- Sum all questions asked and all paid calls made, from `first` to `last`. Small talk and questions that were asked
+-- back count as asked, but neither as answered nor as a gap.
 WITH asked AS MATERIALIZED (
     SELECT * FROM rag_question_days(
         %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
@@ -87,7 +96,7 @@ SELECT coalesce(sum(questions), 0)::bigint AS questions, coalesce(sum(answered),
 FROM asked
 
 -- analytics_by_day --
--- The same figures for every day, week or month (`unit`) from `first` to `last`, those without questions included.
+-- Sum the same for every day, week or month (`unit`) from `first` to `last`, those without questions included.
 WITH asked AS (
     SELECT date_trunc(%(unit)s, day::timestamp)::date AS day, sum(questions)::bigint AS questions,
            sum(answered)::bigint AS answered, sum(perhaps)::bigint AS perhaps, sum(no_context)::bigint AS no_context,
@@ -112,8 +121,8 @@ LEFT JOIN spent ON spent.day = days.day::date
 ORDER BY days.day
 
 -- analytics_times --
--- Median and 95th percentile of each stage, by day, week or month or (`unit` null) over the whole period: those of
--- values within one percent of the true ones, between two of them as percentile_cont has it.
+-- Compute the median and the 95th percentile of each stage, by day, week or month or (`unit` null) over the whole
+-- period, within one percent, and between two values as percentile_cont does.
 WITH days AS MATERIALIZED (
     -- Of the day before its buckets are taken apart, which are a hundred of each.
     SELECT date_trunc(%(unit)s::text, day::timestamp)::date AS day, stage, buckets, questions
@@ -145,7 +154,7 @@ FROM placed
 ORDER BY day, stage
 
 -- analytics_time_histogram --
--- How many questions a stage took how long: buckets of some ten percent.
+-- Count how many questions a stage took how long, in buckets about ten percent wide.
 SELECT exp(counted.bucket / 10.0::float8) AS ms, counted.questions
 FROM (
     SELECT (u.bucket + 2) / 5 AS bucket, sum(u.questions::integer) AS questions
@@ -157,8 +166,8 @@ FROM (
 ORDER BY 1
 
 -- analytics_cost_by_day --
--- Known costs and unpriced calls by day, week or month and by `by`: operation, model, collection, group or purpose.
--- `cost` is null when no call had a price.
+-- Sum known costs and count unpriced calls by day, week or month and by `by`: operation, model, collection, group or
+-- purpose. `cost` is null when no call had a price.
 SELECT date_trunc(%(unit)s, c.day::timestamp)::date AS day, name.name, sum(c.calls)::bigint AS calls,
        sum(c.cost) AS cost, sum(c.unpriced_calls)::bigint AS unpriced_calls
 FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) c
@@ -170,7 +179,7 @@ GROUP BY 1, 2
 ORDER BY 1, 2
 
 -- analytics_cost_by_model --
--- What each model was used for over the whole period, dearest first.
+-- Sum the use of each model over the whole period, dearest first.
 SELECT c.provider, c.model, c.operation, sum(c.calls)::bigint AS calls, sum(c.cost) AS cost,
        sum(c.unpriced_calls)::bigint AS unpriced_calls, sum(c.input_tokens)::bigint AS input_tokens,
        sum(c.cached_input_tokens)::bigint AS cached_input_tokens, sum(c.output_tokens)::bigint AS output_tokens,
@@ -180,7 +189,7 @@ GROUP BY 1, 2, 3
 ORDER BY sum(c.cost) DESC NULLS LAST, c.provider, c.model, c.operation
 
 -- analytics_by_part --
--- Questions and outcomes by `by`: language, group or collection. Each question is counted once.
+-- Count questions and outcomes by `by`: language, group or collection. Each question is counted once.
 SELECT name.name, sum(q.questions)::bigint AS questions, sum(q.answered)::bigint AS answered,
        sum(q.perhaps)::bigint AS perhaps, sum(q.no_context)::bigint AS no_context,
        sum(q.small_talk + q.asked_back)::bigint AS aside, sum(q.rated)::bigint AS rated,
@@ -194,7 +203,7 @@ GROUP BY 1
 ORDER BY 2 DESC, 1
 
 -- analytics_top_documents --
--- Documents by the number of questions whose answers were built on them. A deleted document is no longer there.
+-- List documents by the number of questions whose answers were built on them. Deleted documents are left out.
 SELECT d.id AS document_id, d.title, used.questions, used.last_asked_at, used.rated, used.helpful
 FROM (
     -- Sums of integers: those of bigint are numeric, which is slow.
@@ -209,7 +218,7 @@ ORDER BY used.questions DESC, d.title
 LIMIT %(limit)s
 
 -- analytics_unused_documents --
--- Documents that people could find all through the period and no answer was built on, the oldest first.
+-- List documents that could be found all through the period and that no answer was built on, the oldest first.
 SELECT d.id AS document_id, d.title, d.created_at
 FROM documents d
 WHERE d.status = 'completed' AND d.created_at < %(start)s
@@ -221,7 +230,7 @@ ORDER BY d.created_at, d.title
 LIMIT %(limit)s
 
 -- analytics_has_settled_documents --
--- Whether there is a document that people could find all through the period.
+-- Tell whether there is a document that could be found all through the period.
 SELECT EXISTS (
     SELECT FROM documents d
     WHERE d.status = 'completed' AND d.created_at < %(start)s
@@ -229,7 +238,7 @@ SELECT EXISTS (
 ) AS has_some
 
 -- analytics_unanswered --
--- Questions the documents could not answer, the same wording counted once, most asked first.
+-- List questions that the documents could not answer, each wording once, most asked first.
 SELECT (array_agg(l.question ORDER BY l.created_at DESC))[1] AS question,
        (array_agg(l.id ORDER BY l.created_at DESC))[1] AS latest_id,
        count(*) AS times, max(l.created_at) AS last_asked_at,
@@ -243,8 +252,8 @@ ORDER BY times DESC, last_asked_at DESC
 LIMIT %(limit)s
 
 -- analytics_questions --
--- Questions, or searches of programs, newest or slowest first, with their rating; with names where they are shown.
--- `text` is looked for in question and answer. Each order has an index of its own.
+-- List questions, or searches of programs, newest or slowest first, with their rating, and with names where they are
+-- shown. `text` is looked for in question and answer. Each order has an index of its own.
 WITH chosen AS (
     (SELECT l.id FROM chat_logs l
      WHERE NOT %(slowest_first)s
@@ -278,7 +287,7 @@ FROM chosen JOIN chat_logs l ON l.id = chosen.id
 ORDER BY CASE WHEN %(slowest_first)s THEN coalesce(l.total_ms, -1) END DESC, l.created_at DESC, l.id
 
 -- analytics_count_by_days --
--- How many questions there are, or with one outcome, where no text is looked for: added up by day.
+-- Count questions, or those with one outcome, from the sums of days, where no text is looked for.
 SELECT coalesce(sum(CASE %(outcome)s::text
     WHEN 'answered' THEN answered WHEN 'perhaps' THEN perhaps WHEN 'no_context' THEN no_context
     WHEN 'small_talk' THEN small_talk WHEN 'asked_back' THEN asked_back WHEN 'refused' THEN refused
@@ -286,7 +295,7 @@ SELECT coalesce(sum(CASE %(outcome)s::text
 FROM rag_question_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
 
 -- analytics_count_questions --
--- How many questions or searches these filters leave.
+-- Count the questions or searches that these filters leave.
 SELECT count(*)
 FROM chat_logs l
 WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
@@ -296,7 +305,7 @@ WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_grou
        OR position(lower(%(text)s) IN lower(l.answer)) > 0)
 
 -- analytics_question --
--- One question with everything that was logged of it.
+-- Read one question with everything that was logged of it.
 SELECT l.id, l.created_at, l.user_group,
        coalesce((SELECT coalesce(nullif(a.name, ''), a.email) FROM accounts a
                  WHERE a.id = l.account_id AND %(shows_names)s), '') AS asker,
@@ -311,8 +320,8 @@ FROM chat_logs l
 WHERE l.id = %(chat_log_id)s
 
 -- analytics_question_passages --
--- The passages found for a question in the order found, with their places before and after reranking.
--- What a deleted document held is not shown: its title is null and its preview empty.
+-- List the chunks found for a question in the order found, with their places before and after reranking. Of a deleted
+-- document the title is null and the preview empty.
 SELECT found.position::integer AS position, nullif(found.passage ->> 'chunkId', '') AS chunk_id, d.title,
        c.first_page, c.last_page, coalesce(c.section, '') AS section,
        (found.passage ->> 'similarity')::float8 AS similarity,
@@ -333,39 +342,39 @@ WHERE l.id = %(chat_log_id)s
 ORDER BY found.position
 
 -- analytics_prompt --
--- What was sent for a question, and which documents of its passages are still there.
+-- Read the prompt sent for a question, and which documents of its chunks still exist.
 SELECT p.messages, p.passages,
        ARRAY(SELECT d.id::text FROM documents d WHERE d.id IN (
            SELECT (passage ->> 'documentId')::uuid FROM jsonb_array_elements(p.passages) AS passage)) AS documents
 FROM prompts p WHERE p.chat_log_id = %(chat_log_id)s
 
 -- names_for --
--- Whose role sees who asked a question: admin, manager or nobody.
+-- Read which role sees who asked a question: admin, manager or nobody.
 SELECT coalesce(settings ->> 'names_for', 'admin') FROM tenants WHERE id = rag_tenant()
 
 -- analytics_question_charges --
--- The paid calls made for a question, in their order.
+-- List the paid calls made for a question, in their order.
 SELECT operation, provider, model, input_tokens, cached_input_tokens, output_tokens, search_units, cost, is_estimated
 FROM cost_ledger
 WHERE chat_log_id = %(chat_log_id)s
 ORDER BY created_at, operation
 
 -- analytics_user_groups --
--- Groups to filter by: those of accounts, and those that asked in the period.
+-- List groups to filter by: those of accounts, and those that asked in the period.
 SELECT user_group AS name FROM accounts WHERE user_group <> ''
 UNION
 SELECT user_group FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, true) WHERE user_group <> ''
 ORDER BY 1
 
 -- analytics_languages --
--- Languages that were asked in.
+-- List the languages that people asked in.
 SELECT DISTINCT language AS name FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, true)
 WHERE language <> ''
 ORDER BY 1
 
 -- analytics_searches --
--- What the search brought for the latest questions: the best similarity and rerank score, and the place before
--- reranking of what came first after it.
+-- Read the results of the search for the latest questions: the best similarity and rerank score, and the place before
+-- reranking of the hit that came first after it.
 SELECT l.outcome, l.language, l.user_group, coalesce(c.name, '') AS collection, found.similarity, reranked.score,
        reranked.moved_from, reranked.score IS NOT NULL AS is_reranked,
        coalesce(l.rag_details #>> '{query,translatedQuery}', '') <> '' AS is_translated
@@ -389,7 +398,7 @@ CROSS JOIN LATERAL (
 WHERE found.similarity IS NOT NULL OR reranked.score IS NOT NULL
 
 -- analytics_found_documents --
--- Which documents the search found for the latest questions, whether they were used or not.
+-- Count the documents that the search found for the latest questions, whether they were used or not.
 SELECT (result ->> 'documentId')::uuid AS document_id, count(DISTINCT l.id) AS questions
 FROM (
     SELECT * FROM chat_logs l
@@ -402,7 +411,7 @@ WHERE coalesce(result ->> 'documentId', '') <> ''
 GROUP BY 1
 
 -- analytics_top_passages --
--- The passages that most answers name as a source, with how often they do not support the answer.
+-- List the chunks that most answers name as a source, with how often they do not support the answer.
 SELECT d.id AS document_id, d.title, (passage ->> 'firstPage')::integer AS first_page,
        (passage ->> 'lastPage')::integer AS last_page, max(passage ->> 'section') AS section,
        max(passage ->> 'text') AS text, count(*) AS questions,
@@ -422,7 +431,7 @@ ORDER BY questions DESC, d.title, first_page
 LIMIT %(limit)s
 
 -- analytics_errors --
--- Why the latest questions failed or were refused, in the words that people read, most frequent first.
+-- Count the reasons why the latest questions failed or were refused, as people read them, most frequent first.
 SELECT l.error, l.outcome, count(*) AS times, max(l.created_at) AS last_at
 FROM (
     SELECT l.error, l.outcome, l.created_at FROM chat_logs l
@@ -436,7 +445,7 @@ ORDER BY times DESC, last_at DESC
 LIMIT %(limit)s
 
 -- analytics_repeated_calls --
--- Calls whose end the provider did not report: cut off or repeated, and charged by estimate.
+-- List calls whose end the provider did not report: cut off or repeated, and charged by estimate.
 SELECT c.provider, c.model, c.operation, count(*) AS calls
 FROM cost_ledger c
 WHERE c.tenant_id = rag_tenant() AND c.created_at >= %(start)s AND c.created_at < %(end)s AND c.is_estimated

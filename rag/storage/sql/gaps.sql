@@ -1,8 +1,8 @@
 -- Gaps: questions that the documents did not answer, grouped by what they ask.
 
 -- ungrouped_questions --
--- Questions of the last half year that may be gaps and belong to none, the oldest first: not in the documents, refused,
--- answered without a source, rated as not helpful, or passed on to a person.
+-- List questions of the last half year that may be gaps and belong to none, the oldest first: not in the documents,
+-- refused, answered without a source, rated as not helpful, or passed on to a person.
 SELECT l.id, l.collection_id, l.question, c.embedding_model
 FROM chat_logs l JOIN collections c ON c.id = l.collection_id
 WHERE l.created_at > now() - interval '180 days' AND l.kind = 'question'
@@ -14,16 +14,17 @@ ORDER BY l.created_at, l.id
 LIMIT %(limit)s
 
 -- grouped_questions --
--- The questions of a collection's gaps as vectors of one embedder.
+-- Read the questions of a collection's gaps as vectors of one embedder.
 SELECT q.gap_id, q.embedding, g.status, g.changed_at
 FROM gap_questions q JOIN gaps g ON g.id = q.gap_id
 WHERE g.collection_id = %(collection_id)s AND q.embedder = %(embedder)s
 
 -- lock_gaps --
--- The turn to group questions, until the transaction ends; false: somebody else does.
+-- Take the turn to group questions, until the transaction ends; false when another process groups them.
 SELECT pg_try_advisory_xact_lock(hashtextextended('gaps ' || rag_tenant(), 0))
 
 -- open_gap --
+-- Add a gap.
 INSERT INTO gaps (tenant_id, collection_id) VALUES (rag_tenant(), %(collection_id)s) RETURNING id
 
 -- add_gap_question --
@@ -41,9 +42,9 @@ SELECT l.id, l.tenant_id, %(gap_id)s, %(embedder)s, %(embedding)s,
 FROM chat_logs l WHERE l.id = %(chat_log_id)s
 
 -- list_gaps --
--- Gaps that were asked in a period, most asked first, with the latest wording and how often it was asked in the period
--- before. The nearest passage is the one that the latest question found.
--- Of the questions themselves the latest of each listed gap is read alone.
+-- List gaps that were asked in a period, most asked first, with the latest wording and how often it was asked in the
+-- period before. The nearest chunk is the one that the latest question found. Questions are read for the listed gaps
+-- alone.
 WITH asked AS MATERIALIZED (
     SELECT q.gap_id, q.chat_log_id, q.asked_at, q.user_group, q.language, q.account_id, q.outcome, q.wording,
            q.asked_at >= %(start)s AS is_current,
@@ -106,7 +107,7 @@ LEFT JOIN documents d ON d.id = listed.solved_by_id
 ORDER BY listed.times DESC, listed.last_asked_at DESC
 
 -- gap_wordings --
--- How a gap was asked in a period, each wording once, the latest first.
+-- List the wordings of a gap in a period, each once, the latest first.
 SELECT l.question AS wording
 FROM gap_questions q JOIN chat_logs l ON l.id = q.chat_log_id
 WHERE q.gap_id = %(gap_id)s AND q.asked_at >= %(start)s AND q.asked_at < %(end)s
@@ -115,23 +116,25 @@ WHERE q.gap_id = %(gap_id)s AND q.asked_at >= %(start)s AND q.asked_at < %(end)s
 GROUP BY l.question ORDER BY max(q.asked_at) DESC, l.question LIMIT %(limit)s
 
 -- waiting_for_gap --
--- Questions of a gap that people passed on and that nobody has answered.
+-- List questions of a gap that people passed on and that nobody has answered.
 SELECT h.id FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
 WHERE q.gap_id = %(gap_id)s AND h.status = 'open'
 ORDER BY h.created_at
 
 -- change_gap --
+-- Change the state of a gap.
 UPDATE gaps SET status = %(status)s, reason = %(reason)s, solved_by_id = %(solved_by_id)s, changed_at = now()
 WHERE id = %(gap_id)s
 
 -- assign_gap --
+-- Assign a gap to a person, or to nobody.
 UPDATE gaps SET assigned_to = %(account_id)s, changed_at = now() WHERE id = %(gap_id)s
 
 -- people_to_assign --
--- Who can fill a gap: the tenant's managers and administrators.
+-- List the people who can fill a gap: the tenant's managers and administrators.
 SELECT id, coalesce(nullif(name, ''), email) AS name FROM accounts
 WHERE is_active AND role IN ('manager', 'admin') ORDER BY 2
 
 -- note_answer_document --
--- Who answers for a written answer, and when it is to be looked at again.
+-- Note who answers for a written answer, and when it is due for review.
 UPDATE documents SET title = %(title)s, metadata = metadata || %(metadata)s WHERE id = %(document_id)s
