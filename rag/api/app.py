@@ -14,7 +14,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, JSONResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
@@ -93,8 +93,10 @@ async def docs() -> Response:
         swagger_favicon_url="/api/docs/favicon.png",
         swagger_ui_parameters=SWAGGER,
     )
-    page.headers["Cache-Control"] = "no-cache"
-    return page
+    # Screen readers are told its language, and where it begins.
+    html = bytes(page.body).decode().replace("<html>", '<html lang="en">', 1)
+    html = html.replace('<div id="swagger-ui">', '<main id="swagger-ui">', 1).replace("</div>", "</main>", 1)
+    return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
 
 @router.get("/api/docs/{name}", dependencies=[needs(ANYBODY)], summary="A file of the page", include_in_schema=False)

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from rag.language import N_, _, ngettext, number
+from rag.language import N_, _, ngettext, number, percentage
 from rag.records.analytics import (
     FIRST,
     STAGES,
@@ -197,7 +197,8 @@ def grown(now: float | Decimal | None, before: float | Decimal | None) -> Change
     if now is None or not before:
         return Change(None)
     change = float(now) / float(before) - 1
-    return Change(0 if abs(change) < 0.0005 else f"{change:+.1%}", abs(change) >= 0.02)
+    shown = signed(change, percentage(abs(change), 1 if abs(change) < 10 else 0))
+    return Change(0 if abs(change) < 0.0005 else shown, abs(change) >= 0.02)
 
 
 def moved(now: float | None, before: float | None) -> Change:
@@ -205,7 +206,13 @@ def moved(now: float | None, before: float | None) -> Change:
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
-    return Change(0 if abs(change) < 0.05 else _("{change} pts", change=f"{change:+.1f}"), abs(change) >= 1)
+    shown = _("{change} pts", change=signed(change, number(abs(change), 1)))
+    return Change(0 if abs(change) < 0.05 else shown, abs(change) >= 1)
+
+
+def signed(change: float, size: str) -> str:
+    """Return a change with its sign in front, where the arrow beside it is told its direction."""
+    return f"{'-' if change < 0 else '+'}{size}"
 
 
 def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters, days: Sequence[Day]) -> None:

@@ -129,6 +129,9 @@ def test_the_description_is_whole_and_readable(api: Api) -> None:
     assert described["openapi"] == "3.1.0"
     page = caller.get("/api/docs").text
     assert "https://" not in page
+    assert '<html lang="en">' in page
+    assert '<main id="swagger-ui">' in page
+    assert page.count("</main>") == 1
     loaded = re.findall(r'(?:src|href|url)[=:] ?["\']([^"\']+)', page)
     assert "/api/openapi.json" in loaded
     assert len(loaded) == 4
