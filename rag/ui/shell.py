@@ -70,6 +70,14 @@ LOOK = """
 .stApp :is(a, button, summary, [role=tab], [role=radio], [tabindex="0"]):focus-visible {
   outline: 2px solid light-dark(#3353d4, #9fb4ff); outline-offset: 2px;
 }
+/* Streamlit begins every text at the left. */
+[dir=rtl] [data-testid=stElementContainer] { text-align: start; }
+/* What people and documents wrote runs in the direction of its own language, whatever that of the page. */
+[data-testid=stChatMessage] :is(p, li, td, th, h1, h2, h3, h4, blockquote),
+[class*="_card_"] [data-testid=stCaptionContainer] p,
+[class*=st-key-chat_open_] p,
+[data-testid=stChatInputTextArea] { unicode-bidi: plaintext; text-align: start; }
+[data-testid=stChatMessage] :is([role=img], a[href^="#s"]) { unicode-bidi: isolate; }
 /* A target of a finger, also where it is only three dots. */
 .stApp [data-testid=stMenuButtonButton] { min-width: 1.75rem; }
 .stApp main:focus-visible { outline-offset: -2px; }

@@ -244,3 +244,33 @@ def test_few_steps_of_tab_lead_to_the_question_and_to_the_newest_source(
         assert len(seen) <= 10, seen
     for words in ("How this was found", "Ask again", "Copy", "Open page"):
         assert any(words in said for said in seen), (words, seen)
+
+
+#: How far a text is from the left and from the right of its paragraph, in pixels.
+GAPS = """(text) => {
+  const all = [...document.querySelectorAll("[data-testid=stMain] p")];
+  const paragraph = all.find((one) => one.textContent.includes(text));
+  const range = document.createRange();
+  range.selectNodeContents(paragraph);
+  const box = paragraph.getBoundingClientRect(), shown = range.getBoundingClientRect();
+  return [shown.left - box.left, box.right - shown.right];
+}"""
+
+
+def test_on_an_arabic_page_each_text_begins_where_its_language_does(
+    offline_product: Product, browser: Browser, offline_admin: BrowserContext
+) -> None:
+    context = browser.new_context(storage_state=offline_admin.storage_state(), viewport={"width": 1280, "height": 860})
+    context.add_cookies([{"name": "hr_language", "value": "ar", "url": offline_product.address}])
+    page = context.new_page()
+    open_page(page, offline_product.address)
+    for question, gap in ((QUESTION, 0), ("كم يومًا من الإجازة السنوية؟", 1)):
+        ask(page, question)
+        expect(page.get_by_test_id("stFeedback").last).to_be_visible()
+        settle(page)
+        gaps = page.evaluate(GAPS, question)
+        assert (gaps[gap] < 2, gaps[1 - gap] > 50) == (True, True), (question, gaps)
+    open_page(page, offline_product.address + "/health")
+    expect(page.get_by_text("pgvector")).to_be_visible()
+    assert page.evaluate(GAPS, "pgvector")[1] < 2, "a sentence of the page begins at its right"
+    context.close()
