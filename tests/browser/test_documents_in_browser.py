@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import Product, settle
 
@@ -31,6 +31,11 @@ def click_row(page: Page, row: int, across: int) -> None:
     corner = page.get_by_test_id("stDataFrame").locator("canvas").first.bounding_box()
     assert corner is not None
     page.mouse.click(corner["x"] + across, corner["y"] + FIRST_ROW + row * ROW)
+
+
+def cells(page: Page, text: str) -> Locator:
+    """Return the cells of tables that show a text: tables are pictures, of which screen readers are told the cells."""
+    return page.locator("canvas [role=gridcell]", has_text=text)
 
 
 def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(

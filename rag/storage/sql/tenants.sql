@@ -33,7 +33,10 @@ FROM tenants ORDER BY id;
 
 -- setup_progress --
 -- Read how far a company's administrators have come with setting it up.
-SELECT t.name, t.name <> t.id AS is_named, coalesce((t.settings ->> 'is_set_up')::boolean, false) AS is_finished,
+SELECT t.name,
+       -- What a company is called until somebody names it comes from its id.
+       coalesce((t.settings ->> 'is_named')::boolean, lower(t.name) NOT IN (t.id, replace(t.id, '-', ' '))) AS is_named,
+       coalesce((t.settings ->> 'is_set_up')::boolean, false) AS is_finished,
        (SELECT count(*) FROM accounts WHERE is_active) AS people,
        EXISTS (SELECT FROM documents WHERE added_by IS NOT NULL AND status <> 'binned') AS has_documents,
        EXISTS (SELECT FROM chat_logs WHERE kind = 'question') AS has_questions
@@ -41,7 +44,7 @@ FROM tenants t WHERE t.id = rag_tenant()
 
 -- rename_tenant --
 -- Rename a company.
-UPDATE tenants SET name = %(name)s WHERE id = rag_tenant()
+UPDATE tenants SET name = %(name)s, settings = settings || '{"is_named": true}' WHERE id = rag_tenant()
 
 -- set_company_mark --
 -- Set a company's mark as PNG; null removes it.

@@ -1,0 +1,151 @@
+"""A new administrator sets the product up alone: name, key, people, a document, a question, and who may read what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.conftest import Product, settle, sign_up, start_product
+from tests.browser.test_documents_in_browser import cells, drop
+from tests.standin import ProviderStandin
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def company(
+    browser: Browser, shared_standin: ProviderStandin, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Product, BrowserContext]]:
+    """A copy without keys whose provider is the stand-in, and its first administrator. One folder may be followed."""
+    folder = tmp_path_factory.mktemp("company")
+    papers = folder / "papers"
+    papers.mkdir()
+    (papers / "travel.md").write_text("# Travel\n\nTrains are booked in second class.")
+    running = start_product(folder / "data", OPENAI_BASE_URL=shared_standin.openai_url, RAG_SYNC_FOLDERS=str(papers))
+    context = sign_up(browser, running)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield running, context
+    context.close()
+    running.stop()
+
+
+@pytest.fixture
+def tab(company: tuple[Product, BrowserContext]) -> Iterator[Page]:
+    opened = company[1].new_page()
+    yield opened
+    opened.close()
+
+
+def choose_row(page: Page, row: int) -> None:
+    """Tick the box of a row of the first table."""
+    settle(page)
+    corner = page.get_by_test_id("stDataFrame").locator("canvas").first.bounding_box()
+    assert corner is not None
+    page.mouse.click(corner["x"] + 16, corner["y"] + 52 + 35 * row)
+
+
+def invite(page: Page, people: str, *, group: str) -> None:
+    """Invite people on the page People, up to the dialog with their links."""
+    page.get_by_role("button", name="Invite many").click()
+    form = page.get_by_role("dialog")
+    form.get_by_role("textbox", name="E-mail addresses").fill(people)
+    form.get_by_role("textbox", name="Group (optional)").fill(group)
+    form.get_by_role("button", name="Invite and get the links").click()
+    expect(page.get_by_role("dialog").get_by_text("Send everybody their own link")).to_be_visible()
+
+
+def test_the_checklist_is_followed_to_its_end(company: tuple[Product, BrowserContext], tab: Page) -> None:
+    address = company[0].address
+    tab.goto(address + "/set-up")
+    expect(tab.get_by_text("0 of 5 steps done")).to_be_visible()
+    tab.get_by_label("Company name").fill("Alder & Sons")
+    tab.get_by_role("button", name="Save", exact=True).click()
+    expect(tab.get_by_text("The name is saved.")).to_be_visible()
+    tab.get_by_label("Key of OpenAI").fill("sk-test-1234")
+    tab.get_by_role("button", name="Check and keep").first.click()
+    expect(tab.get_by_text("OpenAI answers with this key, and it is kept.")).to_be_visible()
+    expect(tab.get_by_text("2 of 5 steps done")).to_be_visible()
+
+    tab.get_by_role("link", name="Invite people").click()
+    invite(tab, "Ada <ada@example.com>\ngrace@example.com", group="Works council")
+    links = tab.get_by_role("dialog")
+    links.get_by_role("button", name="Copy the link").first.click()
+    expect(links.get_by_role("button", name="Copied").first).to_be_visible()
+    copied = str(tab.evaluate("navigator.clipboard.readText()"))
+    assert copied.startswith(address + "/set-password?token="), copied
+    links.get_by_role("button", name="Done").click()
+    expect(tab.get_by_text("3 active accounts")).to_be_visible()
+
+    tab.goto(address + "/set-up")
+    expect(tab.get_by_text("3 of 5 steps done")).to_be_visible()
+    tab.get_by_role("link", name="Add documents").click()
+    expect(tab.get_by_role("heading", name="Documents")).to_be_visible()
+    drop(tab, "parking.txt", "Bicycles are parked in the cellar. Cars are parked on level two.")
+    tab.get_by_role("button", name=re.compile("Process it")).click()
+    expect(tab.get_by_text("is ready").first).to_be_visible()
+    tab.goto(address + "/set-up")
+    tab.get_by_role("link", name="Ask a question").click()
+    tab.get_by_test_id("stChatInputTextArea").fill("Where are cars parked?")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_test_id("stFeedback")).to_be_visible()
+    tab.goto(address + "/set-up")
+    expect(tab.get_by_text("5 of 5 steps done")).to_be_visible()
+    tab.get_by_role("button", name="Finish", exact=True).click()
+    expect(tab.get_by_text("5 of 5 steps done")).to_have_count(0)
+    tab.reload()
+    tab.get_by_test_id("stExpander").get_by_text("Company", exact=True).click()
+    expect(tab.get_by_role("textbox", name="Company name")).to_have_value("Alder & Sons")
+    expect(tab.get_by_text("steps done")).to_have_count(0)
+
+
+def test_what_one_person_can_read_is_on_their_card(company: tuple[Product, BrowserContext], tab: Page) -> None:
+    tab.goto(company[0].address + "/people")
+    invite(tab, "mary@example.com", group="Site office")
+    tab.get_by_role("dialog").get_by_role("button", name="Done").click()
+    tab.get_by_placeholder("Search by name, e-mail or group").fill("site office")
+    tab.keyboard.press("Enter")
+    choose_row(tab, 0)
+    expect(tab.get_by_text("mary@example.com").last).to_be_visible()
+    tab.get_by_text("What they can read").click()
+    expect(tab.get_by_text("They see their own conversations only.")).to_be_visible()
+    expect(cells(tab, "Everybody may read it")).not_to_have_count(0)
+
+
+def test_a_connection_is_checked_before_a_folder_is_followed(
+    company: tuple[Product, BrowserContext], tab: Page, tmp_path: Path
+) -> None:
+    product = company[0]
+    tab.goto(product.address + "/collections")
+    tab.get_by_role("button", name="Settings", exact=True).first.click()
+    tab.get_by_text("Folder on the server").click()
+    path = tab.get_by_label("Path of the folder")
+    check = tab.get_by_role("button", name="Check the connection")
+    path.fill(str(tmp_path))
+    check.click()
+    expect(tab.get_by_test_id("stAlert").first).to_be_visible()
+    expect(tab.get_by_text("It can be read.")).to_have_count(0)
+    path.fill(str(product.folder.parent / "papers"))
+    check.click()
+    expect(tab.get_by_text("It can be read. The first documents:")).to_be_visible()
+    expect(tab.get_by_text("Not synced yet.")).to_have_count(0)
+
+
+def test_the_audit_log_is_narrowed_and_a_row_opened(company: tuple[Product, BrowserContext], tab: Page) -> None:
+    tab.goto(company[0].address + "/people")
+    invite(tab, "rosa@example.com", group="Night shift")
+    tab.goto(company[0].address + "/audit")
+    tab.get_by_placeholder("A name or a value").fill("rosa@example.com")
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_text("2 entries", exact=True)).to_be_visible()
+    tab.get_by_role("combobox", name="Kind").click()
+    tab.get_by_role("option", name="People", exact=True).click()
+    expect(tab.get_by_text("1 entry", exact=True)).to_be_visible()
+    choose_row(tab, 0)
+    expect(cells(tab, "Night shift")).not_to_have_count(0)
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Download as JSON lines").click()
+    assert "rosa@example.com" in Path(download.value.path()).read_text()
