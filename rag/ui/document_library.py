@@ -414,7 +414,7 @@ class BulkActions(NamedTuple):
 
 def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
     """Draw what can be done with the selected documents."""
-    with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(_("**{number} selected**", number=thousands(number)), width="content")
         with st.popover(_("Tag"), icon=":material/label:", key="documents_bulk_tags"), st.form("documents_bulk_tag"):
             add = st.multiselect(_("Add"), list(shelves.tags), accept_new_options=True, key="documents_bulk_tag_add")
