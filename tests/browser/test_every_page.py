@@ -248,7 +248,7 @@ def test_few_steps_of_tab_lead_to_the_question_and_to_the_newest_source(
 
 #: How far a text is from the left and from the right of its paragraph, in pixels.
 GAPS = """(text) => {
-  const all = [...document.querySelectorAll("[data-testid=stMain] p")];
+  const all = [...document.querySelectorAll("[data-testid=stMainBlockContainer] p")];
   const paragraph = all.find((one) => one.textContent.includes(text));
   const range = document.createRange();
   range.selectNodeContents(paragraph);
@@ -266,6 +266,7 @@ def test_on_an_arabic_page_each_text_begins_where_its_language_does(
     open_page(page, offline_product.address)
     for question, gap in ((QUESTION, 0), ("كم يومًا من الإجازة السنوية؟", 1)):
         ask(page, question)
+        expect(page.get_by_test_id("stChatMessage").get_by_text(question, exact=True)).to_be_visible()
         expect(page.get_by_test_id("stFeedback").last).to_be_visible()
         settle(page)
         gaps = page.evaluate(GAPS, question)
