@@ -147,7 +147,7 @@ def draw_toolbar(
         text = st.text_input(
             _("Search in titles and text"),
             type="search",
-            live=True,
+            live="120ms",
             placeholder=_("Search in titles and text"),
             key="documents_text",
             label_visibility="collapsed",

@@ -233,6 +233,7 @@ def test_without_a_public_address_any_name_is_ours() -> None:
     assert is_own_host({"type": "http", "headers": [(b"host", b"any.example")]}, Settings())
 
 
+@pytest.mark.usefixtures("app_services")
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"])
 def test_what_is_public_has_no_other_method_that_streamlit_would_answer(access: Access, method: str) -> None:
     async def streamlit(request: Request) -> Response:
