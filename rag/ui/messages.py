@@ -298,7 +298,7 @@ def _draw_rating(message: Message, reading: Reading) -> None:
 
 
 def _draw_question_actions(message: Message, reading: Reading, question: str) -> None:
-    if reading.on_again is not None:
+    if reading.on_again is not None and message.outcome is not Outcome.SMALL_TALK:
         st.button(
             _("Ask again"),
             key=f"chat_again_{message.id}",

@@ -151,12 +151,12 @@ def test_an_employee_follows_a_streamed_answer_to_its_page(
     product: Product, page: Page, shared_standin: ProviderStandin
 ) -> None:
     shared_standin.token_interval_seconds = 0.02
-    shared_standin.reply("Visitors park on **level 4** and pay 3 euros a day [1].")
+    shared_standin.reply("Full-time employees have **27 days** of annual leave a year [1].")
     page.goto(product.address)
-    ask(page, "Where do visitors park?")
-    expect(page.get_by_text("level 4").first).to_be_visible()
+    ask(page, QUESTION)
+    expect(page.get_by_text("27 days").first).to_be_visible()
     expect(page.get_by_role("button", name="Open page").first).to_be_visible()
-    expect(page.get_by_text("Parking rules").first).to_be_visible()
+    expect(page.get_by_text("Employee handbook").first).to_be_visible()
     settle(page)
     page.evaluate(COUNT_MESSAGES)
     page.locator("[data-testid=stFeedback] button").first.click()
@@ -165,7 +165,7 @@ def test_an_employee_follows_a_streamed_answer_to_its_page(
     page.get_by_label("What was good?").fill("Right page")
     page.keyboard.press("Tab")
     page.reload()
-    expect(page.get_by_text("level 4").first).to_be_visible()
+    expect(page.get_by_text("27 days").first).to_be_visible()
 
 
 def test_stop_keeps_what_was_written(product: Product, page: Page, shared_standin: ProviderStandin) -> None:

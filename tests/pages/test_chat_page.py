@@ -85,6 +85,18 @@ def test_an_answer_has_its_sources_cost_and_time_and_is_there_after_a_refresh(
 
 
 @pytest.mark.usefixtures("handbook")
+def test_small_talk_is_not_asked_again(signed_in: SignIn) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave do I have?")
+    assert "Ask again" in [button.label for button in tab.button]
+    ask(tab, "Thank you!")
+    assert not tab.exception
+    assert [label for button in tab.button if (label := button.label) in ("Ask again", "Edit question")] == [
+        "Edit question"
+    ]
+
+
+@pytest.mark.usefixtures("handbook")
 def test_money_in_an_answer_is_text_and_not_a_formula(signed_in: SignIn) -> None:
     tab, _ = signed_in(Role.EMPLOYEE)
     ask(tab.run(), "Up to how much are meals and hotels on business trips reimbursed?")
