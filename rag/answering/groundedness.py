@@ -126,14 +126,14 @@ class Source:
     @cached_property
     def terms(self) -> frozenset[str]:
         """Return the content words of all of it."""
-        return frozenset(tokenize(self.whole, self.language))
+        return _terms_of_passage(self.whole, self.language)
 
     @cached_property
     def statements(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """The sentences of the passage and the clauses of each, with their content words; questions state nothing."""
         sentences = [" ".join(part.split()) for part in _SENTENCE.split(self.text) if part and part.strip()]
         found = dict.fromkeys((*sentences, *(clause for sentence in sentences for clause in _clauses(sentence))))
-        return tuple((text, frozenset(tokenize(text, self.language))) for text in found if not text.endswith("?"))
+        return tuple((text, _terms(text, self.language)) for text in found if not text.endswith("?"))
 
 
 @dataclass
@@ -197,8 +197,14 @@ def _language_of(text: str, likely: tuple[str, ...]) -> str:
     return detect_language(text, likely)
 
 
-@lru_cache(maxsize=256)
+# Passages are compared while an answer is written and when it is whole, and are those of other people's answers too.
+@lru_cache(maxsize=8192)
 def _terms(text: str, language: str) -> frozenset[str]:
+    return frozenset(tokenize(text, language))
+
+
+@lru_cache(maxsize=256)
+def _terms_of_passage(text: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(text, language))
 
 

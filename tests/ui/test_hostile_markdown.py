@@ -66,6 +66,14 @@ BLOCKS = (
 )  # fmt: skip
 
 
+WORDS = ("leave", "days", "25", "and so", "연차는", "(see", "3)", "end.", "so,", "é", "。", "word", "more")
+MARKS = (
+    "**bold**", "_it_", "*em*", "`code`", "a&amp;b", "AT&T", "<b>", "[1]", "[1, 2]", "\\*", "**open", "x_y_z", "—",
+    "- ", "# ", "> ", "1. ", "| a | b |", "|---|---|", "\n", "\n\n", "  \n", "```", "    ", "~", "&", "'", '"', "\t",
+    "\u00a0", "=", "==", "!", "---", "*", "_", "__",
+)  # fmt: skip
+
+
 def html_of(answer: GrowingAnswer) -> str:
     return "".join(answer.finished) + answer.growing
 
@@ -101,6 +109,35 @@ def test_an_answer_that_grows_is_written_as_it_would_be_at_once(seed: int) -> No
             at_once = GrowingAnswer()
             at_once.grow(text[:end])
             assert html_of(growing) == html_of(at_once), text[:end]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_words_are_added_to_their_block_as_if_it_were_parsed_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stands before them: marks that are open or closed, spaces, the beginnings of lists, quotes and code."""
+    random, parses = Random(seed), 0
+    parse = ui_text.PARSER.parse
+
+    def counted(text: str) -> object:
+        nonlocal parses
+        parses += 1
+        return parse(text)
+
+    monkeypatch.setattr(ui_text.PARSER, "parse", counted)
+    pieces = quick = 0
+    for _ in range(300):
+        parts = random.choices((*WORDS * 3, *MARKS), k=random.randint(3, 40))
+        text = "".join(part + random.choice((" ", " ", "", "  ")) for part in parts)
+        growing, end = GrowingAnswer(), 0
+        while end < len(text):
+            end += random.randint(1, 12)
+            parses = 0
+            growing.grow(text[:end])
+            pieces, quick = pieces + 1, quick + (not parses)
+            if not parses:
+                at_once = GrowingAnswer()
+                at_once.grow(text[:end])
+                assert html_of(growing) == html_of(at_once), text[:end]
+    assert quick > pieces / 20
 
 
 def test_an_answer_that_grows_has_the_blocks_of_the_stored_one() -> None:
