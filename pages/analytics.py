@@ -29,7 +29,7 @@ from rag.ui.quality import draw_quality
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question, draw_run_again
 from rag.ui.reports import draw_report
 from rag.ui.search_figures import draw_search
-from rag.ui.widgets import choose_collection, document_labels, words_of
+from rag.ui.widgets import choose_collection, document_labels, time_column, words_of
 
 PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
 ROWS_PER_PAGE = 25
@@ -264,7 +264,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         hide_index=True,
         height="content" if len(rows) <= 10 else 390,
         column_config={
-            _("Asked"): st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105),
+            _("Asked"): time_column(with_year=False, width=105),
             _("Question"): st.column_config.TextColumn(width=280),
             _("Outcome"): st.column_config.MultiselectColumn(
                 options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=158

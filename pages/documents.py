@@ -162,7 +162,8 @@ def run_step(document: Document, step: Step, only_missing: bool, method: Chunkin
 
 def read_again(document: Document, pdf_type: PdfType) -> None:
     def run() -> None:
-        library.versions.read_again(identity, document.id, pdf_type=pdf_type)
+        limit = library.spending_limit(identity)
+        follow(library.versions.read_again(identity, document.id, pdf_type=pdf_type, confirmed_up_to=limit).id)
 
     attempt(run)
 
@@ -512,7 +513,8 @@ def draw_selected() -> None:
     particulars = library.particulars
 
     def read_selected() -> None:
-        each(lambda i: library.versions.read_again(identity, i), chosen)
+        limit = library.spending_limit(identity)
+        each(lambda i: follow(library.versions.read_again(identity, i, confirmed_up_to=limit).id), chosen)
 
     def retry_selected() -> None:
         each(lambda i: library.retry(identity, i), selected_in(TROUBLED))

@@ -261,6 +261,16 @@ def day(moment: date | datetime) -> str:
     return str(dates.format_date(moment, "medium", locale=locale()))
 
 
+def table_date(*, with_year: bool = True, with_time: bool = False) -> str:
+    """Return how a table writes a date in the reader's language, by the letters of Moment.js, which draws it."""
+    if current() == ENGLISH:
+        written = "D MMM YYYY" if with_year else "D MMM"
+    else:
+        pattern = _locale(current()).datetime_skeletons["yMd" if with_year else "Md"].pattern
+        written = pattern.replace("d", "D").replace("y", "YYYY")
+    return f"{written}, HH:mm" if with_time else written
+
+
 def clock(moment: datetime) -> str:
     """Write `14:05`."""
     if current() == ENGLISH:

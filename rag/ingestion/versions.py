@@ -5,6 +5,7 @@ The published version goes on answering until the next one is complete.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -102,11 +103,19 @@ class Versions:
             connection.execute(queries["note_estimate"], {"document_id": new_id, "estimate": estimate})
         return self._job(identity, new_id).document
 
-    def read_again(self, identity: Identity, document_id: UUID, *, pdf_type: PdfType = "auto") -> Document:
+    def read_again(
+        self,
+        identity: Identity,
+        document_id: UUID,
+        *,
+        pdf_type: PdfType = "auto",
+        confirmed_up_to: Decimal | None = None,
+    ) -> Document:
         """Read the file of a document again, with text recognition where needed. Returns the document made for it.
 
-        One that answers goes on answering: the new version is estimated and waits for a yes. One that failed, or waits
-        for recognition, is read itself. Raises `InvalidInput` while it is worked on.
+        One that answers goes on answering: the new version is estimated, and waits for a yes where it costs more than
+        `confirmed_up_to`, in US dollars. One that failed, or waits for recognition, is read itself. Raises
+        `InvalidInput` while it is worked on.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -115,7 +124,8 @@ class Versions:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             if document.status is DocumentStatus.COMPLETED:
                 self._require_idle(identity, document)
-                for (new_id,) in connection.execute(queries["add_version_to_read"], parameters).fetchall():
+                added = {**parameters, "confirmed_up_to": confirmed_up_to}
+                for (new_id,) in connection.execute(queries["add_version_to_read"], added).fetchall():
                     document_id = new_id
             elif not connection.execute(queries["read_again"], parameters).rowcount:
                 raise InvalidInput("This document is being worked on. Wait until that is done.")

@@ -43,7 +43,7 @@ from rag.ui.charts import (
 from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.search_figures import draw_errors
 from rag.ui.text import plain
-from rag.ui.widgets import name_labels, words_of
+from rag.ui.widgets import name_labels, time_column, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
 SLOWEST = 8
@@ -458,9 +458,7 @@ def _draw_slowest(analytics: Analytics, who: Who, period: Period, filters: Filte
         key="analytics_slowest",
         column_config={
             _("Question"): st.column_config.TextColumn(width=330),
-            _("Asked"): st.column_config.DatetimeColumn(
-                format="D MMM, HH:mm", timezone=st.context.timezone, width=110
-            ),
+            _("Asked"): time_column(with_year=False, width=110),
             _("First words (s)"): st.column_config.NumberColumn(format="%.1f", width=110),
             _("Time (s)"): st.column_config.ProgressColumn(
                 min_value=0, max_value=max((row.total_ms or 0) / 1000 for row in rows) or 1, format="%.1f", width=140
@@ -542,7 +540,7 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
             _("Found"): st.column_config.NumberColumn(
                 width=70, help=_("For how many of the latest questions it was found and not used; 0: never found.")
             ),
-            _("Added"): st.column_config.DatetimeColumn(format="D MMM YYYY", width=110),
+            _("Added"): time_column(with_time=False, width=110),
         },
         alt=_("Documents that no answer was built on"),
     )

@@ -11,7 +11,7 @@ import streamlit as st
 
 from rag import language
 from rag.ingestion.sources.runs import SCHEDULE, SyncRun
-from rag.language import N_, _
+from rag.language import N_, _, table_date
 from rag.retrieval.ranking import attachments_of, category_of, web_address, without_attachments, written_on
 from rag.types import Document
 from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
@@ -63,7 +63,7 @@ def draw_posts(
         column_config={
             _("Title"): st.column_config.TextColumn(width=220),
             _("Category"): st.column_config.TextColumn(width=110),
-            _("Date"): st.column_config.DateColumn(format="D MMM YYYY", width=100),
+            _("Date"): st.column_config.DateColumn(format=table_date(), width=100),
             _("Marks"): st.column_config.MultiselectColumn(
                 options=list(map(_, MARKS.values())), color=["orange", "red"], width=150
             ),

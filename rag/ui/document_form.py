@@ -24,7 +24,7 @@ from rag.types import AnsweredQuestion, Collection, Document, DocumentName, Docu
 from rag.ui.document_library import all_folders
 from rag.ui.formats import language_name, pages
 from rag.ui.text import answer_markdown, plain
-from rag.ui.widgets import document_labels, name_labels
+from rag.ui.widgets import document_labels, name_labels, time_column
 
 #: What an answer is called in the list of a document's questions.
 OUTCOMES: Mapping[str, str] = {
@@ -200,7 +200,7 @@ def draw_questions(asked: Sequence[AnsweredQuestion]) -> None:
         hide_index=True,
         column_config={
             _("Question"): st.column_config.TextColumn(width=420),
-            _("Asked"): st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm", timezone=st.context.timezone),
+            _("Asked"): time_column(),
         },
         alt=_("Questions that were answered from this document, the latest first"),
     )

@@ -39,7 +39,7 @@ from rag.ui.formats import (
     thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red, words_of
+from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red, time_column, words_of
 
 SORTS: Mapping[DocumentSort, str] = {
     "newest": N_("Newest first"),
@@ -347,7 +347,7 @@ def draw_table(
             ),
             _("Language"): st.column_config.TextColumn(width=78),
             _("Owner"): st.column_config.TextColumn(width=80),
-            _("Updated"): st.column_config.DatetimeColumn(format="D MMM YYYY", timezone=st.context.timezone, width=94),
+            _("Updated"): time_column(with_time=False, width=94),
             _("Cost"): st.column_config.TextColumn(alignment="right", width=62),
             _("Folder"): st.column_config.TextColumn(width=120),
             _("Tags"): st.column_config.ListColumn(width=140),
@@ -414,8 +414,17 @@ class BulkActions(NamedTuple):
 
 def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
     """Draw what can be done with the selected documents."""
+    # One row in every language, which ends before the tools that the table shows on its right: a row that breaks would
+    # move the boxes away from under the mouse.
     with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        st.markdown(_("**{number} selected**", number=thousands(number)), width="content")
+        st.button(
+            _("**{number} selected**", number=thousands(number)),
+            key="documents_bulk_clear",
+            type="tertiary",
+            icon=":material/close:",
+            help=_("Clear the selection"),
+            on_click=actions.on_clear,
+        )
         with st.popover(_("Tag"), icon=":material/label:", key="documents_bulk_tags"), st.form("documents_bulk_tag"):
             add = st.multiselect(_("Add"), list(shelves.tags), accept_new_options=True, key="documents_bulk_tag_add")
             remove = st.multiselect(_("Remove"), list(shelves.tags), key="documents_bulk_tag_remove")
@@ -438,21 +447,21 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
             if st.form_submit_button(_("Move {number}", number=count(number, "document")), icon=":material/check:"):
                 actions.on_move(folder or "")
                 st.rerun()
-        with st.popover(_("Process again"), icon=":material/replay:", key="documents_bulk_again"):
-            st.caption(_("The documents go on answering. What costs money waits for you to confirm its sum."))
+        with st.popover(_("More"), icon=":material/more_horiz:", key="documents_bulk_more"):
+            st.button(
+                _("Replace with new files"),
+                key="documents_bulk_replace",
+                width="stretch",
+                help=_("You see which pages differ before anything is replaced."),
+                on_click=actions.on_replace,
+            )
             for words, key, action in (
                 (_("Read the files again"), "documents_bulk_read", actions.on_read),
                 (_("Try those that failed again"), "documents_bulk_retry", actions.on_retry),
                 (_("Write summaries and topics where they are missing"), "documents_bulk_write", actions.on_write_tags),
             ):
                 st.button(words, key=key, width="stretch", on_click=action)
-        st.button(
-            _("Replace"),
-            key="documents_bulk_replace",
-            icon=":material/swap_horiz:",
-            help=_("New files for these documents. You see which pages differ before anything is replaced."),
-            on_click=actions.on_replace,
-        )
+            st.caption(_("The documents go on answering. What costs money waits for you to confirm its sum."))
         st.button(
             red(_("Delete {number}", number=count(number, "document"))),
             key="documents_bulk_delete",
@@ -460,7 +469,6 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
             help=_("They are in the bin for {BIN_DAYS} days, from where you can have them back.", BIN_DAYS=BIN_DAYS),
             on_click=actions.on_delete,
         )
-        st.button(_("Clear"), key="documents_bulk_clear", type="tertiary", on_click=actions.on_clear)
 
 
 def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
@@ -523,10 +531,7 @@ def draw_bin(
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
-        column_config={
-            name: st.column_config.DatetimeColumn(format="D MMM YYYY, HH:mm", timezone=st.context.timezone)
-            for name in (_("Deleted"), _("Kept until"))
-        },
+        column_config={name: time_column() for name in (_("Deleted"), _("Kept until"))},
         alt=_("Deleted documents, who deleted them, and until when they are kept"),
     )
     if number > len(binned):

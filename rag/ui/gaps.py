@@ -20,7 +20,7 @@ from rag.types import DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
 from rag.ui.formats import pages
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, document_labels, name_labels, words_of
+from rag.ui.widgets import dialog, document_labels, name_labels, time_column, words_of
 
 PROBLEM = "analytics_gap_problem"
 #: How many people were told that their question is answered now.
@@ -111,9 +111,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 width=65, help=_("People who asked a person and wait for an answer.")
             ),
             _("Assigned to"): st.column_config.TextColumn(width=110),
-            _("Last asked"): st.column_config.DatetimeColumn(
-                format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=140
-            ),
+            _("Last asked"): time_column(width=140),
         },
         alt=_("Questions the documents could not answer"),
     )

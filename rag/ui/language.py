@@ -104,6 +104,39 @@ STREAMLIT_WORDS = (
     N_("empty"),
     N_("View more"),
     N_("View less"),
+    N_("Sort ascending"),
+    N_("Sort descending"),
+    N_("Autosize"),
+    N_("Pin column"),
+    N_("Unpin column"),
+    N_("Hide column"),
+    N_("Format"),
+    N_("Copy column name"),
+    N_("Dataframe column menu"),
+    N_("Clear selection"),
+    N_("Previous Result"),
+    N_("Next Result"),
+    N_("Close Search"),
+    N_("Open"),
+    N_("Dismiss"),
+    N_("Increment"),
+    N_("Decrement"),
+    N_("Choose date"),
+    N_("Choose date range"),
+    N_("Quick select a date range"),
+    N_("Clear date"),
+    N_("Clear dates"),
+    N_("Clear entry"),
+    N_("Previous month"),
+    N_("Next month"),
+    N_("Add files"),
+    N_("Scroll tabs left"),
+    N_("Scroll tabs right"),
+    N_("Sidebar"),
+    N_("App pages"),
+    N_("Logo"),
+    N_("Navigate to home page"),
+    N_("File size is too small."),
 )
 #: Of what has a number in it: the pattern of the English, and ours.
 STREAMLIT_SENTENCES = {
@@ -113,6 +146,13 @@ STREAMLIT_SENTENCES = {
     r"^Close fullscreen: (.+)$": N_("Close fullscreen: $1"),
     r"^Show/hide columns: (.+)$": N_("Show/hide columns: $1"),
     r"^Search: (.+)$": N_("Search: $1"),
+    r"^Clear selection: (.+)$": N_("Clear selection: $1"),
+    r"^Remove (.+)$": N_("Remove $1"),
+    r"^File must be (.+) or smaller\.$": N_("File must be $1 or smaller."),
+    r"^(.+) files are not allowed\.$": N_("$1 files are not allowed."),
+    r"^Number is outside the allowed range\. Please enter a value between (.+) and (.+)\.$": N_(
+        "Number is outside the allowed range. Please enter a value between $1 and $2."
+    ),
     r"^Shortcut (.+)$": N_("Shortcut $1"),
 }
 SPEAK = """
@@ -123,8 +163,14 @@ document.documentElement.dir = DIRECTION;
 if (!window.hrAssistantSpeaks) {
   window.hrAssistantSpeaks = true;
   // Widgets of Streamlit alone: what documents and people wrote is never touched.
-  const places = '[data-testid="stFileUploader"],[data-testid="stStatusWidget"],[data-testid="stSkipLink"],' +
-    '[data-testid="stConnectionStatus"],[data-testid="stToolbar"],[data-baseweb="select"],[data-baseweb="popover"],' +
+  const places = '[data-testid="stFileUploader"],[data-testid="stStatusWidget"],[data-testid="stSkipToContent"],' +
+    '[data-testid="stConnectionStatus"],[data-testid="stToolbar"],[data-testid="stDataFrameColumnMenu"],' +
+    '[data-testid="stSelectbox"] input,[data-testid="stSelectbox"] button,[data-testid="stMultiSelect"] input,' +
+    '[data-testid="stMultiSelect"] button,[data-key="__select_all__"],[role="listbox"][data-empty],' +
+    '[data-testid^="stDateInput"],[data-testid="stNumberInput"] button,button[aria-label="Dismiss"],' +
+    '[data-testid="stDataFrameColumnVisibilityMenu"],[data-testid="stDataFrameColumnFormattingMenu"],' +
+    '[data-testid="stTabsScrollLeft"],[data-testid="stTabsScrollRight"],' +
+    '[data-testid="stSidebarNav"],[data-testid="stSidebarLogo"],[data-testid="stLogoLink"],' +
     '[data-testid="stElementToolbar"],[data-testid="stTextInput"],[data-testid="InputInstructions"],' +
     '[data-testid="stDialog"] > button,[data-testid="stSidebarHeader"],[data-testid="stSidebarCollapseButton"],' +
     '[data-testid="stExpandSidebarButton"],[data-testid="stChatInput"],[data-testid="stPagination"],' +
@@ -151,7 +197,12 @@ if (!window.hrAssistantSpeaks) {
     }
   };
   let due = false;
-  const look = () => { due = false; for (const place of document.querySelectorAll(places)) change(place); };
+  const look = () => {
+    due = false;
+    for (const place of document.querySelectorAll(places)) change(place);
+    const sidebar = document.querySelector('[data-testid="stSidebar"][aria-label]');
+    if (sidebar) sidebar.setAttribute("aria-label", said(sidebar.getAttribute("aria-label")));
+  };
   const soon = () => { if (!due) { due = true; requestAnimationFrame(look); } };
   new MutationObserver(soon).observe(document.body, { childList: true, subtree: true, characterData: true });
   look();

@@ -23,7 +23,16 @@ from rag.ui.analytics import Change, draw_metric, grown, moved
 from rag.ui.charts import outcome_names
 from rag.ui.formats import duration, money, percent
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, choose_collection, dialog, document_labels, name_labels, red, words_of
+from rag.ui.widgets import (
+    ask_to_confirm,
+    choose_collection,
+    dialog,
+    document_labels,
+    name_labels,
+    red,
+    time_column,
+    words_of,
+)
 
 PROBLEM = "analytics_quality_problem"
 #: Figures in the list of runs; the others are in a run's own table.
@@ -187,9 +196,7 @@ def _draw_runs(identity: Identity, collection: Collection) -> None:
         selection_mode="multi-row",
         hide_index=True,
         height="content" if len(runs) <= 8 else 300,
-        column_config={
-            _("When"): st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105)
-        },
+        column_config={_("When"): time_column(with_year=False, width=105)},
         alt=_("Runs with their figures"),
     )
     st.caption(_("Select one run to see its questions, or two to compare them."))

@@ -14,7 +14,7 @@ from rag.records.analytics import LATEST, Analytics, Filters, LoggedSearch, Part
 from rag.types import Who
 from rag.ui.charts import OPERATION_NAMES, draw_chart, score_figure
 from rag.ui.formats import pages, percent
-from rag.ui.widgets import words_of
+from rag.ui.widgets import time_column, words_of
 
 SCORES = {"similarity": N_("Similarity"), "score": N_("Rerank score")}
 SEARCHES_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
@@ -195,9 +195,7 @@ def draw_errors(analytics: Analytics, who: Who, period: Period, filters: Filters
             key="analytics_errors",
             column_config={
                 _("What was said"): st.column_config.TextColumn(width="large"),
-                _("Last"): st.column_config.DatetimeColumn(
-                    format="D MMM, HH:mm", timezone=st.context.timezone, width=110
-                ),
+                _("Last"): time_column(with_year=False, width=110),
             },
             alt=_("Why questions failed or were refused"),
         )

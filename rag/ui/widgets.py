@@ -17,13 +17,19 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from rag.answering.labels import Labels, Option, distinct_labels
-from rag.language import _
+from rag.language import _, table_date
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain
 
 P = ParamSpec("P")
 Row = TypeVar("Row")
+
+
+def time_column(*, with_year: bool = True, with_time: bool = True, width: int | None = None) -> Any:
+    """Return the column of a table for moments, written in the reader's language and time zone."""
+    written = table_date(with_year=with_year, with_time=with_time)
+    return st.column_config.DatetimeColumn(format=written, timezone=st.context.timezone, width=width)
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:

@@ -274,6 +274,25 @@ def test_a_document_that_answers_is_read_again_as_a_new_version(
     assert (new.status, new.version, new.empty_pages) == (DocumentStatus.COMPLETED, 2, [])
 
 
+def test_reading_a_file_again_is_asked_about_only_where_it_costs_more_than_the_limit(
+    make: Make, admin: Identity, collection: Collection, provider_standin: ProviderStandin
+) -> None:
+    parts = make()
+    done = taken_in(parts, admin, collection, hostile.partly_scanned())
+    library, pipeline = parts
+    free = library.versions.read_again(admin, done.id, confirmed_up_to=Decimal(0))
+    pipeline.run("demo", free.id)
+    pipeline.run("demo", free.id)
+    assert library.get("demo", free.id).status is DocumentStatus.COMPLETED
+
+    library, pipeline = make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
+    dear = library.versions.read_again(admin, free.id, confirmed_up_to=Decimal(0))
+    pipeline.run("demo", dear.id)
+    pipeline.run("demo", dear.id)
+    assert library.get("demo", dear.id).status is DocumentStatus.ESTIMATED
+    assert library.get("demo", free.id).status is DocumentStatus.COMPLETED
+
+
 def test_where_recognition_is_asked_for_and_cannot_be_had_the_text_that_is_there_is_taken_and_that_is_said(
     make: Make, admin: Identity, collection: Collection
 ) -> None:

@@ -291,9 +291,10 @@ RETURNING id
 -- Add a version that reads the same file differently.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
-                       original_id, version)
+                       confirmed_up_to, original_id, version)
 SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'reading',
-       'extract', page_count, page_count, chunking_method, generate_metadata, %(pdf_type)s, added_by, original_id,
+       'extract', page_count, page_count, chunking_method, generate_metadata, %(pdf_type)s, added_by,
+       %(confirmed_up_to)s, original_id,
        (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
 FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
@@ -702,14 +703,14 @@ UPDATE documents SET message = %(message)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
 
 -- confirm_within_limit --
--- Confirm a document whose estimate is within its limit, unless it would replace another.
+-- Confirm a document whose estimate is within its limit, unless it would replace another file.
 UPDATE documents d
 SET status = 'processing', step = CASE WHEN d.ocr_pages = '{}' THEN 'chunk' ELSE 'recognise' END,
     steps_done = 0, steps_total = 0, message = '', updated_at = now()
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND d.status = 'estimated'
   AND (d.estimate ->> 'total')::numeric <= d.confirmed_up_to
   AND NOT EXISTS (SELECT FROM documents other WHERE other.tenant_id = d.tenant_id AND other.original_id = d.original_id
-                  AND other.id <> d.id AND other.status = 'completed')
+                  AND other.id <> d.id AND other.status = 'completed' AND other.sha256 <> d.sha256)
 
 -- retry_document --
 -- Resume a document: read it again when it had not been read, else continue with the step that failed.

@@ -1,0 +1,133 @@
+"""Documents kept in order: tagged, moved and read again together; language and dates set by hand; sorted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.conftest import Product, settle
+from tests.browser.test_documents_in_browser import BOX, TITLE, cells, click_row, drop
+
+pytestmark = pytest.mark.browser
+
+#: Where the menu of the column of titles is.
+MENU, HEAD = 205, 17
+
+
+#: Height of the row of actions, and how far its end is from the tools of the table, in pixels, for a number in it.
+ROW = """(number) => {
+  const row = document.querySelector(".st-key-documents_bulk");
+  const texts = document.createTreeWalker(row, NodeFilter.SHOW_TEXT), changed = [];
+  while (texts.nextNode())
+    if (texts.currentNode.data.includes("2")) changed.push(texts.currentNode);
+  const put = (from, to) => changed.forEach(text => text.data = text.data.replace(from, to));
+  put("2", number);
+  const ends = [...row.querySelectorAll("button")].map(button => button.getBoundingClientRect().right);
+  const tools = document.querySelector("[data-testid=stDataFrame] [data-testid=stElementToolbar]");
+  const found = [row.getBoundingClientRect().height, tools.getBoundingClientRect().left - Math.max(...ends)];
+  put(number, "2");
+  return found;
+}"""
+
+
+def add(page: Page, name: str, text: str) -> None:
+    """Drop a file, wait until it is ready, and put its card away."""
+    drop(page, name, text)
+    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Dismiss").first.click()
+    expect(page.get_by_text("is ready")).to_have_count(0)
+
+
+def search(page: Page, text: str, found: int) -> None:
+    page.get_by_placeholder("Search in titles and text").fill(text)
+    expect(page.get_by_text(f"{found} documents. Click")).to_be_visible()
+
+
+def tick(page: Page, *rows: int) -> None:
+    for number, row in enumerate(rows, 1):
+        click_row(page, row, BOX)
+        expect(page.get_by_text(f"{number} selected").first).to_be_visible()
+
+
+def put_away(page: Page) -> None:
+    """Dismiss the notices of documents that are ready."""
+    while page.get_by_role("button", name="Dismiss").count():
+        page.get_by_role("button", name="Dismiss").first.click()
+        settle(page)
+
+
+def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_hand(
+    offline_product: Product, offline_admin: BrowserContext
+) -> None:
+    page = offline_admin.new_page()
+    page.goto(offline_product.address + "/documents")
+    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+    add(page, "ladders.txt", "Ladders are tested every spring by the caretaker of the warehouse.")
+    add(page, "forklifts.txt", "Forklifts are tested every autumn by the caretaker of the warehouse.")
+    search(page, "caretaker warehouse", 2)
+
+    tick(page, 0, 1)
+    for number in ("2", "2,050"):
+        height, room = page.evaluate(ROW, number)
+        assert height < 60, "the actions break into a second row, and the boxes below move"
+        assert room > 0, "the tools of the table cover an action"
+    page.get_by_role("button", name="Tag", exact=True).click()
+    page.get_by_role("combobox", name="Add").fill("machines")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Change 2 documents").click()
+    expect(cells(page, "machines")).to_have_count(2)
+
+    page.get_by_role("button", name="Move", exact=True).click()
+    page.get_by_role("combobox", name="To the folder").fill("Safety")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Move 2 documents").click()
+    expect(cells(page, "Safety")).to_have_count(2)
+
+    # What costs nothing is not asked about.
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Read the files again").click()
+    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("In progress")).to_have_count(0, timeout=20_000)
+    put_away(page)
+
+    click_row(page, 0, TITLE)
+    panel = page.get_by_role("dialog")
+    panel.get_by_role("tab", name="Details").click()
+    panel.get_by_role("combobox", name="Language").click()
+    page.get_by_role("option", name="German").click()
+    panel.get_by_role("spinbutton", name="year, Valid until").click()
+    page.keyboard.type("20260115")
+    panel.get_by_role("button", name="Save").click()
+    expect(panel.get_by_role("tab", name="Details")).to_be_visible()
+    settle(page)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    for put_right in ("German", "Expired"):
+        expect(cells(page, put_right)).to_have_count(1)
+
+    # A click in a table that the browser has sorted opens the document that it shows there.
+    corner = page.get_by_test_id("stDataFrame").locator("canvas").first.bounding_box()
+    assert corner is not None
+    titles = cells(page, re.compile("version 2"))
+    first = titles.first.inner_text()
+    page.mouse.move(corner["x"] + MENU, corner["y"] + HEAD)
+    # The table takes a moment to see the mouse: until then a click is one on the column.
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas')].some(c => c.style.cursor === 'pointer')"
+    )
+    page.mouse.click(corner["x"] + MENU, corner["y"] + HEAD)
+    page.get_by_text("Sort ascending" if first.startswith("Ladders") else "Sort descending").click()
+    expect(titles.first).not_to_have_text(first)
+    click_row(page, 0, TITLE)
+    expect(panel.get_by_role("heading", name="Forklifts" if first.startswith("Ladders") else "Ladders")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+    # Other tests ask this product: the documents of this one leave it.
+    tick(page, 0, 1)
+    page.get_by_role("button", name="Delete 2 documents").click()
+    expect(page.get_by_text("2 documents are in the bin for 30 days.")).to_be_visible()
+    page.close()
