@@ -201,13 +201,22 @@ class Gaps:
     def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
         """Note the document that answers a gap, and tell those who asked to be told, in their conversations.
 
-        `reply` is what they read. Return how many were told. Raises `NotAllowed`, `NotFound`.
+        `reply` is what they read. Return how many were told. Raises `NotAllowed`, `NotFound`, and `InvalidInput` when
+        somebody else was first.
         """
         self._change(identity, gap_id, "solved", solved_by_id=document_id)
         waiting = self.waiting(identity, gap_id)
         for request in waiting:
             self._help_requests.answer(identity, request.id, reply)
         return len(waiting)
+
+    def check_open(self, identity: Identity, gap_id: UUID) -> None:
+        """Raise `InvalidInput` when somebody else has dealt with a gap meanwhile, `NotFound` when there is none."""
+        status = self._database.fetch_value(identity, "gap_status", gap_id=gap_id)
+        if status is None:
+            raise NotFound
+        if status != "open":
+            raise InvalidInput("Somebody else has dealt with this question meanwhile. Open it again to change that.")
 
     def waiting(self, identity: Identity, gap_id: UUID) -> builtins.list[HelpRequest]:
         """Return what people asked to be told about a gap and nobody has answered."""
@@ -217,7 +226,9 @@ class Gaps:
         return [self._help_requests.get(identity, request_id) for request_id in found]
 
     def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
-        """Close a gap that needs no document. Raises `NotAllowed`, `NotFound`, `InvalidInput` without a reason."""
+        """Close a gap that needs no document. Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason or
+        when somebody else was first.
+        """
         reason = _cleaned(reason)[:MAXIMUM_REASON_CHARACTERS]
         if not reason:
             raise InvalidInput("Say in a few words why this needs no answer, such as: not about our company.")
@@ -262,6 +273,7 @@ class Gaps:
             identity, "change_gap", gap_id=gap_id, status=status, reason=reason, solved_by_id=solved_by_id
         )
         if not changed:
+            self.check_open(identity, gap_id)
             raise NotFound
 
 

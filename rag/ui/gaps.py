@@ -247,6 +247,7 @@ def publish_answer(
     """Make an answer a document of the gap's collection, and note the gap as solved by it."""
     require_admin(identity)
     running = services()
+    running.gaps.check_open(identity, gap.id)
     name, content = written_answer(question, answer, owner=owner, review_on=review_on)
     collection = next(c for c in running.documents.collections(identity) if c.id == gap.collection_id)
     result = running.pipeline.process_document(

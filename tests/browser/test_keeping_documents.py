@@ -116,7 +116,8 @@ def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_h
     page.mouse.move(corner["x"] + MENU, corner["y"] + HEAD)
     # The table takes a moment to see the mouse: until then a click is one on the column.
     page.wait_for_function(
-        "() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas')].some(c => c.style.cursor === 'pointer')"
+        "() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas')]"
+        ".some(c => c.style.cursor === 'pointer')"
     )
     page.mouse.click(corner["x"] + MENU, corner["y"] + HEAD)
     page.get_by_text("Sort ascending" if first.startswith("Ladders") else "Sort descending").click()

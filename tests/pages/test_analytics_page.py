@@ -203,6 +203,15 @@ def test_own_dates_are_read_from_the_address(open_page: Open, month: list[UUID])
         {"analytics_period": "9999 days"},
         {"analytics_period": "Custom", "analytics_days": ["2026-13-45", "x"]},
         {"analytics_view": "nothing"},
+        {"analytics_period": "Custom", "analytics_days": ["0001-01-01", "9999-12-31"]},
+        {"analytics_period": "Custom", "analytics_days": ["x" * 10_000, "2026-11-01"]},
+        {"analytics_group": "x" * 10_000},
+        {"analytics_group": "a\x00b"},
+        {"analytics_language": "x" * 10_000},
+        {"analytics_document": "0" * 10_000},
+        {"analytics_collection": "00000000-0000-0000-0000-000000000000"},
+        {"analytics_question": "00000000-0000-0000-0000-000000000000"},
+        {"analytics_gap": "00000000-0000-0000-0000-000000000000"},
     ],
     ids=lambda a: "-".join(a),
 )
@@ -211,6 +220,15 @@ def test_nonsense_in_the_address_is_ignored(open_page: Open, month: list[UUID], 
 
     assert not page.exception
     assert metrics(page)["Questions"] == str(len(month))
+
+
+def test_dates_the_wrong_way_round_are_turned_and_one_alone_is_a_day(open_page: Open, month: list[UUID]) -> None:
+    first, last = (today() - timedelta(days=3)).isoformat(), today().isoformat()
+    turned = metrics(open_page(analytics_period="Custom", analytics_days=[last, first]))
+    assert turned == metrics(open_page(analytics_period="Custom", analytics_days=[first, last]))
+    alone = open_page(analytics_period="Custom", analytics_days=[first])
+    assert not alone.exception
+    assert 0 < int(metrics(alone)["Questions"]) < int(turned["Questions"])
 
 
 def test_a_selected_question_opens_everything_logged_of_it_and_no_address(open_page: Open, month: list[UUID]) -> None:

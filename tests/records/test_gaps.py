@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Barrier
 from typing import Any
 from uuid import UUID
 
@@ -127,6 +130,60 @@ def test_a_gap_is_assigned_solved_opened_again_and_dismissed_with_a_reason(
     with pytest.raises(NotFound):
         gaps.reopen(person(tenant_id="other"), gap.id)
     assert gaps.list(person(tenant_id="other"), PERIOD, Filters()) == []
+
+
+def test_of_two_managers_who_close_a_gap_at_once_one_is_told_and_nothing_is_overwritten(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    unanswered(database, collection, "Is there parking?")
+    gaps.group("demo")
+    (gap,) = gaps.list(person(), PERIOD, Filters())
+    document_id = add_document(database, collection, "Visitors")
+    acts: list[Callable[[], object]] = [
+        lambda: gaps.dismiss(person(), gap.id, "No car park"),
+        lambda: gaps.solve(person(), gap.id, document_id, "See Visitors."),
+        lambda: gaps.dismiss(person(), gap.id, "Not about us"),
+    ]
+    start = Barrier(len(acts))
+
+    def act(do: Callable[[], object]) -> str:
+        start.wait()
+        try:
+            do()
+        except InvalidInput as error:
+            return error.message
+        return ""
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        said = list(pool.map(act, acts))
+    assert sorted(map(bool, said)) == [False, True, True]
+    assert all("Somebody else" in message for message in said if message)
+    (closed,) = [g for s in ("solved", "dismissed") for g in gaps.list(person(), PERIOD, Filters(), status=s)]
+    assert (closed.reason, closed.solved_by) == [("No car park", ""), ("", "Visitors"), ("Not about us", "")][
+        said.index("")
+    ]
+
+
+def test_a_gap_is_not_solved_by_what_this_tenant_does_not_have(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    unanswered(database, collection, "Is there parking?")
+    gaps.group("demo")
+    (gap,) = gaps.list(person(), PERIOD, Filters())
+    with database.transaction("other") as connection:
+        (theirs,) = connection.execute(
+            "INSERT INTO collections (tenant_id, name, profile, embedding_model, language) "
+            "VALUES ('other', 'Theirs', 'hr', 'builtin/lexical@1536', 'en') RETURNING id"
+        ).fetchone() or (None,)
+        (foreign,) = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status) "
+            "VALUES ('other', %s, 'Secret', 's.pdf', 's', 'completed') RETURNING id",
+            [theirs],
+        ).fetchone() or (None,)
+    for document_id in (foreign, UUID(int=7)):
+        with pytest.raises(NotFound):
+            gaps.solve(person(), gap.id, document_id, "See there.")
+    assert [g.id for g in gaps.list(person(), PERIOD, Filters())] == [gap.id]
 
 
 def test_those_who_asked_a_person_are_told_in_their_conversation(

@@ -122,9 +122,14 @@ WHERE q.gap_id = %(gap_id)s AND h.status = 'open'
 ORDER BY h.created_at
 
 -- change_gap --
--- Change the state of a gap.
+-- Change the state of a gap; nothing where it is closed already, or the document that solves it is not there.
 UPDATE gaps SET status = %(status)s, reason = %(reason)s, solved_by_id = %(solved_by_id)s, changed_at = now()
-WHERE id = %(gap_id)s
+WHERE id = %(gap_id)s AND (status = 'open' OR %(status)s = 'open')
+  AND (%(solved_by_id)s::uuid IS NULL OR EXISTS (SELECT FROM documents WHERE id = %(solved_by_id)s))
+
+-- gap_status --
+-- Read whether a gap is open, solved or dismissed.
+SELECT status FROM gaps WHERE id = %(gap_id)s
 
 -- assign_gap --
 -- Assign a gap to a person, or to nobody.
