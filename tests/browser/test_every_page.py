@@ -166,6 +166,71 @@ def test_axe_finds_nothing_in_what_opens(offline_product: Product, offline_page:
     assert {path: found for path, found in problems.items() if found} == {}
 
 
+#: What the others see: their own pages, and one that says whom to ask.
+PAGES_OF = {
+    "Employee": ("/", "/library", "/board", "/account", "/documents"),
+    "Manager": ("/analytics", "/analytics?analytics_view=Questions", "/library", "/prices"),
+}
+
+
+def signed_in_as(role: str, browser: Browser, product: Product, admin: BrowserContext) -> BrowserContext:
+    """Invite somebody of a role as an administrator does, and sign them in by their link."""
+    admin.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = admin.new_page()
+    open_page(page, product.address + "/people")
+    page.get_by_role("button", name="Invite many").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="E-mail addresses").fill(f"{role.lower()}@example.com")
+    dialog.get_by_role("combobox", name="Role").click()
+    page.get_by_role("option", name=role).click()
+    dialog.get_by_role("button", name="Invite and get the links").click()
+    dialog.get_by_role("button", name="Copy the link").click()
+    expect(dialog.get_by_role("button", name="Copied")).to_be_visible()
+    link = str(page.evaluate("navigator.clipboard.readText()"))
+    page.close()
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
+    page = context.new_page()
+    page.goto(link)
+    page.fill("input[name=password]", "paper-and-linen-thread-7")
+    page.click("button[type=submit]")
+    page.wait_for_selector("[data-testid=stChatInputTextArea]")
+    page.close()
+    return context
+
+
+@pytest.mark.parametrize("role", list(PAGES_OF))
+def test_axe_finds_nothing_on_the_pages_of_the_others(
+    role: str, browser: Browser, offline_product: Product, offline_admin: BrowserContext
+) -> None:
+    context = signed_in_as(role, browser, offline_product, offline_admin)
+    page, problems = context.new_page(), {}
+    page.add_init_script(SHIFTS)
+    for path in PAGES_OF[role]:
+        open_page(page, offline_product.address + path)
+        problems[path] = jumps(page) + both_schemes(page, [*WCAG, "best-practice"])
+    if role == "Employee":
+        open_page(page, offline_product.address)
+        ask(page, QUESTION)
+        expect(page.get_by_test_id("stFeedback")).to_be_visible()
+        settle(page)
+        problems["an answer"] = both_schemes(page, [*WCAG, "best-practice"])
+    context.close()
+    assert {path: found for path, found in problems.items() if found} == {}
+
+
+def test_axe_finds_nothing_in_what_opens_on_a_phone(offline_product: Product, phone: Page) -> None:
+    problems = {}
+    for path, button in OPENED:
+        if "Sidebar" in button:  # it is closed on a phone
+            continue
+        open_page(phone, offline_product.address + path)
+        if button:
+            phone.locator(button).locator("visible=true").first.tap()
+            settle(phone)
+        problems[f"{path} {button}"] = both_schemes(phone, WCAG)
+    assert {path: found for path, found in problems.items() if found} == {}
+
+
 def test_on_a_phone_no_page_jumps_or_scrolls_sideways(offline_product: Product, phone: Page) -> None:
     phone.add_init_script(SHIFTS)
     problems = {}
