@@ -173,14 +173,15 @@ class Application(Product):
         self._process.wait()
 
     def _database(self) -> Opened:
-        return Opened(self._primary)
+        return Opened(self._primary, is_ours=False)
 
 
 class Opened:
     """The database of a running server, opened for a moment."""
 
-    def __init__(self, server: EmbeddedServer) -> None:
+    def __init__(self, server: EmbeddedServer, *, is_ours: bool = True) -> None:
         self._server = server
+        self._is_ours = is_ours
         self._database = Database(server.application, sealing_key(server.owner), maximum_connections=4)
 
     def __enter__(self) -> Database:
@@ -189,4 +190,5 @@ class Opened:
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
-        self._server.stop()  # else the product that is stopped leaves the database to this process
+        if self._is_ours:
+            self._server.stop()  # else the product that is stopped leaves the database to this process

@@ -22,13 +22,13 @@ from rag.answering.routes import Reply
 from rag.answering.suggested_questions import filled_up, is_question, suggest_follow_ups
 from rag.answering.writing import AnswerWriter
 from rag.money.ledger import Ledger
+from rag.monitoring.tracing import ms_since
 from rag.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs, Prompt, SentPassage
 from rag.retrieval.language import detect_language, question_language
 from rag.retrieval.retriever import Retriever
-from rag.retrieval.trace import ms_since
 from rag.settings import Settings
 from rag.storage.sql import queries
 from rag.types import (

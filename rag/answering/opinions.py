@@ -30,7 +30,7 @@ from rag.providers import Completed, Lost, TextDelta, defused
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat, lost_calls
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.context_builder import Passage, filled
+from rag.retrieval.context_builder import ContextPassage, filled
 from rag.storage.database import Database
 from rag.types import ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, Usage, storable
 
@@ -56,7 +56,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
     """Return the passages as one block, each under its topic and offence; empty where nothing was found."""
     template = profile.answer.context_format or REFERENCE_FORMAT
-    passages = (Passage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
+    passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
     return f"{HEADING}\n\n{parts}" if parts else ""
 

@@ -37,11 +37,11 @@ from rag.errors import (
     ProviderStreamCut,
     ProviderStreamEmpty,
 )
+from rag.monitoring.tracing import ms_since
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.retry import estimated_chat
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.language import detect_language
-from rag.retrieval.trace import ms_since
 from rag.types import ContextResponse, MessageState, Outcome, Usage
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from rag.api.event_stream import EVENTS, AnswerStream, Changes, answer_events, e
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.search_results import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
+from rag.monitoring.tracing import ms_since
 from rag.profile import SETTINGS, Options
 from rag.profiles import PROFILES, profile_of
 from rag.services import Services, services
@@ -286,7 +287,7 @@ def search(
         query=body.query,
         results=results,
         total=len(results),
-        latency_ms=_ms_since(started),
+        latency_ms=round(ms_since(started)),
         notices=list(found.notices),
         below_threshold=found.rag_details.search.below_threshold,
     )
@@ -330,7 +331,7 @@ async def chat(
         query=body.query,
         answer=live.text,
         sources=sources,
-        latency_ms=_ms_since(started),
+        latency_ms=round(ms_since(started)),
         follow_ups=list(live.follow_ups) or None,
         source_names=list(dict.fromkeys(s.title for s in sources)) if "source_names" in extras else None,
         notice=None if is_whole else " ".join(ended["notices"]) or None,
@@ -399,10 +400,6 @@ def failure_of(live: LiveAnswer) -> ProviderError:
     """Return the error of an answer that has no text."""
     kind = ProviderRefused if live.outcome is Outcome.REFUSED else ProviderUnavailable
     return kind(live.notice or None)
-
-
-def _ms_since(started: float) -> int:
-    return round((time.perf_counter() - started) * 1000)
 
 
 def _day(value: Day | None) -> date | None:

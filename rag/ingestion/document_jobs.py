@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from rag.errors import (
 )
 from rag.ingestion.document_rows import find_documents
 from rag.money.price_list import read_prices
+from rag.monitoring.tracing import ms_since
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
@@ -175,11 +175,7 @@ def hold(connection: Connection, job: DocumentJob) -> None:
 
 def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
     """Return the parameters of `note_progress`; with `started`, the time since then is added to the document's."""
-    elapsed_ms = ms_since(started) if started is not None else 0
+    elapsed_ms = round(ms_since(started)) if started is not None else 0
     return {
         **job.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,
     }  # fmt: skip
-
-
-def ms_since(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)

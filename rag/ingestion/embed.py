@@ -144,7 +144,7 @@ class EmbedStep:
             )
             for batch in batches
         ]
-        started = time.monotonic()
+        started = time.perf_counter()
         for group in embed_batches(
             self._calls,
             embedder,
@@ -156,7 +156,7 @@ class EmbedStep:
             done += sum(len(embedded.items) for embedded in group)
             noted = progress(job, Step.EMBED, done, total, started)
             self._store(job, group, embedder, noted, are_stored=are_stored)
-            started = time.monotonic()
+            started = time.perf_counter()
 
     def _store(
         self,
@@ -246,7 +246,7 @@ class DurableEmbedder:
             else:
                 vectors[places.start : places.stop] = kept
         usages: list[Usage] = []
-        done, started = len(batches) - len(missing), time.monotonic()
+        done, started = len(batches) - len(missing), time.perf_counter()
         for group in embed_batches(
             self._calls,
             self._embedder,
@@ -258,7 +258,7 @@ class DurableEmbedder:
         ):
             done += len(group)
             self._keep(group, progress(self._job, Step.CHUNK, done, len(batches), started))
-            started = time.monotonic()
+            started = time.perf_counter()
             for embedded in group:
                 vectors[list(embedded.items)] = embedded.embeddings.vectors
                 usages.extend(embedded.embeddings.usages)

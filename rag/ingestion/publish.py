@@ -10,9 +10,10 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.ingestion.document_jobs import DocumentJob, JobControl, ModelChanged, hold, ms_since
+from rag.ingestion.document_jobs import DocumentJob, JobControl, ModelChanged, hold
 from rag.ingestion.document_rows import amounts_to_json
 from rag.money.ledger import Ledger
+from rag.monitoring.tracing import ms_since
 from rag.retrieval.bm25.index import index_document, index_documents, remove_document
 from rag.storage.database import queries
 from rag.types import Document, Step
@@ -36,7 +37,7 @@ def publish(
     `ModelChanged` when the collection's vectors are of another model by now.
     """
     control.stop_if_asked()
-    started = time.monotonic()
+    started = time.perf_counter()
     control.note_progress(job, Step.PUBLISH, 0, 1)
     document = job.document
     costs = ledger.document_costs(document.tenant_id, document.id)
@@ -48,7 +49,7 @@ def publish(
             "chunk_count": chunk_count,
             "message": message,
             "status": "completed" if is_current else "superseded",
-            "elapsed_ms": ms_since(started),
+            "elapsed_ms": round(ms_since(started)),
             "waits_for": waits_for,
         }
         connection.execute(queries["publish_document"], parameters)

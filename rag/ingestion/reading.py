@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from rag.errors import NoTextInPdf, RagError
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, ms_since, progress
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.document_rows import amounts_to_json, page_row
 from rag.ingestion.estimate import estimate_costs, find_correction
 from rag.ingestion.loaders import LOADERS, ExtractedDocument, title_from_metadata
@@ -36,6 +36,7 @@ from rag.ingestion.sources.board.posts import POST_TYPE
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
+from rag.monitoring.tracing import ms_since
 from rag.providers.registry import Providers
 from rag.retrieval.language import detect_language, detect_language_heuristic
 from rag.storage.database import queries
@@ -80,7 +81,7 @@ class ReadStep:
 
     def read(self, job: DocumentJob) -> None:
         """Read a document's file. Raises what the sandbox says is wrong with it."""
-        started = time.monotonic()
+        started = time.perf_counter()
         content = self._files.get(job.document.tenant_id, job.document.file_path)
         reported_at = 0.0
 
@@ -160,7 +161,7 @@ class ReadStep:
                             **extracted.metadata,
                         }
                     ),
-                    "elapsed_ms": ms_since(started),
+                    "elapsed_ms": round(ms_since(started)),
                 },
             )
 
@@ -280,7 +281,7 @@ class RecogniseStep:
             self._control.note_progress(job, Step.RECOGNISE, 0, total)
             for batch in self._recognition.batches(awaited):
                 self._control.stop_if_asked()
-                started = time.monotonic()
+                started = time.perf_counter()
                 call, read = self._recognised(job, content, [page for page in pages if page.number in batch])
                 awaited = [number for number in awaited if number not in batch]
                 changed = with_recognised(pages, read.pages)

@@ -215,7 +215,7 @@ class TagStep:
         if self._control.database.fetch_value(document.tenant_id, "has_metadata", **job.key):
             return ""
         self._control.note_progress(job, Step.TAG, 0, 1)
-        started = time.monotonic()
+        started = time.perf_counter()
         text = join_pages(pages)
         metadata: dict[str, Any] = {}
         call, usage, message = None, None, ""
@@ -238,7 +238,7 @@ class TagStep:
         with self._control.database.transaction(document.tenant_id) as connection:
             untagged: list[ChunkText] = connection.execute(queries["untagged_chunks"], job.key).fetchall()
         total, failed, reason = len(untagged), 0, ""
-        started = time.monotonic()
+        started = time.perf_counter()
 
         def tag(chunk: ChunkText) -> Tagged:
             expected = estimated_chat(model.provider, model.model, messages_for_chunk(chunk[1], vocabulary))
@@ -254,7 +254,7 @@ class TagStep:
                 connection.execute(queries["tag_chunk"], {"chunk_id": chunk[0], "tags": Jsonb(tags)})
                 self._calls.settle(connection, call, [usage] if usage else [], job.prices)
                 connection.execute(queries["note_progress"], progress(job, Step.TAG, done, total, started))
-            started = time.monotonic()
+            started = time.perf_counter()
         metadata = Jsonb({"untagged_chunks": failed})
         self._control.database.execute(document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
         return f"{failed} of {total} passages could not be tagged. {reason}".strip() if failed else ""

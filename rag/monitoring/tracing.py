@@ -8,6 +8,7 @@ answer, passage, title, name or address. `rag.chat_log.id` finds the question in
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -127,3 +128,8 @@ def trace_id() -> str:
 
 
 __all__ = ["ModelCall", "model_call", "request_span", "span", "start_tracing", "trace_id"]
+
+
+def ms_since(started: float) -> float:
+    """Return the milliseconds since a reading of `time.perf_counter`."""
+    return round(1000 * (time.perf_counter() - started), 3)

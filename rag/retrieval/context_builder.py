@@ -101,8 +101,8 @@ class Room:
 
 def _passage(
     number: int, item: ScoredHit, metadata: Mapping[UUID, Mapping[str, Any]], labels: Mapping[UUID, str]
-) -> Passage:
-    return Passage(
+) -> ContextPassage:
+    return ContextPassage(
         number=number,
         result=item.result,
         text=f"{item.before}{item.result.content}{item.after}",
@@ -176,7 +176,7 @@ _LINE_OF_FIELD = re.compile(r"^\{(?!content\})(\w+)\}\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passage:
+class ContextPassage:
     """A passage of the context."""
 
     #: From 1; what an answer cites it by.
@@ -197,12 +197,12 @@ class Passage:
         return next((place[n] for place in places for n in names if place.get(n) not in (None, "")), None)
 
 
-def format_context(profile: Profile, passages: Sequence[Passage]) -> str:
+def format_context(profile: Profile, passages: Sequence[ContextPassage]) -> str:
     """All passages as one text."""
     return profile.answer.context_joiner.join(format_passage(profile, passage) for passage in passages)
 
 
-def format_passage(profile: Profile, passage: Passage) -> str:
+def format_passage(profile: Profile, passage: ContextPassage) -> str:
     """One passage with its number: title, date, page and section above the text, or as `context_format` has it."""
     head = f"[{passage.number}] "
     if not profile.answer.context_format:
@@ -213,7 +213,7 @@ def format_passage(profile: Profile, passage: Passage) -> str:
     return head + filled(profile.answer.context_format, passage)
 
 
-def filled(template: str, passage: Passage) -> str:
+def filled(template: str, passage: ContextPassage) -> str:
     """Return a template with the passage's values; the content goes in last, so that no brace or label in it is
     touched.
     """
@@ -265,7 +265,7 @@ def pages_of(result: SearchResult) -> str:
 
 
 #: Fields that are not metadata.
-FIELDS: Mapping[str, Callable[[Passage], str]] = {
+FIELDS: Mapping[str, Callable[[ContextPassage], str]] = {
     "number": lambda passage: str(passage.number),
     "title": lambda passage: passage.result.title,
     "section": lambda passage: passage.result.section,
@@ -276,14 +276,14 @@ FIELDS: Mapping[str, Callable[[Passage], str]] = {
 }
 
 
-def _text(passage: Passage, name: str) -> str:
+def _text(passage: ContextPassage, name: str) -> str:
     value = FIELDS[name](passage) if name in FIELDS else passage.value(name)
     if isinstance(value, (list, tuple)):
         return ", ".join(str(part) for part in value)
     return "" if value is None else str(value)
 
 
-def _labelled(text: str, passage: Passage) -> str:
+def _labelled(text: str, passage: ContextPassage) -> str:
     """Labels without the parts that are empty; one that would hold nothing holds the title."""
 
     def label(match: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ _WORD = re.compile(r"\w+")
 _FIGURE = re.compile(r"\b[^\W\d]*\d\w*")
 
 
-class Passage(Protocol):
+class Hit(Protocol):
     """A passage found, in whatever form."""
 
     @property
@@ -35,7 +35,7 @@ class Passage(Protocol):
     def content(self) -> str: ...
 
 
-Item = TypeVar("Item", bound=Passage)
+Item = TypeVar("Item", bound=Hit)
 
 
 def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag.errors import InvalidInput, ProviderError, SettingsError
+from rag.monitoring.tracing import ms_since
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.bm25.synonyms import reworded
@@ -24,7 +25,7 @@ from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
 from rag.retrieval.meaning import is_worded
 from rag.retrieval.query_understanding import ParsedQuestion
 from rag.retrieval.search_query import TermStatistics, asked_words
-from rag.retrieval.trace import RetrievalTrace, ms_since
+from rag.retrieval.trace import RetrievalTrace
 from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchFilters, SearchQueryDetails, SearchResult
 

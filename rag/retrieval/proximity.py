@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.retrieval.bm25.index import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
-from rag.retrieval.deduplication import Passage
+from rag.retrieval.deduplication import Hit
 from rag.retrieval.search_query import SearchQuery, TermStatistics, question_terms
 from rag.types import SearchResult
 
@@ -28,7 +28,7 @@ SECTION_WEIGHT = 0.2
 NAMED = 0.5
 
 
-class Candidate(Passage, Protocol):
+class Candidate(Hit, Protocol):
     """A passage with its score so far, and what the keyword index keeps of it."""
 
     @property
@@ -68,7 +68,7 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
     return sorted(zip(found, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 
-def _heading(passage: Passage) -> str:
+def _heading(passage: Hit) -> str:
     """Return the last part of its section path."""
     return passage.section.split(" › ")[-1]
 

@@ -15,12 +15,13 @@ from typing import Any
 import re2
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, SettingsError
+from rag.monitoring.tracing import ms_since
 from rag.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import report_lost
 from rag.retrieval.dates import dates_in, years_in
-from rag.retrieval.trace import RetrievalTrace, ms_since
+from rag.retrieval.trace import RetrievalTrace
 from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.types import ChatMessage, QueryDetails, SearchFilters, Usage
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag.errors import ProviderError, SettingsError
+from rag.monitoring.tracing import ms_since
 from rag.providers import Reranker
 from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.evidence import ScoredHit, reranked
-from rag.retrieval.trace import RetrievalTrace, ms_since, reranked_from
+from rag.retrieval.trace import RetrievalTrace, reranked_from
 from rag.retrieval.translation import Translation
 from rag.settings import Settings, load_settings
 from rag.types import RerankingDetails, SearchResult, Usage

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, ProviderError, ProviderUnavailable, QuestionEmpty, SettingsError
+from rag.monitoring.tracing import ms_since
 from rag.profile import Options, Profile
 from rag.profiles import profile_of
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
@@ -39,7 +40,6 @@ from rag.retrieval.trace import (
     costs_from,
     evidence_said,
     left_out_said,
-    ms_since,
     raw_results_from,
     search_said,
 )

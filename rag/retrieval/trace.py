@@ -14,7 +14,7 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.money.price_list import charge
-from rag.monitoring.tracing import span
+from rag.monitoring.tracing import ms_since, span
 from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
@@ -132,10 +132,6 @@ class RetrievalTrace:
             except DatabaseUnavailable:
                 return None
         return self._prices
-
-
-def ms_since(started: float) -> float:
-    return round(1000 * (time.perf_counter() - started), 3)
 
 
 PREVIEW_CHARACTERS = 200

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.profiles import HR, LEGAL, PORTFOLIO
-from rag.retrieval.context_builder import Passage, context_from, filled, format_context
+from rag.retrieval.context_builder import ContextPassage, context_from, filled, format_context
 from rag.retrieval.evidence import Coverage, PassageSignals, ScoredHit
 from rag.types import SearchResult
 
@@ -28,8 +28,8 @@ def result(content: str, *, title: str = "Guide", **metadata: Any) -> SearchResu
     )
 
 
-def passage(content: str, **metadata: Any) -> Passage:
-    return Passage(number=1, result=result(content, **metadata), text=content)
+def passage(content: str, **metadata: Any) -> ContextPassage:
+    return ContextPassage(number=1, result=result(content, **metadata), text=content)
 
 
 def judged(content: str) -> ScoredHit:
