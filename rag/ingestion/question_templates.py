@@ -101,7 +101,8 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:.* )?\S*(?:vergoeding|toeslag|bonus|premie|bijdrage|korting|uitkering)", "Hoe hoog is de {0}?", "money"),
         (r"\S*ongeval", "Wat moet ik doen bij een {0}?"),
         (r"(?:ziekte|\S*ongeval\w*|brand|pesten|\S*intimidatie|diefstal|verlies)(?: .*)?", "Wat moet ik doen bij {0}?"),
-        (r".*", "Wat zijn de regels voor {0}?"),
+        # The heading stands for itself where it would need an article: "voor de opzegtermijn".
+        (r".*", "{Cap}: wat zijn de regels?"),
     ),
     "de": _rules(
         (r".+ (?:beantragen|melden|einreichen|nehmen|übertragen|ändern|abrechnen|kündigen|buchen)",
@@ -115,8 +116,9 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
          "Wie hoch ist die {0}?", "money"),
         (r"\S*(?:zuschuss|bonus|beitrag|rabatt|zuschlag)", "Wie hoch ist der {0}?", "money"),
         (r"\S*(?:gehalt|entgelt)", "Wie hoch ist das {0}?"),
-        (r"(?:Erkrankung|Krankheit|\S*unfall|Feuer|Brand|Mobbing|Diebstahl)(?: .*)?", "Was gilt bei {0}?"),
-        (r".*", "Welche Regeln gelten für {0}?"),
+        (r"(?:\S*unfall|Brand)(?: .*)?", "Was gilt bei einem {0}?"),
+        (r"(?:Erkrankung|Krankheit|Feuer|Mobbing|Diebstahl)(?: .*)?", "Was gilt bei {0}?"),
+        (r".*", "{Cap}: Welche Regeln gelten?"),
     ),
     "fr": _rules(
         (r"(?:demander|poser|déclarer|signaler|obtenir|modifier|annuler|réserver|prévenir) .+", "Comment {0} ?"),
@@ -127,6 +129,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:durée|période)\b.*", "Quelle est la {0} ?", "days"),
         (r"(?:montant|remboursement|budget|taux|salaire|bonus)\b.*", "Quel est le {0} ?", "money"),
         (r"(?:maladie|accidents?|incendie|harcèlement|vol|urgences?)\b.*", "Que faire en cas {de}{0} ?"),
+        (r"(?:les?|la|une?|des|nos|vos) .+|l['’].+", "{Cap} : quelles sont les règles ?"),
         (r".*", "Quelles sont les règles en matière {de}{0} ?"),
     ),
     "es": _rules(
@@ -139,7 +142,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
          "money"),
         (r"(?:ayuda|prima|bonificación|compensación|indemnización)\b.*", "¿De cuánto es la {0}?", "money"),
         (r"(?:enfermedad|accidentes?|incendio|acoso|robo|emergencias?)\b.*", "¿Qué hago en caso de {0}?"),
-        (r".*", "¿Qué normas hay sobre {0}?"),
+        (r".*", "{Cap}: ¿qué normas hay?"),
     ),
     "it": _rules(
         (r"(?:richiedere|chiedere|comunicare|segnalare|prenotare|modificare) .+", "Come posso {0}?"),
@@ -160,7 +163,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:prazo|período|aviso prévio)\b.*", "Qual é o {0}?", "days"),
         (r"(?:subsídio|auxílio|b[ôó]nus|salário|reembolso|desconto)\b.*", "De quanto é o {0}?", "money"),
         (r"(?:doença|acidentes?|incêndio|assédio|roubo|emergências?)\b.*", "O que faço em caso de {0}?"),
-        (r".*", "Quais são as regras sobre {0}?"),
+        (r".*", "{Cap}: quais são as regras?"),
     ),
     "pl": _rules(
         (r"(?:wniosek|wnioski|wnioskowanie) o (?P<rest>.+)", "Jak złożyć wniosek o {rest}?"),

@@ -373,6 +373,12 @@ def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> li
 
 
 def form_of(question: str) -> str:
-    """Tell questions apart that differ in more than their subject: by how they begin or, without spaces, end."""
+    """Tell questions apart that differ in more than their subject: by how they begin or, without spaces, end.
+
+    Where the subject stands before a colon, what follows it counts.
+    """
+    subject, colon, rest = question.partition(": ")
+    if colon and subject.strip():
+        return rest.casefold()
     words = question.split()
     return " ".join(words[:3]).casefold() if len(words) > 3 and question[:1].isascii() else question[-7:]

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rag.answering.routes.recognise import ROUTES, Recognised, is_yes, may_be_meant, recognise
+from rag.answering.routes.recognise import (
+    ROUTES,
+    Recognised,
+    is_yes,
+    may_be_meant,
+    quoted_label,
+    recognise,
+    words_of_a_kind,
+)
 from rag.answering.routes.replies import say
 from rag.answering.routes.small_talk import small_talk
 
@@ -479,6 +487,39 @@ def test_each_route_is_recognised_in_each_language(language: str) -> None:
     assert not found["changes"].subject
 
 
+#: The documents of a kind compared with each other, and their kind.
+SIBLINGS = {
+    "en": ("Compare the plans", "How do the two plans differ?", "Compare the plans with each other"),
+    "nl": ("Vergelijk de plannen", "Vergelijk beide plannen met elkaar", "Wat is het verschil tussen de plannen?"),
+    "de": ("Vergleiche die Pläne", "Vergleiche die beiden Pläne miteinander", "Worin unterscheiden sich die Pläne?"),
+    "fr": ("Compare les plans", "Quelle est la différence entre les deux plans ?"),
+    "es": ("Compara los planes", "¿Qué diferencia hay entre los planes?", "Compara los dos planes entre sí"),
+    "it": ("Confronta i piani", "Qual è la differenza tra i piani?"),
+    "pt": ("Compare os planos", "Qual é a diferença entre os planos?"),
+    "pl": ("Porównaj plany", "Porównaj plany ze sobą"),
+    "tr": ("Planları karşılaştır", "Planlar arasındaki fark ne?"),
+    "ko": ("플랜을 비교해 줘", "플랜들의 차이점은 무엇인가요?"),
+    "ja": ("プランを比較してください", "プランの違いは何ですか？"),
+    "zh": ("比较一下方案", "方案有什么区别？"),
+    "ar": ("قارن الخطط", "ما الفرق بين الخطط؟"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_documents_of_a_kind_are_compared_with_each_other(language: str) -> None:
+    for message in SIBLINGS[language]:
+        recognised = recognise(message, language="en")
+        assert recognised is not None, message
+        assert (recognised.route, recognised.one, recognised.other) == ("comparison", "", ""), message
+        assert words_of_a_kind(recognised.subject), (message, recognised.subject)
+
+
+def test_more_than_a_kind_names_a_subject() -> None:
+    assert words_of_a_kind("the plan") == words_of_a_kind("el plan") == ["plan"]
+    assert words_of_a_kind("the pension plan") == []
+    assert words_of_a_kind("the") == []
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_a_route_offers_to_ask_is_recognised_again(language: str) -> None:
     title = "Leave policy · leave.pdf"
@@ -486,6 +527,10 @@ def test_what_a_route_offers_to_ask_is_recognised_again(language: str) -> None:
         recognised = recognise(say(phrase, language, title=title), language=language)
         assert recognised is not None
         assert (recognised.route, recognised.subject.strip("“”")) == (route, title)
+    one, other = "Terms and conditions, 1 · leave.pdf", "Pläne und Ordnung と 규정과 手册和指南 · plans.pdf"
+    compared = recognise(say("compare", language, one=one, other=other), language=language)
+    assert compared is not None
+    assert (quoted_label(compared.one), quoted_label(compared.other)) == (one, other)
     confirmed = recognise(say("yes", language) + say("summarise", language, title=title), language=language)
     assert confirmed is not None
     assert confirmed.is_confirmed

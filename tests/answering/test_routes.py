@@ -203,6 +203,96 @@ def test_of_several_documents_that_fit_it_asks_which_and_knows_the_choice_again(
     assert outcomes(database)[0] == "asked_back"
 
 
+SILVER = """# Silver benefits
+
+## 1 The silver plan
+
+It is open to everyone who works here.
+
+### Copayment
+
+A visit to a doctor costs you a copayment of $30.
+"""
+GOLD = SILVER.replace("Silver", "Gold").replace("silver", "gold").replace("$30", "$10")
+
+
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        ("Summarise the plan", "Which one do you mean?"),
+        ("What changed in the plan?", "Which one do you mean?"),
+        ("Fasse den Plan zusammen", "Welches meinen Sie?"),
+        ("Vat het plan samen", "Welk bedoelt u?"),
+        ("Résume le plan", "Lequel voulez-vous dire ?"),
+        ("Resume el plan", "¿A cuál se refiere?"),
+    ],
+)
+def test_a_kind_of_document_that_only_headings_name_is_asked_back(
+    parts: Services, collection: Collection, identity: Identity, message: str, asked: str
+) -> None:
+    store(parts, collection, "silver.md", SILVER)
+    text, done, _ = ask(parts, collection, identity, message)
+    assert done.outcome is not Outcome.ASKED_BACK  # one alone may be about something else
+    store(parts, collection, "gold.md", GOLD)
+    text, done, _ = ask(parts, collection, identity, message)
+    assert done.outcome is Outcome.ASKED_BACK
+    assert asked in text
+    assert len(done.follow_ups) == 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Compare the plans", "Vergleiche die Pläne", "Vergelijk de plannen", "Compare les plans", "Compara los planes"],
+)
+def test_the_documents_of_a_kind_are_compared_with_each_other(
+    parts: Services, collection: Collection, identity: Identity, message: str
+) -> None:
+    first = store(parts, collection, "silver_plan.md", SILVER)
+    second = store(parts, collection, "gold_plan.md", GOLD)
+    text, done, _ = ask(parts, collection, identity, message)
+    assert done.outcome is Outcome.ANSWERED
+    assert "| Copayment | A visit to a doctor costs you a copayment of $30. [" in text
+    assert "$10. [" in text
+    assert {citation.document_id for citation in done.citations} == {first, second}
+
+
+def test_of_three_plans_it_asks_which_two_and_compares_the_chosen(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    for name, text in (
+        ("silver", SILVER),
+        ("gold", GOLD),
+        ("tin", SILVER.replace("ilver", "in").replace("$30", "$50")),
+    ):
+        store(parts, collection, f"{name}_plan.md", text)
+    text, done, _ = ask(parts, collection, identity, "Compare the plans")
+    assert done.outcome is Outcome.ASKED_BACK
+    assert len(done.follow_ups) == 3
+    tables = {ask(parts, collection, identity, question)[0] for question in done.follow_ups}
+    assert len(tables) == 3
+    assert all("| Copayment |" in table for table in tables)
+
+
+def test_two_versions_are_compared_by_what_changed(parts: Services, collection: Collection, identity: Identity) -> None:
+    store(parts, collection, "handbook_leeds.md", HANDBOOK)
+    store(parts, collection, "handbook_york.md", HANDBOOK.replace("25 days", "27 days"))
+    text, _, _ = ask(parts, collection, identity, "Compare the versions")
+    assert "no document here an earlier version" in text
+
+
+@pytest.mark.parametrize(
+    "message", ["What changed in the handbook?", "Was hat sich im Handbuch geändert?", "핸드북에서 무엇이 바뀌었나요?"]
+)
+def test_of_two_handbooks_it_asks_in_which_something_changed(
+    parts: Services, collection: Collection, identity: Identity, message: str
+) -> None:
+    store(parts, collection, "handbook_leeds.md", HANDBOOK)
+    store(parts, collection, "handbook_york.md", HANDBOOK.replace("25 days", "27 days"))
+    _, done, _ = ask(parts, collection, identity, message)
+    assert done.outcome is Outcome.ASKED_BACK
+    assert len(done.follow_ups) == 2
+
+
 def test_a_route_reads_nothing_of_other_collections_and_tenants(
     parts: Services, database: Database, collection: Collection, identity: Identity
 ) -> None:

@@ -90,6 +90,15 @@ def asked(title: str, heading: str, body: str, language: str, *, above: str = ""
         ("tr", "Tanımlar", "Çalışan.", None),
         ("tr", "Giriş", "Hoş geldiniz.", None),
         ("nl", "Bedrijfsongeval", "Bel 112.", "Wat moet ik doen bij een bedrijfsongeval?"),
+        ("de", "Kündigungsfrist", "Siehe Vertrag.", "Kündigungsfrist: Welche Regeln gelten?"),
+        ("de", "Private Nutzung", "Erlaubt.", "Private Nutzung: Welche Regeln gelten?"),
+        ("de", "Arbeitsunfall", "Sofort melden.", "Was gilt bei einem Arbeitsunfall?"),
+        ("de", "Krankheit", "Sofort melden.", "Was gilt bei Krankheit?"),
+        ("es", "Plazo de preaviso", "Véase el contrato.", "Plazo de preaviso: ¿qué normas hay?"),
+        ("pt", "Aviso prévio", "Ver o contrato.", "Aviso prévio: quais são as regras?"),
+        ("nl", "Opzegtermijn", "Zie het contract.", "Opzegtermijn: wat zijn de regels?"),
+        ("fr", "Le télétravail", "Deux jours.", "Le télétravail : quelles sont les règles ?"),
+        ("fr", "Télétravail", "Deux jours.", "Quelles sont les règles en matière de télétravail ?"),
         ("ar", "قواعد السلوك", "الاحترام.", "ما هي قواعد السلوك؟"),
         ("fr", "Définitions", "x", None),
         ("de", "Begriffsbestimmungen", "x", None),
@@ -142,6 +151,12 @@ def test_facts_come_before_rules_and_all_parts_of_a_document_have_a_turn() -> No
     assert len(found) == 4
     assert "rule a" in found[2]
     assert "rule k" in found[3]
+
+
+def test_a_question_whose_subject_stands_before_a_colon_has_the_form_of_the_rest() -> None:
+    assert form_of("Pausen: Welche Regeln gelten?") == form_of("Private Nutzung: Welche Regeln gelten?")
+    assert form_of("Le télétravail : quelles sont les règles ?") == form_of("Les congés : quelles sont les règles ?")
+    assert form_of("Pausen: Welche Regeln gelten?") != form_of("Wie lang ist die Probezeit?")
 
 
 def test_questions_of_other_forms_come_before_repetitions() -> None:

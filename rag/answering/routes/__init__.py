@@ -6,21 +6,39 @@ for as any question. Routes read through the asker's own rights and within the d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rag.answering.routes import changes, comparison, listing, summary
-from rag.answering.routes.documents import Contents, Library, WholeDocument, documents_meant, title_terms
+from rag.answering.routes.documents import (
+    Contents,
+    Library,
+    WholeDocument,
+    documents_meant,
+    labels_of,
+    title_terms,
+)
 from rag.answering.routes.recognise import (
     Recognised,
     is_yes,
     may_be_meant,
     names_a_kind,
+    quoted_label,
     recognise,
     recognise_by_model,
     without_yes,
 )
-from rag.answering.routes.replies import ModelPart, Price, QuotedReply, Reply, Writer, ask_which, ends_of_estimates
+from rag.answering.routes.replies import (
+    ModelPart,
+    Price,
+    QuotedReply,
+    Reply,
+    Writer,
+    ask_which,
+    ask_which_two,
+    ends_of_estimates,
+)
 from rag.answering.routes.small_talk import small_talk
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
@@ -32,6 +50,8 @@ __all__ = ["ModelPart", "Reply", "Router"]
 
 #: Documents whose text is looked through for the two sides of a comparison.
 MOST_COMPARED = 3
+#: Versions of a document are compared by what changed.
+VERSIONS = re.compile(r"\bversi|fassung|\bwersj|버전|バージョン|版本|نسخ|\bsürüm", re.IGNORECASE)
 #: Documents of which each side of a comparison may be one.
 MOST_OF_A_SIDE = 1
 
@@ -193,6 +213,13 @@ class Router:
         return subject, []
 
     def _comparison(self, library: Library, asked: Recognised) -> Reply | None:
+        if asked.subject:
+            return self._siblings(library, asked)
+        labels = (quoted_label(asked.one), quoted_label(asked.other))
+        if all(labels):
+            chosen = [self._meant(library, side) for side in (asked.one, asked.other)]
+            if all(len(side) == 1 for side in chosen) and chosen[0] != chosen[1]:
+                return self._side_by_side(library, (chosen[0][0], chosen[1][0]), asked)
         names = (comparison.bare_name(asked.one), comparison.bare_name(asked.other))
         if not all(names) or names[0].casefold() == names[1].casefold():
             return None
@@ -214,6 +241,26 @@ class Router:
             if shared and all(bare):
                 found = self._compared(library, everything, ([], []), (bare[0], bare[1]), also=shared)
         return self._worded(found, asked)
+
+    def _siblings(self, library: Library, asked: Recognised) -> Reply | None:
+        """Compare the documents of a kind with each other, as in "compare the plans"; of more than two, ask which."""
+        if VERSIONS.search(asked.subject):
+            return self._changes(library, replace(asked, subject=""))
+        found = self._meant(library, asked.subject)
+        if len(found) < 2:
+            return None
+        if len(found) > 2:
+            return ask_which_two(found, self.answer_language)
+        # The elder on the left.
+        return self._side_by_side(library, (found[1], found[0]), asked)
+
+    def _side_by_side(
+        self, library: Library, documents: tuple[WholeDocument, WholeDocument], asked: Recognised
+    ) -> Reply | None:
+        labels = labels_of(documents)
+        one, other = (library.contents(document) for document in documents)
+        names = (labels[documents[0].id], labels[documents[1].id])
+        return self._worded(comparison.compare(([one], [other]), [], names, self.answer_language), asked)
 
     def _compared(
         self,

@@ -12,7 +12,14 @@ from typing import Any
 from uuid import UUID
 
 from rag.answering.labels import distinct_labels
-from rag.answering.routes.recognise import kinds_in, means_any, names_a_kind, quoted_label
+from rag.answering.routes.recognise import (
+    kind_terms,
+    kinds_in,
+    means_any,
+    names_a_kind,
+    quoted_label,
+    words_of_a_kind,
+)
 from rag.answering.sentences import sentences
 from rag.ingestion.chunking.spans import section_paths
 from rag.providers.tokens import estimate_tokens
@@ -346,13 +353,19 @@ def documents_meant(
         spoken = (d for text in earlier for d in everything if d.title.casefold() in text.casefold())
         first = next(spoken, None)
         return [first] if first else everything
-    kinds = kinds_in(subject)
+    if mere := words_of_a_kind(subject):
+        terms = frozenset(term for word in mere for term in tokenize(word, language))
+    kinds, of_kinds = kinds_in(subject), kind_terms(subject, language)
     fitting, equal = [], []
     for document in everything:
         held = title_terms(document, language)
-        missing = {term for term in terms - held if not (kinds & kinds_in(document.title) and kinds_in(term))}
+        missing = {
+            term
+            for term in terms - held
+            if not (kinds & kinds_in(document.title) and (term in of_kinds or kinds_in(term)))
+        }
         # A kind said in another language than the title's is not among its terms.
-        said = frozenset(term for term in terms if not (kinds_in(term) and term not in held))
+        said = frozenset(term for term in terms if not ((term in of_kinds or kinds_in(term)) and term not in held))
         if missing or not (said or kinds):
             continue
         shared = len(said & held)
@@ -365,7 +378,18 @@ def documents_meant(
         fitting.append(document)
         if words and words <= terms:
             equal.append(document)
-    return equal or fitting
+    return equal or fitting or _called_so_inside(library, mere, language)
+
+
+def _called_so_inside(library: Library, mere: Sequence[str], language: str) -> list[WholeDocument]:
+    """Return the documents that a mere kind, as in "the plan", may mean although no title says it: few, and more than
+    one, that have it in a heading. One alone may be about something else.
+    """
+    if not mere:
+        return []
+    words = [term for word in mere for term in tokenize(word, language)]
+    found = library.documents(words=words, limit=MOST_CHOICES + 1)
+    return found if 1 < len(found) <= MOST_CHOICES else []
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:

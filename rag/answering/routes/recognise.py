@@ -27,6 +27,8 @@ ROUTES: tuple[RouteName, ...] = ("changes", "comparison", "listing", "summary")
 #: Nobody needs more words to ask for one of these; what is longer says something of its own.
 LONGEST = 200
 QUOTED = re.compile(r"[“\"«「『„](?P<label>[^”\"»」』“]{1,200})[”\"»」』“]")
+#: Stands for a name in quotation marks while the words around it are read.
+MASK = "“¤”"
 YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
 #: Words that ask for one of these in some way, whatever stands around them; a model is asked what is meant.
 UNSURE = re.compile(
@@ -43,7 +45,7 @@ class Recognised:
     """What a message asks of whole documents."""
 
     route: RouteName
-    #: What is summarised, listed or has changed; "" where no document is named.
+    #: What is summarised, listed, compared with one another or has changed; "" where no document is named.
     subject: str = ""
     #: The two sides of a comparison.
     one: str = ""
@@ -62,16 +64,33 @@ def recognise(text: str, *, language: str) -> Recognised | None:
     """Return the route that a message is worded for; None for an ordinary question. `language` is the asker's."""
     if len(text) > LONGEST:
         return None
-    for code in _order(language):
-        wordings = _wordings(code)
-        asked, is_confirmed = _without_yes(text, code)
-        said = " ".join(asked.replace("’", "'").replace("İ", "i").split()).strip(" .?!。？！؟¿¡")
-        for route in ROUTES:
-            for pattern in wordings.routes[route]:
-                if match := pattern.fullmatch(said):
-                    groups = {name: value.strip() for name, value in match.groupdict().items() if value}
-                    return Recognised(route, **groups, is_confirmed=is_confirmed, language=code, text=asked)
+    found = [asked for code in _order(language) if (asked := _recognised_in(text, code)) is not None]
+    # "Resume el plan" is worded as in two languages; its small words are of one.
+    return max(found, key=lambda asked: _small_words(text, asked.language), default=None)
+
+
+def _recognised_in(text: str, code: str) -> Recognised | None:
+    wordings = _wordings(code)
+    asked, is_confirmed = _without_yes(text, code)
+    said = " ".join(asked.replace("’", "'").replace("İ", "i").split()).strip(" .?!。！？؟¿¡")
+    # An "and" within a name joins nothing.
+    labels = [label[0] for label in QUOTED.finditer(said)]
+    masked = QUOTED.sub(MASK, said)
+    for route in ROUTES:
+        for pattern in wordings.routes[route]:
+            if match := pattern.fullmatch(masked):
+                rest = iter(labels)
+                groups = {name: value.strip() for name, value in match.groupdict().items() if value}
+                named = {
+                    name: re.sub(MASK, lambda _: next(rest), groups[name])  # noqa: B023 - called at once
+                    for name in sorted(groups, key=match.start)
+                }
+                return Recognised(route, **named, is_confirmed=is_confirmed, language=code, text=asked)
     return None
+
+
+def _small_words(text: str, code: str) -> int:
+    return sum(not tokenize(word, code) for word in re.findall(r"[^\W\d_]+", QUOTED.sub("", text)))
 
 
 def without_yes(text: str) -> tuple[str, bool]:
@@ -109,6 +128,16 @@ def names_a_kind(subject: str) -> bool:
     return any(_wordings(code).documents.search(subject) for code in _order(""))
 
 
+def words_of_a_kind(subject: str) -> list[str]:
+    """Return the words that name a kind of document where others say nothing, as in "the plan"; else none.
+
+    A word that says nothing in any language counts as that: "Resume el plan" may be read as French.
+    """
+    telling = [word for word in re.findall(r"\w+", subject.lower()) if all(tokenize(word, code) for code in _order(""))]
+    kinds = [word for word in telling if any(_wordings(code).documents.fullmatch(word) for code in _order(""))]
+    return kinds if kinds == telling else []
+
+
 def means_any(subject: str, language: str) -> bool:
     """Tell whether words name no document in particular: "it", "this document", or nothing but stopwords."""
     telling = [word for word in re.findall(r"\w+", subject.lower()) if tokenize(word, language)]
@@ -120,6 +149,12 @@ def kinds_in(text: str) -> frozenset[int]:
     question.
     """
     return frozenset(number for number, pattern in enumerate(_kinds()) if pattern.search(text))
+
+
+def kind_terms(text: str, language: str) -> frozenset[str]:
+    """Return the terms of the words that name kinds of document; in a script without spaces one word has several."""
+    found = (match[0] for pattern in _kinds() for match in pattern.finditer(text))
+    return frozenset(term for word in found for term in tokenize(word, language))
 
 
 @dataclass(frozen=True)
@@ -168,11 +203,12 @@ def _wordings(code: str) -> _Wordings:
 @cache
 def _kinds() -> tuple[re.Pattern[str], ...]:
     kinds = (
-        r"handbook|handboek|handbuch|manuel|manuale?\b|podręcznik|el kitab|핸드북|편람|ハンドブック|手册|كتيب|دليل",
+        r"handbook|handboek|handb[uü]ch|manuel|manuale?\b|podręcznik|el kitab|핸드북|편람|ハンドブック|手册|كتيب|دليل",
         r"\bguide|\bgids\b|leitfaden|gu[ií]a\b|guida|przewodnik|rehber|kılavuz|안내|가이드|ガイド|手引|案内|指南|دليل",
         r"polic(?:y|ies)|beleid|richtlinie|politi(?:que|ca)|política|polityk|politika|정책|지침|규정|方針|ポリシー|政策|سياسة",
         r"contract|overeenkomst|vertrag|contrat|contratto|contrato|umow|sözleşme|계약|契約|合同|عقد",
         r"regulation|\brules\b|reglement|ordnung|règlement|reglamento|regolamento|regulamento|regulamin|yönetmeli[kğ]|규칙|規則|規程|制度|لائحة",
+        r"plan(?:s|e|en|nen|es|[yuı]|lar[ıi]?)?\b|pläne|\bpian[oi]\b|\bplanos?\b|플랜|요금제|プラン|计划|خطة|خطط",
         r"report|verslag|rapport|bericht|informe|relatório|raport|rapor|보고서|報告書|报告|تقرير",
     )
     return tuple(re.compile(kind, re.IGNORECASE) for kind in kinds)

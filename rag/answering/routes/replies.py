@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -79,6 +80,18 @@ def ask_which(documents: Sequence[WholeDocument], language: str, question: str) 
     if len(documents) > MOST_CHOICES:
         lines += ["", say("many", language, count=len(documents) - MOST_CHOICES)]
     asked = tuple(say(question, language, title=label) for label in offered)
+    return Reply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
+
+
+def ask_which_two(documents: Sequence[WholeDocument], language: str) -> Reply:
+    """Ask which two of several documents are to be compared."""
+    labels = labels_of(documents)
+    offered = [labels[document.id] for document in documents]
+    pairs = list(combinations(offered, 2))[:MOST_CHOICES]
+    lines = [say("which", language), "", *(f"- {label}" for label in offered[:MOST_CHOICES])]
+    if len(documents) > MOST_CHOICES:
+        lines += ["", say("many", language, count=len(documents) - MOST_CHOICES)]
+    asked = tuple(say("compare", language, one=one, other=other) for one, other in pairs)
     return Reply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
 
 
