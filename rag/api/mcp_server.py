@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import mcp_types as protocol
 from anyio import CapacityLimiter, from_thread, to_thread
@@ -37,8 +37,18 @@ from rag.api.routing import CALLERS_AT_ONCE, check_scope
 from rag.errors import MethodNotAllowed, NotFound, RagError
 from rag.profile import Options
 from rag.profiles import profile_of
-from rag.services import Services, services
-from rag.types import Citation, Document, DocumentFilters, DocumentStatus, Identity, Question, SearchResult, page_path
+from rag.services import PROGRAM, Services, services
+from rag.types import (
+    Citation,
+    Collection,
+    Document,
+    DocumentFilters,
+    DocumentStatus,
+    Identity,
+    Question,
+    SearchResult,
+    page_path,
+)
 
 log = logging.getLogger("rag.api")
 
@@ -204,7 +214,7 @@ def _ask(caller: Caller, wanted: AskArguments) -> Answer:
     parts, who = caller.parts, caller.identity
     with parts.limits.question(who):
         collection = chosen_collection(parts, who, wanted.collection)
-        live = parts.answers.ask(who, None, collection, wanted.question, options=Options(follow_ups=0))
+        live = _begin(parts, who, collection, wanted.question)
     _wait_for(live)
     if not live.text:
         raise failure_of(live)
@@ -398,6 +408,32 @@ async def serve_stdio(parts: Services, identity: Identity) -> None:
     server = McpServer(lambda request, scope: caller).server
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
+
+
+def _begin(parts: Services, who: Identity, collection: Collection, text: str) -> LiveAnswer:
+    options = Options(follow_ups=0)
+    if who.account_id != PROGRAM:
+        return parts.answers.ask(who, None, collection, text, options=options)
+    # A program on this machine has no account or key that a conversation could belong to.
+    question = Question(
+        text=clean_question(text, maximum_characters=parts.settings.maximum_question_characters),
+        identity=who,
+        collection=collection,
+    )
+    live = LiveAnswer(
+        message_id=uuid4(),
+        conversation_id=uuid4(),
+        question=text,
+        owner=(who.tenant_id, who.account_id),
+        on_forced_end=lambda _: None,
+    )
+    for event in parts.answerer.answer(
+        question, profile=options.applied_to(profile_of(collection)), cancel=live.cancel
+    ):
+        live.take(event)
+        from_thread.check_cancelled()
+    live.set_done()
+    return live
 
 
 def _wait_for(live: LiveAnswer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -129,17 +130,29 @@ def test_nobody_comes_in_without_a_key_of_ours(api: Api) -> None:
 
 
 def test_a_program_on_this_machine_speaks_by_standard_input_and_output(tmp_path: Path) -> None:
+    """It has neither an account nor a key, and asks, searches and reads all the same."""
+    environment = {"RAG_DATA_DIR": str(tmp_path / "data"), "RAG_BUILTIN_EMBEDDER": "lexical"}
+    note = tmp_path / "parking.txt"
+    note.write_text("Bicycles are parked in the cellar. Cars are parked on level two.")
+
     async def main() -> None:
-        server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "rag", "mcp"],
-            env={"RAG_DATA_DIR": str(tmp_path / "data"), "RAG_BUILTIN_EMBEDDER": "lexical"},
-        )
+        server = StdioServerParameters(command=sys.executable, args=["-m", "rag", "mcp"], env=environment)
         async with Client(stdio_client(server)) as client:
             assert client.server_info is not None
             assert client.server_info.name == "hr-assistant"
             listed = (await client.call_tool("list_documents", {})).structured_content
             assert listed["total"] == 0
+        command = [sys.executable, "-m", "rag", "ingest", str(note)]
+        await anyio.run_process(command, env={**os.environ, **environment})
+        async with Client(stdio_client(server)) as client:
+            asked = (await client.call_tool("ask", {"question": "Where are cars parked?"})).structured_content
+            assert asked["outcome"] == "answered"
+            assert "level two" in asked["answer"]
+            assert [source["title"] for source in asked["sources"]] != []
+            found = (await client.call_tool("search", {"query": "cars"})).structured_content
+            assert "level two" in found["passages"][0]["text"]
+            page = {"document_id": found["passages"][0]["document_id"], "page": 1}
+            assert "cellar" in (await client.call_tool("open_page", page)).structured_content["text"]
 
     anyio.run(main)
 
