@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -145,3 +146,9 @@ def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity 
         role=Role(found.role),
         user_group=found.user_group,
     )
+
+
+def is_repeated(database: Database, tenant_id: str, program: str, *delivery: str) -> bool:
+    """Tell whether a chat program delivered this before, to any process, and remember it for a day."""
+    known = hashlib.sha256("\n".join(delivery).encode()).digest()
+    return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=known)

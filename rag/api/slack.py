@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
@@ -24,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rag.access.account_rows import account_in_chat
+from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.guard import SLACK
 from rag.access.problems import refusal
 from rag.answering.live_answer import LiveAnswer
@@ -42,8 +41,6 @@ MAXIMUM_BYTES = 256 * 1024
 MOST_CHARACTERS, MOST_SOURCES = 2900, 10
 #: An answer that takes longer hangs.
 ANSWER_SECONDS = 180.0
-#: Slack sends an event again when it is not answered within three seconds.
-MOST_REMEMBERED = 10_000
 MENTION = re.compile(r"<@[A-Z0-9]+>")
 THUMB = re.compile(r"^rate_[01]$")
 STRANGER = N_(
@@ -60,8 +57,6 @@ class SlackBot:
     def __init__(self, parts: Services) -> None:
         settings = parts.settings
         self._parts = parts
-        self._lock = threading.Lock()
-        self._seen: OrderedDict[str, None] = OrderedDict()
         client = WebClient(settings.slack_bot_token, base_url=settings.slack_api_url)
         self.app = App(
             client=client,
@@ -104,7 +99,9 @@ class SlackBot:
     # Answering
 
     def _answer(self, body: dict[str, Any], event: dict[str, Any], client: WebClient, *, is_direct: bool) -> None:
-        if self._is_known(str(body.get("event_id", ""))):
+        # Slack sends an event again when it is not answered within three seconds.
+        database, tenant = self._parts.database, self._parts.settings.tenant
+        if is_repeated(database, tenant, PROGRAM, str(body.get("event_id", ""))):
             return
         channel, thread = str(event["channel"]), str(event.get("thread_ts") or event["ts"])
         try:
@@ -175,16 +172,6 @@ class SlackBot:
         if person is None:
             raise NotAllowed(_(STRANGER))
         return person
-
-    def _is_known(self, event_id: str) -> bool:
-        """Return whether this event came before."""
-        with self._lock:
-            if event_id in self._seen:
-                return True
-            self._seen[event_id] = None
-            while len(self._seen) > MOST_REMEMBERED:
-                self._seen.popitem(last=False)
-            return False
 
 
 def _blocks(live: LiveAnswer, text: str, base: str) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ from microsoft_agents.hosting.core.connector.teams import TeamsConnectorClient
 from pydantic import ValidationError
 
 from rag import language
-from rag.access.account_rows import account_in_chat
+from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.teams import TeamsBot
 from rag.answering.live_answer import LiveAnswer
 from rag.api.questions import chosen_collection
@@ -66,7 +66,7 @@ ANSWER_SECONDS = 180.0
 CALL_SECONDS = 20.0
 #: A chat has no threads: after so long without a question, the next one begins a new conversation.
 QUIET = timedelta(hours=8)
-MOST_REMEMBERED, MOST_AT_ONCE = 10_000, 200
+MOST_AT_ONCE = 200
 STRANGER = N_(
     "I do not know your e-mail address. Ask an administrator of HR Assistant to add you to People with the address "
     "that you have in Teams."
@@ -104,7 +104,6 @@ class TeamsConversations:
     def __init__(self, parts: Services) -> None:
         self._parts = parts
         self._lock = threading.Lock()
-        self._seen: OrderedDict[str, None] = OrderedDict()
         self._applications: OrderedDict[bytes, msal.ConfidentialClientApplication] = OrderedDict()
         self._login = httpx.Client(timeout=CALL_SECONDS)
         self._at_work: set[asyncio.Task[None]] = set()
@@ -120,11 +119,12 @@ class TeamsConversations:
         except ValidationError as exc:
             raise BodyUnreadable from exc
         turn = await self._checked(token, activity)
-        key = hashlib.sha256(f"{turn.bot.app_id} {turn.place} {activity.id}".encode()).hexdigest()
-        if self._is_known(key):
-            return
+        # Before it is remembered: Teams sends it again.
         if len(self._at_work) >= MOST_AT_ONCE:
             raise TooManyRequests(wait_seconds=5)
+        named = (turn.bot.app_id, str(turn.place), str(activity.id))
+        if await to_thread.run_sync(is_repeated, self._parts.database, turn.bot.tenant_id, PROGRAM, *named):
+            return
         language.speak(language.choose(language.accepted(str(activity.locale or ""))))
         if activity.type == "message" and isinstance(activity.value, dict) and "rating" in activity.value:
             self._start(self._rate(turn, activity.value))
@@ -315,16 +315,6 @@ class TeamsConversations:
         task = asyncio.create_task(guarded())
         self._at_work.add(task)
         task.add_done_callback(self._at_work.discard)
-
-    def _is_known(self, key: str) -> bool:
-        """Return whether this activity came before."""
-        with self._lock:
-            if key in self._seen:
-                return True
-            self._seen[key] = None
-            while len(self._seen) > MOST_REMEMBERED:
-                self._seen.popitem(last=False)
-            return False
 
 
 class _Connected:

@@ -242,6 +242,17 @@ def test_nobody_but_teams_is_heard(
     assert "Leave?" not in caplog.text
 
 
+def test_what_there_was_no_room_for_is_answered_when_teams_sends_it_again(
+    api: Api, connector: Connector, send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.ready_document()
+    with monkeypatch.context() as full:
+        full.setattr(teams_bot, "MOST_AT_ONCE", 0)
+        assert send("How many days of annual leave do I have?", id="late").status_code == 429
+    assert send("How many days of annual leave do I have?", id="late").status_code == 202
+    assert "**Sources**" in connector.said(2)[-1][2]["text"]
+
+
 def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, connector: Connector, send: Send) -> None:
     api.ready_document()
     where = {"conversation": IN_CHANNEL, "channelData": {"tenant": {"id": OURS}, "channel": {"id": "19:c"}}}
@@ -255,6 +266,7 @@ def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, connector:
     same = {"id": "once", "conversation": IN_CHANNEL}
     for _ in range(3):
         assert send("And next year?", **same).status_code == 202
+        teams._made.clear()  # the next one reaches another process
     connector.said(2)
     (conversation,) = api.parts.conversations.list(api.admin)
     assert len(api.parts.conversations.messages(api.admin, conversation.id)) == 4, "an activity was answered twice"

@@ -24,3 +24,11 @@ ON CONFLICT (tenant_id, program, channel, thread, account_id) DO UPDATE
 DELETE FROM chat_threads
 WHERE tenant_id = (SELECT rag_tenant()) AND program = %(program)s AND channel = %(channel)s AND thread = %(thread)s
   AND account_id = %(account_id)s
+
+-- note_chat_delivery --
+-- Remember for a day what a chat program delivered; no row where it was delivered before.
+WITH forgotten AS (
+    DELETE FROM chat_deliveries WHERE tenant_id = (SELECT rag_tenant()) AND delivered_at < now() - interval '1 day'
+)
+INSERT INTO chat_deliveries (tenant_id, program, delivery) VALUES (rag_tenant(), %(program)s, %(delivery)s)
+ON CONFLICT DO NOTHING
