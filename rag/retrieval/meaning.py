@@ -50,6 +50,19 @@ COUNTRIES_UNSPACED = {
 }
 
 
+_PARTS = "|".join(re.escape(part) for parts in COUNTRIES_UNSPACED.values() for part in parts)
+_NAMES = (
+    "germany|deutschland|duitsland|allemagne|alemania|alemanha|germania|niemczech|france|frankreich|frankrijk|francia"
+    "|frança|francji|italy|italien|italië|italie|italia|itália|włoszech|japan|japon|japón|giappone|japonii"
+    "|korea|zuid-korea|südkorea|corea|corée|coreia|korei|netherlands|nederland|niederlanden?|pays-bas|países bajos"
+    "|paesi bassi|países baixos|holandii"
+)
+#: "In Korea", as sentences say where something holds; "in French" says something else.
+IN_A_COUNTRY = re.compile(
+    rf"\b(?:in|en|em|na|w|aux?|nei)\s(?:(?:the|den|de|la|los)\s)?(?:south\s)?(?:{_NAMES})\b"
+    rf"|(?:{_PARTS})(?:에서(?:는|의)?|では|で)|在(?:{_PARTS})|في (?:{_PARTS})",
+    re.IGNORECASE,
+)
 #: What is no word although it has letters: an address, the tag of a page.
 NO_WORDS = re.compile(
     r"(?:https?://|www\.)\S+|\b[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}/\S*|\S{1,100}@\S{1,100}|</?[a-z][^<>]*>", re.IGNORECASE
@@ -157,6 +170,14 @@ def named_languages(question: str) -> frozenset[str]:
     begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
     held = {name for name, parts in COUNTRIES_UNSPACED.items() if any(part in text for part in parts)}
     return frozenset(begun | held)
+
+
+def without_place(question: str) -> str:
+    """Return a question without "in Korea": documents of a country hardly say where they hold, and those that do are
+    no nearer to an answer. What is asked of the country itself ("the capital of France") stays.
+    """
+    kept = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
+    return " ".join(kept.split()) if is_worded(kept) else question
 
 
 def from_other_languages(hits: Sequence[MeaningHit], language: str, named: Collection[str] = ()) -> list[MeaningHit]:

@@ -15,7 +15,7 @@ from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.evidence import is_sentence
 from rag.retrieval.language import detect_language
-from rag.retrieval.meaning import is_worded
+from rag.retrieval.meaning import is_worded, without_place
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
@@ -250,6 +250,35 @@ def test_a_sentence_has_small_words_or_a_question_mark(text: str, language: str,
 )
 def test_what_is_odd_within_a_sentence_leaves_it_one(text: str) -> None:
     assert is_worded(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("How many days may staff in Korea work from home?", "How many days may staff work from home?"),
+        ("Wie viel Urlaub habe ich in den Niederlanden?", "Wie viel Urlaub habe ich ?"),
+        ("Combien de congés en France ?", "Combien de congés ?"),
+        ("한국에서 연차는 며칠인가요?", "연차는 며칠인가요?"),
+        ("在韩国有多少年假？", "有多少年假？"),
+        ("Wat is de hoofdstad van Frankrijk?", "Wat is de hoofdstad van Frankrijk?"),
+        ("Is the handbook available in French?", "Is the handbook available in French?"),
+        ("Is there no German holiday?", "Is there no German holiday?"),
+        ("in Korea", "in Korea"),
+    ],
+)
+def test_where_something_holds_is_left_out_of_what_is_meant(asked: str, meant: str) -> None:
+    assert without_place(asked) == meant
+
+
+def test_a_place_in_a_question_takes_no_part_in_its_meaning(ask: Asking) -> None:
+    with_place, without = (
+        ask("How many days may staff in Korea work from home?"),
+        ask("How many days may staff work from home?"),
+    )
+    cosines = [{i.result.chunk_id: i.result.meaning for i in found.scored} for found in (with_place, without)]
+    shared = cosines[0].keys() & cosines[1].keys()
+    assert shared
+    assert all(cosines[0][key] == pytest.approx(cosines[1][key]) for key in shared)
 
 
 def test_without_asking_for_evidence_everything_may_be_cited(ask: Asking) -> None:
