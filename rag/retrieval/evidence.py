@@ -8,6 +8,7 @@ stands nowhere counts most, because a question about what the documents do not m
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -19,6 +20,7 @@ from uuid import UUID
 from rag.retrieval.bm25.analysers import STOPWORDS, analyse, is_plain, is_unspaced, words_with_terms
 from rag.retrieval.bm25.index import contextual_text, term_id
 from rag.retrieval.bm25.synonyms import synonyms_of
+from rag.retrieval.meaning import is_only_an_address, is_worded
 from rag.types import Evidence, SearchResult
 
 if TYPE_CHECKING:
@@ -101,6 +103,20 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
     return list(found.values())
 
 
+def is_sentence(text: str, language: str) -> bool:
+    """Whether a text ends with a question mark, or has small words as sentences have, of any language.
+
+    Scripts without spaces, Korean and languages whose small words are not known count as such.
+    """
+    if text.rstrip(" \"'”’»)").endswith(("?", "؟", "？")):
+        return True
+    words = re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text[: 10 * MAXIMUM_QUESTION_WORDS]).lower())
+    if language not in STOPWORDS or not words or any(is_unspaced(word) or "가" <= word[0] <= "힣" for word in words):
+        return True
+    most = max(sum(word in small for word in words) for small in STOPWORDS.values())
+    return most >= LEAST_SMALL_WORDS * len(words)
+
+
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
     """Return the share of the question's words, weighed by idf, that a passage contains."""
     present = frozenset(passage_terms)
@@ -180,6 +196,11 @@ USUAL_COSINE = 0.84
 #: ("qwertyuiop") cosines are as high. This one has just not even odds.
 WORDS_OF_A_QUESTION = 3
 COSINE_WITHOUT_WORDS = USUAL_COSINE - MEANING_BASE / MEANING_COSINE - 0.001
+#: Of what people ask, so many words are small ones ("the", "how"); of statements of code, Latin that fills a page and
+#: keys struck at random fewer are, and cosines as high as answers'. Where no passage holds half of such a text either,
+#: a cosine counts as that of an unrelated passage at most.
+LEAST_SMALL_WORDS = 0.3
+UNRELATED_COSINE = 0.82
 #: With meaning, passages are cited beside the best down to this share of its probability.
 CITED_SHARE = 0.1
 #: Up to this probability passages of other languages have places, and so many; more where the question names a country.
@@ -298,6 +319,10 @@ def score_hits(
         return found.statistics.idf(term_id(term))
 
     asked_in = wordings[0][1]
+    is_said = any(is_sentence(*wording) for wording in wordings)
+    # Beside what is not put in words, any passage that has some stands out.
+    has_words = any(is_worded(wording) for wording, _ in wordings)
+    is_address = all(is_only_an_address(wording) for wording, _ in wordings)
     nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
     threshold = next((t for t in thresholds if nearest >= t), thresholds[-1] if thresholds else None)
     # Of what words found: passages that only mean the same lie lower, and would make everything stand out.
@@ -314,9 +339,9 @@ def score_hits(
             coverages.append(coverage(words[key], passage_terms(text, language), idf))
         best = max(range(len(coverages)), key=lambda i: coverages[i].share)
         held = coverages[best]
-        margin = _margin(result, held, usual)
+        margin = _margin(result, held, usual) if has_words else 0.0
         signals = PassageSignals(
-            share=held.share if held.found else 0.0,
+            share=held.share if held.found and not is_address else 0.0,
             margin=margin,
             meaning=_meaning(result, language, asked_in),
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
@@ -331,14 +356,18 @@ def score_hits(
                 language=language,
             )
         )
+    # Of two words, one is enough: people write "leave policy".
+    least = FOUND if any(item.coverage.words >= WORDS_OF_A_QUESTION for item in scored) else 1e-9
+    if not is_said and all(item.coverage.share < least for item in scored):
+        return [_with_cosine_up_to(UNRELATED_COSINE, item) for item in scored]
     if any(item.coverage.share or item.coverage.words >= WORDS_OF_A_QUESTION for item in scored):
         return scored
-    return [
-        replace(item, signals=replace(item.signals, meaning=min(item.signals.meaning, COSINE_WITHOUT_WORDS)))
-        if item.signals.meaning is not None
-        else item
-        for item in scored
-    ]
+    return [_with_cosine_up_to(COSINE_WITHOUT_WORDS, item) for item in scored]
+
+
+def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
+    meaning = item.signals.meaning
+    return item if meaning is None else replace(item, signals=replace(item.signals, meaning=min(meaning, most)))
 
 
 def _meaning(result: SearchResult, language: str, asked_in: str) -> float | None:

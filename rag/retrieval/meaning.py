@@ -50,18 +50,59 @@ COUNTRIES_UNSPACED = {
 }
 
 
+_PARTS = "|".join(re.escape(part) for parts in COUNTRIES_UNSPACED.values() for part in parts)
+_NAMES = (
+    "germany|deutschland|duitsland|allemagne|alemania|alemanha|germania|niemczech|france|frankreich|frankrijk|francia"
+    "|frança|francji|italy|italien|italië|italie|italia|itália|włoszech|japan|japon|japón|giappone|japonii"
+    "|korea|zuid-korea|südkorea|corea|corée|coreia|korei|netherlands|nederland|niederlanden?|pays-bas|países bajos"
+    "|paesi bassi|países baixos|holandii"
+)
+#: "In Korea", as sentences say where something holds; "in French" says something else.
+IN_A_COUNTRY = re.compile(
+    rf"\b(?:in|en|em|na|w|aux?|nei)\s(?:(?:the|den|de|la|los)\s)?(?:south\s)?(?:{_NAMES})\b"
+    rf"|(?:{_PARTS})(?:에서(?:는|의)?|では|で)|在(?:{_PARTS})|في (?:{_PARTS})",
+    re.IGNORECASE,
+)
 #: What is no word although it has letters: an address, the tag of a page.
-NO_WORDS = re.compile(r"(?:https?://|www\.)\S+|</?[a-z][^<>]*>", re.IGNORECASE)
+NO_WORDS = re.compile(
+    r"(?:https?://|www\.)\S+|\b[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}/\S*|\S{1,100}@\S{1,100}|</?[a-z][^<>]*>", re.IGNORECASE
+)
 LETTERS = re.compile(r"[^\W\d_]+")
 #: Characters of a question in which a word is looked for.
 WORDED_CHARACTERS = 2_000
 
 
+#: What people hardly write in a sentence: markup, code, paths. "401(k)", "and/or" and "z.B." are none of it.
+ODD = re.compile(
+    r"[<>{}=*_|\\^~`]|//|/\w*/|[^\W_][;:][^\W_]|[^\W\d_]\((?![^\W\d_]{1,3}\))|[^\W\d_]{4,}\.[^\W\d_]|\.\w+/"
+)
+#: Small letters and capitals by turns, or digits between letters: a key or a file in letters, and no word.
+JUMBLED = re.compile(r"(?:[a-z]+[A-Z0-9]+){3}")
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+#: From this share of pieces on a text is put in words.
+WORDED_SHARE = 0.8
+
+
 def is_worded(question: str) -> bool:
-    """Whether a question has a word at all: of emoji, digits, an address or one letter, the model means anything."""
-    text = unicodedata.normalize("NFKC", NO_WORDS.sub(" ", question[:WORDED_CHARACTERS])).casefold()
+    """Whether a question is put in words: of emoji, digits, an address, a line of code or one letter again and again,
+    the model means anything.
+    """
+    raw = NO_WORDS.sub(" ", question[:WORDED_CHARACTERS])
+    text = unicodedata.normalize("NFKC", raw).casefold()
     bare = "".join(character for character in text if not unicodedata.combining(character))
-    return any(len(set(word)) > 1 for word in LETTERS.findall(bare))
+    # One letter may be short for a sentence (U+FDFA for four words), and repeated is none.
+    if not all(any(len(set(word)) > 1 for word in LETTERS.findall(form)) for form in (raw.casefold(), bare)):
+        return False
+    pieces = [piece for piece in raw.split() if LETTERS.search(piece) or ODD.search(piece)]
+    # Where there are no spaces a piece is a sentence.
+    odd = sum(bool(ODD.search(piece) or JUMBLED.search(piece)) for piece in pieces if not UNSPACED.search(piece))
+    return len(pieces) - odd >= WORDED_SHARE * len(pieces)
+
+
+def is_only_an_address(question: str) -> bool:
+    """Whether a question is the address of a page, or its tags, and nothing else: its parts are no words either."""
+    text = question[:WORDED_CHARACTERS]
+    return bool(NO_WORDS.search(text)) and not LETTERS.search(NO_WORDS.sub(" ", text))
 
 
 class MeaningHit(NamedTuple):
@@ -129,6 +170,14 @@ def named_languages(question: str) -> frozenset[str]:
     begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
     held = {name for name, parts in COUNTRIES_UNSPACED.items() if any(part in text for part in parts)}
     return frozenset(begun | held)
+
+
+def without_place(question: str) -> str:
+    """Return a question without "in Korea": documents of a country hardly say where they hold, and those that do are
+    no nearer to an answer. What is asked of the country itself ("the capital of France") stays.
+    """
+    kept = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
+    return " ".join(kept.split()) if is_worded(kept) else question
 
 
 def from_other_languages(hits: Sequence[MeaningHit], language: str, named: Collection[str] = ()) -> list[MeaningHit]:

@@ -22,7 +22,7 @@ from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.bm25.synonyms import reworded
 from rag.retrieval.evidence import passage_terms
 from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
-from rag.retrieval.meaning import is_worded
+from rag.retrieval.meaning import is_worded, without_place
 from rag.retrieval.query_understanding import ParsedQuestion
 from rag.retrieval.search_query import TermStatistics, asked_words
 from rag.retrieval.trace import RetrievalTrace
@@ -192,8 +192,9 @@ def _embed_meaning(
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
     # What the question means is between how it is asked and how documents would say it.
-    others = [reworded(text, language) or text for text, language in wordings]
-    both = list(dict.fromkeys([*(text for text, _ in wordings), *others]))
+    asked = [without_place(text) for text, _ in wordings]
+    others = [without_place(reworded(text, language) or text) for text, language in wordings]
+    both = list(dict.fromkeys([*asked, *others]))
     key = (embedder.id, *both)
     if key not in trace.vectors:
         try:
@@ -207,8 +208,8 @@ def _embed_meaning(
     if made is None:
         return None
     row = {text: number for number, text in enumerate(both)}
-    pairs = zip(wordings, others, strict=True)
-    return np.array([(made[row[text]] + made[row[other]]) / 2 for (text, _), other in pairs])
+    pairs = zip(asked, others, strict=True)
+    return np.array([(made[row[text]] + made[row[other]]) / 2 for text, other in pairs])
 
 
 def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:

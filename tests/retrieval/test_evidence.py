@@ -211,7 +211,7 @@ def item(
         content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={}, meaning=meaning, score=1.0,
     )  # fmt: skip
     found = found_of([result], {result.document_id: in_language})
-    [judged] = score_hits([result], found, wordings=[("rolls of dry paper", wording)])
+    [judged] = score_hits([result], found, wordings=[("Where are the rolls of dry paper?", wording)])
     return replace(judged, signals=replace(judged.signals, share=share)), result
 
 

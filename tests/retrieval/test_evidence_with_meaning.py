@@ -13,7 +13,9 @@ from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
-from rag.retrieval.meaning import is_worded
+from rag.retrieval.evidence import is_sentence
+from rag.retrieval.language import detect_language
+from rag.retrieval.meaning import is_worded, without_place
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
@@ -181,6 +183,102 @@ def test_one_or_two_words_that_stand_nowhere_are_perhaps_answered_at_most(ask: A
 )
 def test_a_word_of_any_script_is_one(text: str, is_one: bool) -> None:
     assert is_worded(text) is is_one
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "SELECT * FROM users; DROP TABLE users",
+        "'; DROP TABLE documents; --",
+        "ﷺ" * 50,
+        "def total(items): return sum(i.price for i in items)",
+        "for (int i = 0; i < days; i++) { leave += 1; }",
+        "import os; os.remove('/etc/passwd')",
+        '{"leave": 25, "unit": "days"}',
+        "TGVhdmUgaXMgMjUgZGF5cyBhIHllYXIgZm9yIGV2ZXJ5Ym9keSBoZXJl",
+        "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAA",
+        "https://example.org/leave/policy?days=25",
+        "example.org/leave/policy",
+        "C:\\Users\\me\\Documents\\leave.docx",
+        "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore.",
+        "lorem ipsum dolor sit amet",
+        "asdf qwer zxcv",
+        "${7*7} {{config}}",
+    ],
+    ids=ascii,
+)
+def test_what_nobody_says_is_refused_however_near_it_is(ask: Asking, text: str) -> None:
+    found = ask(text, detect_language(text) or "en")
+    assert (found.response.evidence, found.response.citations) == ("none", ())
+
+
+@pytest.mark.parametrize("text", ["annual leave", "leave policy", "leave", "sick leave doctor note", "연차", "PTO"])
+def test_words_without_a_sentence_find_what_documents_say(ask: Asking, text: str) -> None:
+    assert ask(text, "ko" if text == "연차" else "en").response.evidence in ("answered", "perhaps")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "is_one"),
+    [
+        ("How much leave do I get", "en", True),
+        ("Bezahlt PerksPlus Skistunden?", "de", True),
+        ("¿Quién aprueba vacaciones", "es", True),
+        ("연차 신청 방법", "ko", True),
+        ("年假申请", "zh", True),
+        ("Kolik dovolené", "cs", True),
+        ("lorem ipsum dolor sit amet", "de", False),
+        ("maternity pay percentage", "en", False),
+        ("SELECT * FROM users; DROP TABLE users", "en", False),
+    ],
+)
+def test_a_sentence_has_small_words_or_a_question_mark(text: str, language: str, is_one: bool) -> None:
+    assert is_sentence(text, language) is is_one
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How does the 401(k) work?",
+        "Is it paid and/or refunded?",
+        "What is z.B. meant by R&D?",
+        "Which worker(s) may go?",
+        "Ask hr@example.org about leave",
+        "バーデン=ヴュルテンベルク州で最北に位置する都市とは?",
+        "When does PerksPlus pay $500?",
+    ],
+)
+def test_what_is_odd_within_a_sentence_leaves_it_one(text: str) -> None:
+    assert is_worded(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("How many days may staff in Korea work from home?", "How many days may staff work from home?"),
+        ("Wie viel Urlaub habe ich in den Niederlanden?", "Wie viel Urlaub habe ich ?"),
+        ("Combien de congés en France ?", "Combien de congés ?"),
+        ("한국에서 연차는 며칠인가요?", "연차는 며칠인가요?"),
+        ("在韩国有多少年假？", "有多少年假？"),
+        ("Wat is de hoofdstad van Frankrijk?", "Wat is de hoofdstad van Frankrijk?"),
+        ("Is the handbook available in French?", "Is the handbook available in French?"),
+        ("Is there no German holiday?", "Is there no German holiday?"),
+        ("in Korea", "in Korea"),
+    ],
+)
+def test_where_something_holds_is_left_out_of_what_is_meant(asked: str, meant: str) -> None:
+    assert without_place(asked) == meant
+
+
+def test_a_place_in_a_question_takes_no_part_in_its_meaning(ask: Asking) -> None:
+    with_place, without = (
+        ask("How many days may staff in Korea work from home?"),
+        ask("How many days may staff work from home?"),
+    )
+    cosines = [{i.result.chunk_id: i.result.meaning for i in found.scored} for found in (with_place, without)]
+    shared = cosines[0].keys() & cosines[1].keys()
+    assert shared
+    assert all(cosines[0][key] == pytest.approx(cosines[1][key]) for key in shared)
 
 
 def test_without_asking_for_evidence_everything_may_be_cited(ask: Asking) -> None:
