@@ -1,8 +1,7 @@
-"""Documents kept in order: tagged, moved and read again together; language and dates set by hand; sorted."""
+"""Documents kept in order: tagged, moved and read again together; language and dates set by hand."""
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 
 import pytest
@@ -12,9 +11,6 @@ from tests.browser.conftest import Product, settle
 from tests.browser.test_documents_in_browser import BOX, TITLE, cells, click_row, drop
 
 pytestmark = pytest.mark.browser
-
-#: Where the menu of the column of titles is.
-MENU, HEAD = 205, 17
 
 
 #: Height of the row of actions, and how far its end is from the tools of the table, in pixels, for a number in it.
@@ -47,26 +43,26 @@ def search(page: Page, text: str, found: int) -> None:
 
 
 def tick(page: Page, *rows: int) -> None:
+    """Tick the boxes of these rows. On a busy machine the table may miss a click."""
     for number, row in enumerate(rows, 1):
-        click_row(page, row, BOX)
-        expect(page.get_by_text(f"{number} selected").first).to_be_visible()
+        selected = page.get_by_text(f"{number} selected").first
+        for _ in range(5):
+            click_row(page, row, BOX)
+            with suppress(AssertionError):
+                expect(selected).to_be_visible(timeout=5_000)
+                break
+        expect(selected).to_be_visible()
 
 
-def open_column_menu(page: Page) -> None:
-    """Open the menu of the titles. Until the table has seen the mouse there, a click is one on the column."""
-    settle(page)
-    corner = page.get_by_test_id("stDataFrame").locator("canvas").first.bounding_box()
-    assert corner is not None
-    menu = page.get_by_test_id("stDataFrameColumnMenu")
+def close_panel(page: Page) -> None:
+    """Close the panel of a document. A key that comes while it is drawn again is lost."""
     for _ in range(10):
-        page.mouse.move(corner["x"] + MENU - 5, corner["y"] + HEAD)
-        page.mouse.move(corner["x"] + MENU, corner["y"] + HEAD)
         settle(page)
-        page.mouse.click(corner["x"] + MENU, corner["y"] + HEAD)
+        page.keyboard.press("Escape")
         with suppress(AssertionError):
-            expect(menu).to_be_visible(timeout=1_000)
+            expect(page.get_by_role("dialog")).to_have_count(0, timeout=2_000)
             return
-    expect(menu).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def put_away(page: Page) -> None:
@@ -114,28 +110,19 @@ def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_h
     click_row(page, 0, TITLE)
     panel = page.get_by_role("dialog")
     panel.get_by_role("tab", name="Details").click()
+    expect(panel.get_by_role("button", name="Save")).to_be_visible()
+    settle(page)
     panel.get_by_role("combobox", name="Language").click()
     page.get_by_role("option", name="German").click()
+    expect(panel.get_by_role("combobox", name="Language")).to_have_value("German")
     panel.get_by_role("spinbutton", name="year, Valid until").click()
     page.keyboard.type("20260115")
+    settle(page)
     panel.get_by_role("button", name="Save").click()
     expect(panel.get_by_role("tab", name="Details")).to_be_visible()
-    settle(page)
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
+    close_panel(page)
     for put_right in ("German", "Expired"):
         expect(cells(page, put_right)).to_have_count(1)
-
-    # A click in a table that the browser has sorted opens the document that it shows there.
-    open_column_menu(page)
-    titles = cells(page, re.compile("version 2"))
-    first = titles.first.inner_text()
-    page.get_by_text("Sort ascending" if first.startswith("Ladders") else "Sort descending").click()
-    expect(titles.first).not_to_have_text(first)
-    click_row(page, 0, TITLE)
-    expect(panel.get_by_role("heading", name="Forklifts" if first.startswith("Ladders") else "Ladders")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
 
     # Other tests ask this product: the documents of this one leave it.
     tick(page, 0, 1)
