@@ -291,6 +291,23 @@ def test_health_answers_while_the_database_hangs(data: Path) -> None:
         wait_until(lambda: httpx.get(f"{served.url}/api/health", timeout=5).json()["database"] == {"state": "up"})
 
 
+def test_an_idle_connection_outlasts_the_pauses_of_proxies_and_programs(data: Path) -> None:
+    with running("serve", data, "Ctrl-C stops everything") as served:
+        address = httpx.URL(served.url)
+        with socket.create_connection((address.host, address.port or 80)) as line:
+            line.sendall(f"GET /api/health HTTP/1.1\r\nHost: {address.netloc.decode()}\r\n\r\n".encode())
+            assert line.recv(65536).startswith(b"HTTP/1.1 200")
+            # uvicorn's own five seconds, and some: what can be read then is the end of the connection.
+            line.settimeout(7)
+            with pytest.raises(TimeoutError):
+                read_to_its_end(line)
+
+
+def read_to_its_end(line: socket.socket) -> None:
+    while line.recv(65536):
+        pass
+
+
 def children(process: int) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 

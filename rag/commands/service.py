@@ -81,6 +81,8 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         access_log=False,
         ws_per_message_deflate=False,  # a redraw is small; compressing it takes longer than sending it
         timeout_graceful_shutdown=3,
+        # Longer than proxies and clients keep an idle connection: one that ends here just as it is used again fails.
+        timeout_keep_alive=75,
         ws_max_size=settings.maximum_upload_bytes,
         server_header=False,
     )
