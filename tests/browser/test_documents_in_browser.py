@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Product, settle
+from tests.browser.tables import TITLE, click_row, tick
 
 pytestmark = pytest.mark.browser
 
@@ -18,26 +17,12 @@ DROP = """([name, text]) => {
     document.querySelector("h1").dispatchEvent(
       new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true }));
 }"""
-#: Where a row's box and title are, from the table's corner, and how far rows are apart.
-BOX, TITLE, FIRST_ROW, ROW = 17, 100, 50, 33
 
 
 def drop(page: Page, name: str, text: str) -> None:
     """Drop a file on the heading of the page."""
     settle(page)
     page.evaluate(DROP, [name, text])
-
-
-def click_row(page: Page, row: int, across: int) -> None:
-    settle(page)
-    corner = page.get_by_test_id("stDataFrame").locator("canvas").first.bounding_box()
-    assert corner is not None
-    page.mouse.click(corner["x"] + across, corner["y"] + FIRST_ROW + row * ROW)
-
-
-def cells(page: Page, text: str | re.Pattern[str]) -> Locator:
-    """Return the cells of tables that show a text: tables are pictures, of which screen readers are told the cells."""
-    return page.locator("canvas [role=gridcell]", has_text=text)
 
 
 def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
@@ -73,8 +58,8 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
 
     page.get_by_placeholder("Search in titles and text").fill("bicycles cellar")
     expect(page.get_by_text("2 documents.")).to_be_visible()
-    click_row(page, 0, TITLE)
     panel = page.get_by_role("dialog")
+    click_row(page, 0, TITLE, panel)
     expect(panel.get_by_text("on level five.")).to_be_visible()
     panel.get_by_role("tab", name="Details").click()
     panel.get_by_label("Title").fill("Parking since May")
@@ -87,9 +72,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
 
-    click_row(page, 0, BOX)
-    expect(page.get_by_text("1 selected").first).to_be_visible()
-    click_row(page, 1, BOX)
+    tick(page, 0, 1)
     page.get_by_role("button", name="Delete 2 documents").click()
     expect(page.get_by_text("2 documents are in the bin for 30 days.")).to_be_visible()
     expect(page.get_by_text("No document matches.")).to_be_visible()
@@ -97,9 +80,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     expect(page.get_by_text("2 documents.")).to_be_visible()
 
     # New files for both: one is known by its name, the other is chosen; dropped beside the dialog, they are its own.
-    click_row(page, 0, BOX)
-    expect(page.get_by_text("1 selected").first).to_be_visible()
-    click_row(page, 1, BOX)
+    tick(page, 0, 1)
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Replace with new files").click()
     dialog = page.get_by_role("dialog")
@@ -119,9 +100,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     page.get_by_role("button", name="Dismiss").first.click()
 
     # Other tests ask this product: the documents of this one leave it.
-    click_row(page, 0, BOX)
-    expect(page.get_by_text("1 selected").first).to_be_visible()
-    click_row(page, 1, BOX)
+    tick(page, 0, 1)
     page.get_by_role("button", name="Delete 2 documents").click()
     expect(page.get_by_text("2 documents are in the bin for 30 days.")).to_be_visible()
     page.close()

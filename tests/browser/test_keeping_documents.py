@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Product, settle
-from tests.browser.test_documents_in_browser import BOX, TITLE, cells, click_row, drop
+from tests.browser.tables import TITLE, cells, click_row, tick
+from tests.browser.test_documents_in_browser import drop
 
 pytestmark = pytest.mark.browser
 
@@ -40,18 +41,6 @@ def add(page: Page, name: str, text: str) -> None:
 def search(page: Page, text: str, found: int) -> None:
     page.get_by_placeholder("Search in titles and text").fill(text)
     expect(page.get_by_text(f"{found} documents. Click")).to_be_visible()
-
-
-def tick(page: Page, *rows: int) -> None:
-    """Tick the boxes of these rows. On a busy machine the table may miss a click."""
-    for number, row in enumerate(rows, 1):
-        selected = page.get_by_text(f"{number} selected").first
-        for _ in range(5):
-            click_row(page, row, BOX)
-            with suppress(AssertionError):
-                expect(selected).to_be_visible(timeout=5_000)
-                break
-        expect(selected).to_be_visible()
 
 
 def close_panel(page: Page) -> None:
@@ -107,8 +96,8 @@ def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_h
     expect(page.get_by_text("In progress")).to_have_count(0, timeout=20_000)
     put_away(page)
 
-    click_row(page, 0, TITLE)
     panel = page.get_by_role("dialog")
+    click_row(page, 0, TITLE, panel)
     panel.get_by_role("tab", name="Details").click()
     expect(panel.get_by_role("button", name="Save")).to_be_visible()
     settle(page)

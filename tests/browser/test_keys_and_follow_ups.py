@@ -11,7 +11,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import EMAIL, Product, settle
+from tests.browser.conftest import EMAIL, Product
+from tests.browser.tables import BOX, click_row
 from tests.standin import ProviderStandin, default_reply
 
 pytestmark = pytest.mark.browser
@@ -45,7 +46,7 @@ def test_a_key_is_made_scoped_shown_once_used_and_revoked(product: Product, page
     chosen.fill("documents:read")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    form.get_by_role("spinbutton").first.click()
+    form.get_by_role("spinbutton", name="year, Last day").click()
     page.keyboard.type(f"{datetime.now(UTC):%Y%m%d}")
     # The calendar is closed by a click beside it.
     form.get_by_text("Make an API key").click(force=True)
@@ -57,11 +58,9 @@ def test_a_key_is_made_scoped_shown_once_used_and_revoked(product: Product, page
     with httpx.Client(base_url=product.address, headers={"Authorization": f"Bearer {secret}"}) as program:
         assert set(program.get("/api/me").json()["scopes"]) == {"chat", "search", "documents:read"}
         assert program.post("/api/rag/sync", json={}).json()["code"] == "scope_missing"
-        settle(page)
-        table = page.get_by_test_id("stDataFrame").last.bounding_box()
-        assert table is not None
-        page.mouse.click(table["x"] + 14, table["y"] + 52)
-        page.get_by_role("button", name="Revoke").click()
+        revoke = page.get_by_role("button", name="Revoke")
+        click_row(page, 0, BOX, revoke, of=page.get_by_test_id("stDataFrame").last)
+        revoke.click()
         page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         expect(page.get_by_role("dialog")).to_have_count(0)
         refused = program.get("/api/me")

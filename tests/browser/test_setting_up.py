@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.conftest import Product, settle, sign_up, start_product
-from tests.browser.test_documents_in_browser import cells, drop
+from tests.browser.conftest import Product, sign_up, start_product
+from tests.browser.tables import BOX, cells, click_row, until_shown
+from tests.browser.test_documents_in_browser import drop
 from tests.standin import ProviderStandin
 
 pytestmark = pytest.mark.browser
@@ -38,14 +39,6 @@ def tab(company: tuple[Product, BrowserContext]) -> Iterator[Page]:
     opened = company[1].new_page()
     yield opened
     opened.close()
-
-
-def choose_row(page: Page, row: int) -> None:
-    """Tick the box of a row of the first table."""
-    settle(page)
-    corner = page.get_by_test_id("stDataFrame").locator("canvas").first.bounding_box()
-    assert corner is not None
-    page.mouse.click(corner["x"] + 16, corner["y"] + 52 + 35 * row)
 
 
 def invite(page: Page, people: str, *, group: str) -> None:
@@ -108,10 +101,9 @@ def test_what_one_person_can_read_is_on_their_card(company: tuple[Product, Brows
     tab.get_by_role("dialog").get_by_role("button", name="Done").click()
     tab.get_by_placeholder("Search by name, e-mail or group").fill("site office")
     tab.keyboard.press("Enter")
-    choose_row(tab, 0)
-    expect(tab.get_by_text("mary@example.com").last).to_be_visible()
-    tab.get_by_text("What they can read").click()
-    expect(tab.get_by_text("They see their own conversations only.")).to_be_visible()
+    reads = tab.get_by_text("What they can read")
+    click_row(tab, 0, BOX, reads)
+    until_shown(reads.click, tab.get_by_text("They see their own conversations only."))
     expect(cells(tab, "Everybody may read it")).not_to_have_count(0)
 
 
@@ -144,8 +136,7 @@ def test_the_audit_log_is_narrowed_and_a_row_opened(company: tuple[Product, Brow
     tab.get_by_role("combobox", name="Kind").click()
     tab.get_by_role("option", name="People", exact=True).click()
     expect(tab.get_by_text("1 entry", exact=True)).to_be_visible()
-    choose_row(tab, 0)
-    expect(cells(tab, "Night shift")).not_to_have_count(0)
+    click_row(tab, 0, BOX, cells(tab, "Night shift").first)
     with tab.expect_download() as download:
         tab.get_by_role("button", name="Download as JSON lines").click()
     assert "rosa@example.com" in Path(download.value.path()).read_text()

@@ -1,0 +1,48 @@
+"""Tables in a browser: they are pictures, so rows are found by where they are and cells by what screen readers hear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import settle
+
+#: Where a row's box and title are, from the table's corner, and how far rows are apart, in pixels.
+BOX, TITLE, FIRST_ROW, ROW = 17, 100, 50, 34
+
+
+def click_row(page: Page, row: int, across: int, shows: Locator, *, of: Locator | None = None) -> None:
+    """Click a row until ``shows`` is seen: a table misses a click that comes while it is drawn again."""
+    table = of or page.get_by_test_id("stDataFrame").first
+
+    def click() -> None:
+        settle(page)
+        corner = table.locator("canvas").first.bounding_box()
+        assert corner is not None
+        page.mouse.click(corner["x"] + across, corner["y"] + FIRST_ROW + row * ROW)
+
+    until_shown(click, shows)
+
+
+def until_shown(act: Callable[[], None], shows: Locator) -> None:
+    """Do something that a page being drawn again may miss, up to five times, until ``shows`` is there."""
+    for _ in range(5):
+        act()
+        with suppress(AssertionError):
+            expect(shows).not_to_have_count(0, timeout=10_000)
+            return
+    expect(shows).not_to_have_count(0)
+
+
+def tick(page: Page, *rows: int) -> None:
+    """Tick the boxes of these rows of the documents, one after the other."""
+    for number, row in enumerate(rows, 1):
+        click_row(page, row, BOX, page.get_by_text(f"{number} selected").first)
+
+
+def cells(page: Page, text: str | re.Pattern[str]) -> Locator:
+    """Return the cells of tables that show a text."""
+    return page.locator("canvas [role=gridcell]", has_text=text)
