@@ -1,11 +1,13 @@
 """How soon the chat is seen and can be used, and how long another page takes: Chromium on the server's own cores.
 
-    python -m benchmarks.first_paint [--runs 5]
+    python -m benchmarks.first_paint [--runs 5] [--documents 2000]
 
 The server has been asked once before. Each run opens the chat in a browser that knows nothing of it, then once more
 with what that browser has kept, and goes to other pages by their links. Counted are the browser's own first contentful
 paint, the moment the field for a question can be typed in, and from a click on a link to the new page with nothing left
-to draw. Needs Playwright (`pip install playwright`) and a Chromium (`--chromium`, `/usr/bin/chromium` otherwise).
+to draw. With `--documents` so many more are made, and words are typed into the search of the documents page: counted is
+from the last letter to the number of documents above the table. Needs Playwright (`pip install playwright`) and a
+Chromium (`--chromium`, `/usr/bin/chromium` otherwise).
 """
 
 from __future__ import annotations
@@ -18,14 +20,29 @@ import time
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page, sync_playwright
+from psycopg.conninfo import make_conninfo
 
+from benchmarks.library import add_documents
 from benchmarks.product import Product
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
 
-#: Milliseconds: the first paint of the chat, until it can be used, and to another page.
-PAINT_MS, READY_MS, SWITCH_MS = 1000.0, 2000.0, 700.0
+#: Milliseconds: the first paint of the chat, until it can be used, to another page, and from a word to its documents.
+PAINT_MS, READY_MS, SWITCH_MS, SEARCH_MS = 1000.0, 2000.0, 700.0, 200.0
 PAGES = ("Documents", "Analytics", "Chat")
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+#: Notes in `typed` and `shown` when a letter came in, and when the line above the table said another number.
+WATCH = """() => {
+  const line = () => document.body.innerText.match(/[\\d,]+ documents?\\. Click|No document matches/)?.[0];
+  window.typed = window.shown = null;
+  const was = line();
+  document.addEventListener("input", () => { typed = performance.now(); }, { capture: true, once: true });
+  const look = () => {
+    if (typed && line() !== was) shown = performance.now(); else requestAnimationFrame(look);
+  };
+  look();
+}"""
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 
 
@@ -50,6 +67,25 @@ def switched(page: Page, title: str) -> float:
     return (time.perf_counter() - begun) * 1000
 
 
+def searched(page: Page, words: str) -> float:
+    """Type words into the search of the documents page; milliseconds until the number of documents has changed."""
+    page.evaluate(WATCH)
+    page.get_by_placeholder("Search in titles and text").fill(words)
+    page.wait_for_function("() => shown", timeout=30_000)
+    took_ms = float(page.evaluate("shown - typed"))
+    page.locator(SETTLED).wait_for(timeout=30_000)
+    return took_ms
+
+
+def add_rules(data_dir: Path, documents: int) -> None:
+    """Make documents in the folder of a product that runs."""
+    server = start_server(data_dir)
+    database = Database(server.application, sealing_key(server.owner))
+    database.open()
+    add_documents(make_conninfo(server.superuser, dbname=DATABASE), database, documents)
+    database.close()
+
+
 def show(name: str, found_ms: list[float], bar_ms: float) -> bool:
     """Print a row; whether the bar is met by the median."""
     median = statistics.median(found_ms)
@@ -60,14 +96,18 @@ def show(name: str, found_ms: list[float], bar_ms: float) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--documents", type=int, default=0)
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     arguments = parser.parse_args()
     painted: dict[str, list[float]] = {"empty": [], "kept": []}
     ready: dict[str, list[float]] = {"empty": [], "kept": []}
     switches: dict[str, list[float]] = {title: [] for title in PAGES}
+    searches: list[float] = []
     with tempfile.TemporaryDirectory(prefix="paint-") as folder, sync_playwright() as playwright:
         product = Product(Path(folder))
         product.start()
+        if arguments.documents:
+            add_rules(Path(folder), arguments.documents)
         browser = playwright.chromium.launch(executable_path=arguments.chromium, args=FLAGS)
         try:
             name, value = product.sign_in_admin().split("=", 1)
@@ -86,6 +126,11 @@ def main() -> int:
                     took_ms = switched(page, title)
                     if number >= 0:
                         switches[title].append(took_ms)
+                if arguments.documents:
+                    switched(page, "Documents")
+                    page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+                    found_ms = [searched(page, words) for words in ("bicycles floor 7", "rule 77", "canteen floor 399")]
+                    searches += found_ms if number >= 0 else []
                 context.close()
         finally:
             browser.close()
@@ -94,6 +139,8 @@ def main() -> int:
     met = [show(f"first paint, {cache} cache", painted[cache], PAINT_MS) for cache in painted]
     met += [show(f"ready, {cache} cache", ready[cache], READY_MS) for cache in ready]
     met += [show(f"to {title}", switches[title], SWITCH_MS) for title in PAGES]
+    if searches:
+        met.append(show(f"search in {arguments.documents:,} documents", searches, SEARCH_MS))
     return 0 if all(met) else 1
 
 

@@ -36,7 +36,7 @@ BARS_MS = {"Page, first": 700, "Page, again": 700, "Search": 200, "Delete 500": 
 FILL = """
 WITH made AS (
     INSERT INTO collections (tenant_id, name, profile, embedding_model, language)
-    VALUES (%(tenant)s, 'HR documents', 'hr', 'builtin/lexical@1536', 'en') RETURNING id
+    VALUES (%(tenant)s, 'Rules', 'hr', 'builtin/lexical@1536', 'en') RETURNING id
 ), added AS (
     INSERT INTO documents (tenant_id, collection_id, title, file_name, file_size, sha256, status, step, page_count,
                            character_count, chunk_count, language, costs, folder, tags, created_at)
@@ -55,12 +55,23 @@ FROM added CROSS JOIN generate_series(0, 2) AS part
 """
 
 
+def add_documents(superuser: str, database: Database, documents: int) -> None:
+    """Make the documents in a collection of their own, and index their words."""
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        connection.execute("SET search_path = public, extensions")
+        connection.execute(FILL, {"tenant": TENANT, "documents": documents})
+        connection.execute("ANALYZE")
+        rows = connection.execute("SELECT id, collection_id FROM documents WHERE title LIKE 'Rule %'").fetchall()
+    for document_id, collection_id in rows:
+        with database.transaction(TENANT) as connection:
+            index_document(connection, tenant_id=TENANT, collection_id=collection_id, document_id=document_id)
+
+
 def fill(superuser: str, parts: Services, documents: int) -> tuple[Identity, str]:
     """Make the documents and an administrator; who that is, and their session."""
     with psycopg.connect(superuser, autocommit=True) as connection:
         connection.execute("SET search_path = public, extensions")
         connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Demo')", [TENANT])
-        connection.execute(FILL, {"tenant": TENANT, "documents": documents})
         row = connection.execute(
             "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
             "VALUES (%s, 'admin@benchmark.example', 'Admin', 'admin', '') "
@@ -68,11 +79,7 @@ def fill(superuser: str, parts: Services, documents: int) -> tuple[Identity, str
             [TENANT],
         ).fetchone()
         assert row is not None
-        connection.execute("ANALYZE")
-        rows = connection.execute("SELECT id, collection_id FROM documents").fetchall()
-    for document_id, collection_id in rows:
-        with parts.database.transaction(TENANT) as connection:
-            index_document(connection, tenant_id=TENANT, collection_id=collection_id, document_id=document_id)
+    add_documents(superuser, parts.database, documents)
     names = ("id", "tenant_id", "email", "name", "role", "user_group", "is_active", "created_at", "last_signed_in_at")
     account = Account(**dict(zip(names, row, strict=True)))
     identity = Identity(

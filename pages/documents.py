@@ -436,6 +436,9 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
 
 
 def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Collection]) -> None:
+    """Draw the library, which a search and a ticked box draw again by itself, without the rest of the page."""
+    if state.pop("documents_whole", False):
+        st.rerun()
     binned = library.bin.count(identity)
     if not figures and not binned:
         draw_empty_library()
@@ -450,14 +453,14 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         owners(),
         me=identity.account_id,
         binned=binned,
-        on_save=save_view,
-        on_drop=drop_view,
+        on_save=with_page(save_view),
+        on_drop=with_page(drop_view),
     )
     if looking.is_bin:
         draw_bin(
             library.bin.list(identity),
             binned,
-            on_restore=take_back,
+            on_restore=with_page(take_back),
             on_delete=delete_for_good,
             is_confirmed_needed=lambda: actions.is_needed(identity),
         )
@@ -468,6 +471,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
     if not shown:
         st.caption(_("No document matches."))
         return
+    open_beside = with_page(lambda document_id: open_document(str(document_id)))
     # The row above the table is as high with actions as without: ticking a box must not move the boxes.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         if state.documents_selected:
@@ -479,8 +483,18 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             sentences.append(_("Click a title to open it, tick boxes to select."))
             st.caption(" ".join(sentences), width="content")
             offered = [row_name(row) for row in shown[:MOST_OFFERED]]
-            draw_opener(offered, on_open=lambda i: open_document(str(i)))
-    draw_table(shown, collections=names, today=today, on_open=lambda i: open_document(str(i)), on_select=select)
+            draw_opener(offered, on_open=open_beside)
+    draw_table(shown, collections=names, today=today, on_open=open_beside, on_select=select)
+
+
+def with_page(action: Callable[..., object]) -> Callable[..., None]:
+    """Return what a widget of the library does that shows elsewhere: the whole page is drawn after it."""
+
+    def run(*arguments: Any) -> None:
+        action(*arguments)
+        state.documents_whole = True
+
+    return run
 
 
 def rows_of(looking: Looking, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
@@ -528,11 +542,11 @@ def draw_selected() -> None:
         BulkActions(
             on_tag=lambda add, remove: attempt(lambda: particulars.tag(identity, chosen, add=add, remove=remove)),
             on_move=lambda folder: attempt(particulars.move, identity, chosen, folder),
-            on_retry=retry_selected,
-            on_write_tags=write_selected,
-            on_read=read_selected,
+            on_retry=with_page(retry_selected),
+            on_write_tags=with_page(write_selected),
+            on_read=with_page(read_selected),
             on_replace=partial(ask_to_replace, is_open=True),
-            on_delete=lambda: put_in_bin(chosen),
+            on_delete=with_page(lambda: put_in_bin(chosen)),
             on_clear=clear_selection,
         ),
     )
@@ -733,6 +747,7 @@ def set_limit(dollars: Decimal) -> None:
 
 # The page
 
+state.documents_whole = False
 figures, at_work = read_state()
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     st.title(_("Documents"), anchor=False, width="content")
@@ -762,7 +777,7 @@ is_followed = at_work[1] or any(f.status in ACTIVE for f in figures) or library.
 state.documents_interval = "1s" if is_followed else None
 st.fragment(draw_queue, run_every=state.documents_interval)()
 draw_troubled(figures)
-draw_library(figures, collections)
+st.fragment(draw_library)(figures, collections)
 draw_models(collections)
 opened = opened_document()
 if opened is not None and not state.pop("documents_gives_way", False):

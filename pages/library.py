@@ -74,7 +74,7 @@ def draw_list(opened: Document | None) -> None:
         text = st.text_input(
             _("Search in titles and text"),
             type="search",
-            live="120ms",
+            live="60ms",
             placeholder=_("Search in titles and text"),
             key="library_text",
             label_visibility="collapsed",
@@ -140,7 +140,7 @@ def draw_search(document: Document) -> None:
         text = st.text_input(
             _("Find in this document"),
             type="search",
-            live="120ms",
+            live="60ms",
             placeholder=_("Find in this document"),
             key=f"library_find_{document.id}",
             label_visibility="collapsed",

@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from rag.api.service import SLOW
 from rag.errors import DatabaseUnavailable, StorageFull
@@ -390,6 +391,16 @@ def fill(disk: Path) -> Path:
         except OSError:
             pass
     return filler
+
+
+def test_a_folder_with_a_long_name_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
+    server = start_server(tmp_path / ("long" * 20) / "data")
+    # A socket's path may have about a hundred characters.
+    socket = Path(str(conninfo_to_dict(server.application)["host"]))
+    assert socket.is_dir()
+    assert tmp_path not in socket.parents
+    server.stop()
+    assert not socket.exists()
 
 
 def test_a_full_disk_is_named_and_the_database_comes_back_when_there_is_room(small_disk: Path) -> None:

@@ -111,6 +111,9 @@ class EmbeddedServer:
         with suppress(SettingsError), starting(self.folder, wait_seconds=10):
             if leave(self.lock):
                 stop_server(self.folder)
+                # In the folder for temporary files nobody else would ever remove it.
+                with suppress(OSError):
+                    _socket_path(self.folder).rmdir()
                 os.close(self.lock)
             return
         os.close(self.lock)  # another process is starting it and will be the one to stop it
@@ -319,11 +322,17 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 # The cluster
 
 
-def _socket_folder(folder: Path, account: pwd.struct_passwd | None) -> Path:
+def _socket_path(folder: Path) -> Path:
+    """Return where the server's socket is: in its folder, or, where that path is too long, beside temporary files."""
     socket = folder / "socket"
-    if len(os.fsencode(socket)) > LONGEST_SOCKET_FOLDER:
-        digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-        socket = Path(tempfile.gettempdir()) / f"hr-assistant-{os.geteuid()}-{digest}"
+    if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:
+        return socket
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"hr-assistant-{os.geteuid()}-{digest}"
+
+
+def _socket_folder(folder: Path, account: pwd.struct_passwd | None) -> Path:
+    socket = _socket_path(folder)
     socket.mkdir(mode=0o700, exist_ok=True)
     owner = socket.lstat()
     expected = {os.geteuid(), account.pw_uid if account else os.geteuid()}

@@ -147,7 +147,7 @@ def draw_toolbar(
         text = st.text_input(
             _("Search in titles and text"),
             type="search",
-            live="120ms",
+            live="60ms",
             placeholder=_("Search in titles and text"),
             key="documents_text",
             label_visibility="collapsed",
