@@ -24,7 +24,7 @@ from streamlit.runtime import app_session
 from rag import language
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.access.problems import SCIM, problem, unexpected
-from rag.api import app, mcp_server, oauth, service, sign_in, slack, teams, widget
+from rag.api import app, mcp_server, oauth, service, sign_in, slack, source_sign_in, teams, widget
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
@@ -176,6 +176,7 @@ ROUTES: list[BaseRoute] = [
     *app.ROUTES,
     mcp_server.ROUTE,
     *oauth.ROUTES,
+    *source_sign_in.ROUTES,
     *widget.ROUTES,
     slack.ROUTE,
     teams.ROUTE,

@@ -40,6 +40,7 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
+from rag.ingestion.sources.google_sign_in import GoogleSignIn
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
 from rag.money.budgets import Budgets
@@ -105,6 +106,7 @@ class Services:
     pipeline: Pipeline
     queue: Queue
     syncs: Syncs
+    google_sign_in: GoogleSignIn
     documents: DocumentLibrary
     references: ReferenceDocuments
     answerer: Answerer
@@ -271,6 +273,7 @@ def assemble(
         pipeline=pipeline,
         queue=queue,
         syncs=syncs,
+        google_sign_in=GoogleSignIn(database, settings),
         documents=documents,
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,

@@ -1,10 +1,12 @@
-"""A stand-in of Google's sign-in for service accounts and of the Drive API: files, changes, exports, permissions."""
+"""A stand-in of Google's sign-in, for service accounts and people, and of the Drive API."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
+import secrets
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -33,6 +35,10 @@ class DriveStandin(TlsServer):
         self.read: list[str] = []
         self.asked: list[str] = []
         self.acted_as: list[str] = []
+        #: People who signed in, by the code that the browser takes back; then by the refresh token.
+        self.asked_people: dict[str, dict[str, str]] = {}
+        self.people: dict[str, str] = {}
+        self.granted = "https://www.googleapis.com/auth/drive.readonly"
         self.has_forgotten = False
         self.is_limited = False
         self._private = self.new_pair()
@@ -71,6 +77,26 @@ class DriveStandin(TlsServer):
         del self.files[key]
         self.changes.append({"fileId": key, "removed": True})
 
+    def person_allows(self, address: str, email: str) -> str:
+        """Sign a person in at the address that their browser was sent to; where it is sent back to."""
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+        assert asked["access_type"] == "offline"
+        code = secrets.token_urlsafe(8)
+        self.asked_people[code] = {**asked, "email": email}
+        return f"{asked['redirect_uri']}?state={asked['state']}&code={code}"
+
+    def exchange(self, form: dict[str, str]) -> dict[str, Any] | None:
+        """Give a person's tokens for a code and its verifier, once; None for anything else."""
+        asked = self.asked_people.pop(form.get("code", ""), None)
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        if asked is None or base64.urlsafe_b64encode(digest).decode().rstrip("=") != asked["code_challenge"]:
+            return None
+        if form["redirect_uri"] != asked["redirect_uri"]:
+            return None
+        token = secrets.token_urlsafe(8)
+        self.people[token] = asked["email"]
+        return {"access_token": "good", "refresh_token": token, "scope": self.granted, "expires_in": 3600}
+
     def token_for(self, assertion: str, audience: str) -> bool:
         try:
             claims = jwt.decode(assertion, self._private.public_key(), algorithms=["RS256"], audience=audience)
@@ -84,16 +110,26 @@ class Handler(JsonHandler):
     server: DriveStandin
 
     def do_POST(self) -> None:
-        form = parse_qs(self.body().decode())
-        is_right = self.server.token_for(form.get("assertion", [""])[0], "https://oauth2.googleapis.com/token")
-        if self.path == "/token" and is_right:
-            self.send({"access_token": "good", "token_type": "Bearer", "expires_in": 3600})
+        form = {name: values[0] for name, values in parse_qs(self.body().decode()).items()}
+        given: dict[str, Any] | None = {"access_token": "good", "expires_in": 3600}
+        if form.get("grant_type") == "authorization_code":
+            given = self.server.exchange(form)
+        elif form.get("grant_type") == "refresh_token":
+            self.server.acted_as.append(self.server.people.get(form["refresh_token"], ""))
+            given = given if form["refresh_token"] in self.server.people else None
+        elif not self.server.token_for(form.get("assertion", ""), "https://oauth2.googleapis.com/token"):
+            given = None
+        if self.path == "/token" and given is not None:
+            self.send({"token_type": "Bearer", **given})
         else:
             self.send({"error": "invalid_grant", "error_description": "Invalid JWT Signature."}, 400)
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         path, query = unquote(parts.path).removeprefix("/drive/v3"), parse_qs(parts.query)
+        if path == "/auth":  # a person who allows whatever is asked
+            self.send({}, 302, {"Location": self.server.person_allows(self.path, "hr@example.com")})
+            return
         if self.headers.get("authorization") != "Bearer good":
             self.send({"error": {"code": 401}}, 401)
             return
@@ -102,7 +138,9 @@ class Handler(JsonHandler):
             self.send({"error": {"code": 403, "errors": [{"reason": "userRateLimitExceeded"}]}}, 403)
             return
         skip = int(query.get("pageToken", ["0"])[0]) if path != "/changes" else 0
-        if path == "/changes/startPageToken":
+        if path == "/about":
+            self.send({"user": {"emailAddress": list(self.server.people.values())[-1]}})
+        elif path == "/changes/startPageToken":
             self.send({"startPageToken": str(1 + len(self.server.changes))})
         elif path == "/changes":
             self._changes(int(query["pageToken"][0]))

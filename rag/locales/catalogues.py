@@ -26,7 +26,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
 #: Errors that are raised here are read by programs, or by whoever runs the product.
 ERRORS_IN_ENGLISH = (
-    "rag/providers/", "rag/api/", "rag/access/tenants.py", "rag/access/oidc.py", "rag/access/supabase.py",
+    "rag/providers/", "rag/api/", "rag/access/tenants.py",
     "rag/retrieval/", "rag/ingestion/sources/vector_export.py", "rag/ingestion/sources/import_vectors.py",
     "rag/ingestion/sources/board/", "rag/ingestion/chunking/", "rag/profile/", "rag/profiles.py",
 )  # fmt: skip
@@ -42,6 +42,11 @@ def extract_errors(
 ) -> Iterator[tuple[int, str, str | tuple[str, ...], list[str]]]:
     """Find the sentences of errors in a module, and its gettext calls; an extractor of Babel's."""
     tree = ast.parse(file.read())
+    named = named_sentences(tree)
+    for name, sentences in named.items():
+        # Handed on to who raises them.
+        if name.startswith("SENTENCES"):
+            yield from ((0, "_", sentence, [OF_AN_ERROR]) for sentence in sentences)
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name in ERRORS and (sentence := ast.get_docstring(node)):
             yield node.lineno, "_", " ".join(sentence.split()), []
@@ -57,8 +62,8 @@ def extract_errors(
                 yield node.lineno, called, literals[0] if len(literals) == 1 else tuple(literals), []
         if not isinstance(node.func, ast.Name):
             continue
-        if node.func.id in ERRORS and node.args and (sentence := sentence_of(node.args[0])):
-            yield node.lineno, "_", sentence, [OF_AN_ERROR]
+        if node.func.id in ERRORS and node.args:
+            yield from ((node.lineno, "_", sentence, [OF_AN_ERROR]) for sentence in sentences_of(node.args[0], named))
         for text in texts_of_setting(node):
             yield node.lineno, "_", text, []
         if words := words_of(node, node.func.id):
@@ -81,6 +86,31 @@ def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:
         return ""
     one, many = literals[0], literals[1] if len(literals) > 1 else literals[0] + "s"
     return f"{{count}} {one}", f"{{count}} {many}"
+
+
+def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
+    """Return the sentences that a module gives a name: one, or those of a table."""
+    named: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and value is not None:
+            values = value.values if isinstance(value, ast.Dict) else [value]
+            named.setdefault(target.id, []).extend(filter(None, map(sentence_of, values)))
+    return named
+
+
+def sentences_of(node: ast.expr, named: Mapping[str, list[str]]) -> list[str]:
+    """Return the sentences that an error may be raised with: written there, or named elsewhere in the module."""
+    match node:
+        case ast.IfExp(body=one, orelse=other):
+            return sentences_of(one, named) + sentences_of(other, named)
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)):
+            return named.get(name, [])
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="format")):
+            return named.get(name, [])
+        case _:
+            return [sentence] if (sentence := sentence_of(node)) else []
 
 
 def sentence_of(node: ast.expr) -> str:

@@ -120,6 +120,11 @@ class Settings:
     microsoft_login_url: str = "https://login.microsoftonline.com"
     # A private address of Google's programs within a network of its cloud (RAG_GOOGLE_API_URL).
     google_api_url: str = "https://www.googleapis.com"
+    # The OAuth client with which administrators let a collection read Google Drive as themselves, and where they do.
+    google_client_id: str = ""
+    google_client_secret: str = field(default="", repr=False)
+    google_login_url: str = "https://accounts.google.com/o/oauth2/v2/auth"
+    google_token_url: str = field(default="https://oauth2.googleapis.com/token", repr=False)
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
@@ -253,6 +258,10 @@ ENVIRONMENT_NAMES = {
     "sync_hosts": "RAG_SYNC_HOSTS",
     "graph_url": "RAG_GRAPH_URL",
     "google_api_url": "RAG_GOOGLE_API_URL",
+    "google_client_id": "RAG_GOOGLE_CLIENT_ID",
+    "google_client_secret": "RAG_GOOGLE_CLIENT_SECRET",
+    "google_login_url": "RAG_GOOGLE_LOGIN_URL",
+    "google_token_url": "RAG_GOOGLE_TOKEN_URL",
     "microsoft_login_url": "RAG_MICROSOFT_LOGIN_URL",
     "tesseract": "RAG_TESSERACT",
     "database_pooled": "RAG_DATABASE_POOLED",
@@ -334,6 +343,7 @@ SECRET_FIELDS = frozenset(
         "supabase_anon_key",
         "supabase_service_role_key",
         "oidc_client_secret",
+        "google_client_secret",
     }
 )
 

@@ -13,7 +13,7 @@ from rag.access.sessions import confirm_address
 from rag.errors import RagError, SignInAgain
 from rag.language import N_, _
 from rag.types import Identity
-from rag.ui.frame import confirm_link
+from rag.ui.frame import link_here
 from rag.ui.text import plain
 from rag.ui.widgets import dialog
 
@@ -80,7 +80,7 @@ def draw_link() -> None:
     path = urlsplit(st.context.url or "/").path or "/"
     # What is opened on a page is in its address, which `st.context.url` leaves out.
     opened = urlencode(st.query_params.to_dict())
-    st.html(confirm_link(confirm_address(f"{path}?{opened}" if opened else path)))
+    st.html(link_here(_("Confirm that it is you"), confirm_address(f"{path}?{opened}" if opened else path)))
 
 
 def draw_error(error: RagError) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from rag.ingestion.sources.folder import FolderSource
-from rag.ingestion.sources.runs import SourceSettings, Syncs
+from rag.ingestion.sources.google_sign_in import DriveAccount
+from rag.ingestion.sources.runs import GOOGLE_DRIVE, SourceSettings, Syncs
 from rag.language import _, ngettext
 from rag.types import Collection, Identity
 from rag.ui.actions import attempt
 from rag.ui.board import draw_run
-from rag.ui.source_forms import FORMS
+from rag.ui.frame import link_here
+from rag.ui.source_forms import FORMS, SourceForm, form_of_person
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, name_labels, red
 
@@ -27,8 +30,25 @@ CHOSEN = "collections_source_kind"
 SCHEDULES = (0, 5, 15, 30, 60, 120, 360, 720, 1440, 2880, 10080)
 
 
-def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, with_folders: bool) -> None:
-    """Draw the sources with their last sync, and fields to add others. `with_folders`: folders may be followed."""
+class GoogleAccount(NamedTuple):
+    """Where an administrator signs in with Google, and who did."""
+
+    address: str
+    signed_in: DriveAccount | None
+
+
+def draw_sources(
+    syncs: Syncs,
+    identity: Identity,
+    collection: Collection,
+    *,
+    with_folders: bool,
+    google: GoogleAccount | None = None,
+) -> None:
+    """Draw the sources with their last sync, and fields to add others.
+
+    `with_folders`: folders on the server may be followed; `google`: None where nobody can sign in there.
+    """
     kept = [source for source in syncs.sources(collection) if source.kind in FORMS]
     missing = [kind for kind in FORMS if kind not in {s.kind for s in kept}]
     if not with_folders:
@@ -55,7 +75,7 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
             is_open = any(run.is_open for run in syncs.runs(identity, collection.id, limit=len(FORMS)))
             st.fragment(_draw_runs, run_every="1s" if is_open else None)(syncs, identity, collection)
         if missing:
-            _draw_choice(syncs, identity, collection, missing, has_any=bool(kept))
+            _draw_choice(syncs, identity, collection, missing, google, has_any=bool(kept))
         if problem := st.session_state.pop(PROBLEM, ""):
             st.error(plain(problem), icon=":material/error:")
 
@@ -155,7 +175,13 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None
 
 
 def _draw_choice(
-    syncs: Syncs, identity: Identity, collection: Collection, missing: list[str], *, has_any: bool
+    syncs: Syncs,
+    identity: Identity,
+    collection: Collection,
+    missing: list[str],
+    google: GoogleAccount | None,
+    *,
+    has_any: bool,
 ) -> None:
     """Draw the kinds of sources that can be added, and the form of the one that was chosen."""
     if st.session_state.get(CHOSEN) not in missing:
@@ -173,7 +199,10 @@ def _draw_choice(
                 _("Documents that are kept elsewhere come here by themselves, and follow what is changed there.")
             )
         return
-    form, key = FORMS[kind], f"collections_follow_{kind}"
+    google = google if kind == GOOGLE_DRIVE else None
+    form, key = _form(kind, google), f"collections_follow_{kind}"
+    if google is not None:
+        _draw_google(google)
     with st.form(f"{key}_form", border=False):
         st.caption(_(form.hint))
         form.draw(key)
@@ -183,7 +212,7 @@ def _draw_choice(
                 key=f"{key}_save",
                 type="primary",
                 on_click=_follow,
-                args=(syncs, identity, collection, kind),
+                args=(syncs, identity, collection, kind, google),
                 help=_("Reads all documents in it now, and what changes from then on."),
             )
             is_tried = st.form_submit_button(
@@ -191,7 +220,7 @@ def _draw_choice(
             )
     if is_tried:
         with st.spinner(_("Checking…")):
-            titles = _try(syncs, identity, collection, kind)
+            titles = _try(syncs, identity, collection, kind, google)
         if titles:
             st.success(
                 _("It can be read. The first documents: {titles}", titles=plain(" · ".join(titles))),
@@ -199,8 +228,38 @@ def _draw_choice(
             )
 
 
-def _try(syncs: Syncs, identity: Identity, collection: Collection, kind: str) -> list[str]:
-    settings, secrets = FORMS[kind].typed(f"collections_follow_{kind}")
+def _draw_google(google: GoogleAccount) -> None:
+    """Draw who signed in with Google, or the way there."""
+    with st.container(horizontal=True, vertical_alignment="center", key="collections_google"):
+        if google.signed_in is not None:
+            email = plain(google.signed_in.email)
+            st.markdown(
+                f":green[:material/check_circle:] {_('Signed in with Google as {email}', email=email)}",
+                width="content",
+            )
+        label = _("Use another account") if google.signed_in is not None else _("Sign in with Google")
+        st.html(link_here(label, google.address), width=220)
+    if google.signed_in is None:
+        st.caption(_("Or fill in the key of a service account:"))
+
+
+def _form(kind: str, google: GoogleAccount | None) -> SourceForm:
+    is_signed_in = google is not None and google.signed_in is not None
+    return form_of_person(FORMS[kind]) if is_signed_in else FORMS[kind]
+
+
+def _typed(kind: str, google: GoogleAccount | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what was typed: the settings, and the secrets with the key of who signed in."""
+    settings, secrets = _form(kind, google).typed(f"collections_follow_{kind}")
+    if google is not None and google.signed_in is not None:
+        secrets["key"] = google.signed_in.key
+    return settings, secrets
+
+
+def _try(
+    syncs: Syncs, identity: Identity, collection: Collection, kind: str, google: GoogleAccount | None
+) -> list[str]:
+    settings, secrets = _typed(kind, google)
     found: list[str] = []
 
     def reach() -> None:
@@ -210,9 +269,9 @@ def _try(syncs: Syncs, identity: Identity, collection: Collection, kind: str) ->
     return found
 
 
-def _follow(syncs: Syncs, identity: Identity, collection: Collection, kind: str) -> None:
+def _follow(syncs: Syncs, identity: Identity, collection: Collection, kind: str, google: GoogleAccount | None) -> None:
     form = FORMS[kind]
-    settings, secrets = form.typed(f"collections_follow_{kind}")
+    settings, secrets = _typed(kind, google)
     if len(form.fields) == 1 and not form.place(settings):
         st.session_state[PROBLEM] = _("{name}: fill in which one.", name=_(form.name))
         return

@@ -236,24 +236,23 @@ LOOK = (
 )
 
 
+def link_here(words: str, address: str) -> str:
+    """Return a link that looks like a button and opens in this tab: a link button of Streamlit opens another one."""
+    return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">{escape(words)}</a>'
+
+
 def account_actions(csrf_token: str) -> str:
     """Return the links to change the password and to sign out, in this tab.
 
     Signing out is a real form and not a button of Streamlit: it is a request of its own, and its answer clears the
     cookie. Without the token, which an old tab may lack, it is a link to the page that asks once more.
     """
-    change = f'<a href="/account/password" target="_self" style="{LOOK}">{escape(_("Change password"))}</a>'
-    change += f'<a href="/account/second-factor" target="_self" style="{LOOK}">{escape(_("Second factor"))}</a>'
+    change = link_here(_("Change password"), "/account/password")
+    change += link_here(_("Second factor"), "/account/second-factor")
     if not csrf_token:
-        return change + f'<a href="/logout" target="_self" style="{LOOK}">{escape(_("Sign out"))}</a>'
+        return change + link_here(_("Sign out"), "/logout")
     return change + (
         '<form method="post" action="/logout" style="margin:0">'
         f'<input type="hidden" name="csrf" value="{escape(csrf_token, quote=True)}">'
         f'<button type="submit" style="{LOOK}">{escape(_("Sign out"))}</button></form>'
     )
-
-
-def confirm_link(address: str) -> str:
-    """To where one confirms who one is, in this tab."""
-    words = escape(_("Confirm that it is you"))
-    return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">{words}</a>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -240,3 +240,12 @@ FORMS = {
         ),
     )
 }
+
+
+def form_of_person(form: SourceForm) -> SourceForm:
+    """Return Google Drive's form for who signed in there: it needs no service account and no key."""
+    return replace(
+        form,
+        hint=N_("A folder or a shared drive that you may see; documents of Google are read as PDF."),
+        fields=tuple(field for field in form.fields if field.name not in ("subject", "key")),
+    )

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.types import Identity, Role
-from rag.ui.frame import account_actions, confirm_link
+from rag.ui.frame import account_actions, link_here
 from rag.ui.text import plain
 
 NewTab = Callable[[str], AppTest]
@@ -81,7 +81,7 @@ def test_the_form_to_sign_out_carries_its_token_and_nothing_it_could_break_out_w
     assert 'method="post"' in form
     assert 'name="csrf" value="a&quot;&gt;&lt;script&gt;"' in form
     assert "<form" not in account_actions("")
-    assert "<script>" not in confirm_link('/account/confirm"><script>')
+    assert "<script>" not in link_here("<script>", '/account/confirm"><script>')
 
 
 def test_the_settings_that_access_speed_and_privacy_rest_on_are_there() -> None:

@@ -95,7 +95,7 @@ HTML_BUILDERS = {
     "copy_button",
     "chunk_html",
     "account_actions",
-    "confirm_link",
+    "link_here",
     "copy_html",
     "place_of",
     "sources_html",

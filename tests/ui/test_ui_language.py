@@ -101,6 +101,22 @@ def test_both_forms_of_a_sentence_with_a_number_are_found_however_it_is_called(c
     ]
 
 
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "raise NotFound('It is gone.')",
+        "GONE = 'It is gone.'\nraise NotFound(GONE)",
+        "GONE = 'It is gone.'\nraise NotFound(GONE.format(day=1))",
+        "GONE = {'file': 'It is gone.'}\nraise NotFound(GONE[kind])",
+        "def fail():\n    gone = 'It is gone.'\n    raise NotFound(gone if is_file else None)",
+        "SENTENCES = {'missing': 'It is gone.'}",
+    ],
+)
+def test_the_sentence_of_an_error_is_found_also_where_it_has_a_name(raised: str) -> None:
+    found = catalogues.extract_errors(io.BytesIO(raised.encode()), {}, (), {})
+    assert [sentence for _line, _function, sentence, _comments in found] == ["It is gone."]
+
+
 def test_no_string_of_the_pages_bypasses_the_catalogues() -> None:
     assert list(words_past(page_files())) == []
 

@@ -1,4 +1,4 @@
-"""Read a folder or a shared drive of Google Drive with a service account.
+"""Read a folder or a shared drive of Google Drive with a service account, or as a person who signed in.
 
 The list of changes tells what changed: the first sync lists the folder, later ones ask what changed since, and list it
 again only where folders were moved. Documents of Google's own editors are read as PDF.
@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import httpx
 from google.auth import exceptions, transport
-from google.oauth2 import service_account
+from google.oauth2 import credentials, service_account
 
 from rag.errors import (
     DocumentError,
@@ -32,6 +32,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
+from rag.ingestion.sources.google_sign_in import SCOPE
 from rag.ingestion.sources.readers import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
     JsonApi,
@@ -47,7 +48,7 @@ from rag.ingestion.sources.runs import GOOGLE_DRIVE
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 
 API = "https://www.googleapis.com"
-SCOPE = "https://www.googleapis.com/auth/drive.readonly"
+TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 FOLDER = "application/vnd.google-apps.folder"
 #: What Google's own editors write has no file; it is asked for as PDF.
 EXPORTED = frozenset(f"application/vnd.google-apps.{kind}" for kind in ("document", "spreadsheet", "presentation"))
@@ -59,17 +60,25 @@ FIELDS = "id,name,mimeType,parents,md5Checksum,modifiedTime,size,webViewLink,tra
 ALL_DRIVES = {"supportsAllDrives": "true", "includeItemsFromAllDrives": "true"}
 PLACE = re.compile(r"(?:https?://\S*?(?:/folders/|[?&]id=))?([A-Za-z0-9_-]{8,100})(?:[/?&#]\S*)?")
 SENTENCES = {
-    "rejected": "Google rejected the key of the service account. Make a new key, and follow the folder again.",
+    "rejected": "Google rejected the key of the service account, or it may not read as this person. Check both.",
     "forbidden": "The service account may not read this, or the Drive API is not switched on in its project.",
     "missing": "There is no such folder, or it is not shared with the service account.",
 }
+#: The same where a person signed in.
+SENTENCES_OF_PERSON = {
+    "rejected": "Google no longer accepts this sign-in. Sign in with Google again, and follow the folder again.",
+    "forbidden": "This Google account may not read this, or the Drive API is not switched on in the project.",
+    "missing": "There is no such folder, or this Google account does not see it.",
+}
+SERVICE_ACCOUNT, PERSON = "service_account", "authorized_user"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriveFolder:
-    """Which folder is read, and the service account that reads it."""
+    """Which folder is read, and who reads it: a service account, or a person who signed in."""
 
     id: str
+    #: The service account's key, or what a person's sign-in left, as Google's files have them.
     key: Mapping[str, Any] = field(repr=False)
     #: Whom the service account reads as, by delegation for the whole domain; "" as itself.
     subject: str = ""
@@ -84,14 +93,16 @@ class DriveFolder:
             raise InvalidInput("Fill in the address of the folder or the shared drive, as the browser shows it.")
         if values["subject"] and "@" not in values["subject"]:
             raise InvalidInput("Fill in the e-mail address of the person to read as, or leave it empty.")
-        problem = "Paste the whole key of the service account: the JSON file that Google made."
+        problem = "Sign in with Google, or paste the whole key of a service account: the JSON file that Google made."
         text = str(kept.get("key") or "")
         try:
             key = json.loads(text) if len(text) <= MOST_KEY_CHARACTERS else None
         except ValueError as exc:
             raise InvalidInput(problem) from exc
-        if not isinstance(key, dict) or key.get("type") != "service_account":
+        if not isinstance(key, dict) or key.get("type") not in (SERVICE_ACCOUNT, PERSON):
             raise InvalidInput(problem)
+        if values["subject"] and key["type"] == PERSON:
+            raise InvalidInput("Only a service account reads as another person: leave that field empty.")
         return cls(id=place[1], key=key, subject=values["subject"], has_readers=kept.get("readers") in (True, "true"))
 
 
@@ -116,18 +127,17 @@ class GoogleDriveSource(SharedFolderSource):
         self._folder = folder
         self._limits = limits
         try:
-            self._credentials = service_account.Credentials.from_service_account_info(  # type: ignore[no-untyped-call]
-                dict(folder.key), scopes=[SCOPE], subject=folder.subject or None
-            )
-            token_url = httpx.URL(str(folder.key.get("token_uri")))
-        except (ValueError, TypeError, exceptions.GoogleAuthError, httpx.InvalidURL) as exc:
-            raise InvalidInput("This is no key of a service account, or a part of it is missing.") from exc
+            self._credentials = _credentials(folder)
+            token_url = httpx.URL(str(folder.key.get("token_uri") or TOKEN_URL))
+        except (ValueError, TypeError, KeyError, exceptions.GoogleAuthError, httpx.InvalidURL) as exc:
+            raise InvalidInput("This is no key of Google's, or a part of it is missing.") from exc
         is_google = token_url.scheme == "https" and token_url.host.endswith(".googleapis.com")
         if not is_google and not is_own(token_url, own_hosts):
             raise InvalidInput("The key names an address for signing in that is not Google's.")
         self._client = client_for(own_hosts)
         base = f"{api_url.rstrip('/')}/drive/v3"
-        self._api = JsonApi(self._client, base, "Google Drive", SENTENCES, token=self._token, wait=wait)
+        self._sentences = SENTENCES_OF_PERSON if folder.key["type"] == PERSON else SENTENCES
+        self._api = JsonApi(self._client, base, "Google Drive", self._sentences, token=self._token, wait=wait)
 
     def items(self) -> Iterator[SourceItem]:
         """Yield every readable file, identified by its id; its checksum or its time tells whether it changed."""
@@ -285,7 +295,7 @@ class GoogleDriveSource(SharedFolderSource):
 
     def _token(self) -> str:
         if not self._credentials.valid:
-            with _login_errors():
+            with _login_errors(self._sentences["rejected"]):
                 self._credentials.refresh(_HttpxRequest(self._client))
         return str(self._credentials.token)
 
@@ -294,17 +304,25 @@ class _ListAgain(Exception):
     """The changes do not tell the present state; list again."""
 
 
+def _credentials(folder: DriveFolder) -> Any:
+    """Make what tokens are asked for with. Raises what google-auth raises where a part is missing."""
+    key = folder.key
+    if key["type"] == SERVICE_ACCOUNT:
+        make: Any = service_account.Credentials.from_service_account_info
+        return make(dict(key), scopes=[SCOPE], subject=folder.subject or None)
+    parts = {name: str(key[name]) for name in ("refresh_token", "client_id", "client_secret")}
+    return credentials.Credentials(None, token_uri=str(key.get("token_uri") or TOKEN_URL), **parts)  # type: ignore[no-untyped-call]
+
+
 @contextmanager
-def _login_errors() -> Iterator[None]:
+def _login_errors(rejected: str) -> Iterator[None]:
     try:
         with own_errors("The sign-in of Google"):
             yield
     except exceptions.TransportError as exc:
         raise ProviderUnavailable("The sign-in of Google cannot be reached at the moment. Try again later.") from exc
     except exceptions.GoogleAuthError as exc:
-        raise ProviderKeyRejected(
-            "Google rejected the key of the service account, or it may not read as this person. Check both."
-        ) from exc
+        raise ProviderKeyRejected(rejected) from exc
 
 
 class _Answer(transport.Response):
