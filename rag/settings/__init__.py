@@ -124,7 +124,7 @@ class Settings:
     google_client_id: str = ""
     google_client_secret: str = field(default="", repr=False)
     google_login_url: str = "https://accounts.google.com/o/oauth2/v2/auth"
-    google_token_url: str = field(default="https://oauth2.googleapis.com/token", repr=False)
+    google_oauth_url: str = "https://oauth2.googleapis.com/token"
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
@@ -261,7 +261,7 @@ ENVIRONMENT_NAMES = {
     "google_client_id": "RAG_GOOGLE_CLIENT_ID",
     "google_client_secret": "RAG_GOOGLE_CLIENT_SECRET",
     "google_login_url": "RAG_GOOGLE_LOGIN_URL",
-    "google_token_url": "RAG_GOOGLE_TOKEN_URL",
+    "google_oauth_url": "RAG_GOOGLE_OAUTH_URL",
     "microsoft_login_url": "RAG_MICROSOFT_LOGIN_URL",
     "tesseract": "RAG_TESSERACT",
     "database_pooled": "RAG_DATABASE_POOLED",

@@ -35,7 +35,7 @@ def settings(settings: Settings, drive: DriveStandin) -> Settings:
         google_client_id="client-7",
         google_client_secret="the-client-secret",
         google_login_url=f"https://{drive.host}/auth",
-        google_token_url=f"https://{drive.host}/token",
+        google_oauth_url=f"https://{drive.host}/token",
         google_api_url=f"https://{drive.host}",
         sync_hosts=drive.host,
     )

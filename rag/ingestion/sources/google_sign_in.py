@@ -117,7 +117,7 @@ class GoogleSignIn:
             "client_id": settings.google_client_id,
             "client_secret": settings.google_client_secret,
             "refresh_token": str(token["refresh_token"]),
-            "token_uri": settings.google_token_url,
+            "token_uri": settings.google_oauth_url,
         }
         return DriveAccount(email=self._email(str(token["access_token"])), key=json.dumps(key))
 
@@ -158,7 +158,7 @@ class GoogleSignIn:
         try:
             with self._client(attempt) as client:
                 return dict(
-                    client.fetch_token(self._settings.google_token_url, code=code, code_verifier=attempt.verifier)
+                    client.fetch_token(self._settings.google_oauth_url, code=code, code_verifier=attempt.verifier)
                 )
         except AuthlibBaseError as exc:
             raise AccessError(STALE) from exc
