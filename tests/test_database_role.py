@@ -319,6 +319,7 @@ BESIDE_STATEMENTS = {
     "keyword_documents": {"DELETE"},
     "meaning_vectors": {"DELETE"},
     "rolled_days": {"DELETE"},
+    "rolled_weeks": {"DELETE"},
     "tenant_changes": {"INSERT", "UPDATE"},
     "history_changes": {"INSERT", "UPDATE", "DELETE"},
     "webhook_deliveries": {"INSERT"},

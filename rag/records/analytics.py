@@ -43,6 +43,7 @@ FIRST, WHOLE = "first", "whole"
 ADDING_SECONDS = 0.5
 LONGEST_SECONDS = 600.0
 DAYS_AT_ONCE = 7
+WEEKS_AT_ONCE = 4
 
 Unit = Literal["day", "week", "month"]
 CostsBy = Literal["operation", "model", "collection", "group", "purpose"]
@@ -367,24 +368,25 @@ class AddedDays:
         """Add up missing days, the newest first, for about so long. Return how many."""
         added, until = 0, clock.monotonic() + seconds
         while True:
-            days = self._add_some(tenant_id)
+            days, is_more = self._add_some(tenant_id)
             added += days
-            if days < DAYS_AT_ONCE or clock.monotonic() >= until:
+            if not is_more or clock.monotonic() >= until:
                 return added
 
     def add_up_soon(self, tenant_id: str) -> None:
         """Add up what takes half a second; a longer history is gone on with in the background."""
         until = clock.monotonic() + ADDING_SECONDS
-        while self._add_some(tenant_id) == DAYS_AT_ONCE:
+        while self._add_some(tenant_id)[1]:
             if clock.monotonic() >= until:
                 self._go_on(tenant_id)
                 return
 
-    def _add_some(self, tenant_id: str) -> int:
+    def _add_some(self, tenant_id: str) -> tuple[int, bool]:
+        """Add up some days, and weeks that are whole by now. Return how many days, and whether there may be more."""
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["lock_days"]).fetchone()
             if row is None or not row[0]:
-                return 0
+                return 0, False
             found = connection.execute(queries["days_to_roll"], {"limit": DAYS_AT_ONCE}).fetchall()
             days = {"days": [row[0] for row in found]}
             if found:
@@ -392,7 +394,14 @@ class AddedDays:
                     connection.execute(queries[f"forget_{kind}_days"], days)
                     connection.execute(queries[f"roll_{kind}_days"], days)
                 connection.execute(queries["note_rolled_days"], days)
-        return len(found)
+            whole = connection.execute(queries["weeks_to_roll"], {"limit": WEEKS_AT_ONCE}).fetchall()
+            weeks = {"weeks": [row[0] for row in whole]}
+            if whole:
+                for kind in ("time", "document"):
+                    connection.execute(queries[f"forget_{kind}_weeks"], weeks)
+                    connection.execute(queries[f"roll_{kind}_weeks"], weeks)
+                connection.execute(queries["note_rolled_weeks"], weeks)
+        return len(found), len(found) == DAYS_AT_ONCE or len(whole) == WEEKS_AT_ONCE
 
     def _go_on(self, tenant_id: str) -> None:
         with self._lock:
@@ -460,7 +469,10 @@ class Analytics:
 
         Days on which a stage did not run are left out.
         """
-        return self._all(who, "analytics_times", StageTimes, period, filters, unit=unit, stages=stages)
+        in_weeks = unit in (None, "week")
+        return self._all(
+            who, "analytics_times", StageTimes, period, filters, unit=unit, stages=stages, in_weeks=in_weeks
+        )
 
     def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
         """Return how long each of `STAGES` took, as the period is best divided."""

@@ -64,7 +64,7 @@ def test_a_bucket_is_followed_and_only_what_changed_is_read_again(
     del storage.files["hr/deep/pay.txt"]
     again = syncs.sync_now(admin, collection)
     assert (again.updated, again.added, again.removed, again.unchanged) == (1, 1, 2, 0)
-    assert sorted(d.title for d in app_services.documents.list("demo")) == ["leave.md", "trips.md"]
+    assert sorted(d.title for d in app_services.documents.list("demo")) == ["Leave", "Trips"]
     assert [run.status for run in syncs.runs("demo", collection.id)] == ["done"] * 3
 
     storage.files = {"hr/run.exe": b"no"}

@@ -72,7 +72,7 @@ def test_a_folder_is_followed_by_what_changed(
     assert (first.added, first.failed) == (3, 0)
     made = {document.title: document for document in app_services.documents.list("demo")}
     assert made["Travel rules"].file_name == "Travel rules.pdf"
-    assert made["leave.md"].metadata["pageUrl"] == "https://drive.google.com/file/d/file-leave/view"
+    assert made["Leave"].metadata["pageUrl"] == "https://drive.google.com/file/d/file-leave/view"
     drive.asked.clear()
     assert syncs.sync_now(admin, collection).unchanged == 3
     assert "/files" not in drive.asked, "nothing is listed where nothing changed"

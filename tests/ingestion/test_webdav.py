@@ -114,7 +114,7 @@ def test_a_folder_is_followed_and_only_what_changed_is_read_again(
     (cloud.folder / "HR/Löhne/2026/pay.txt").unlink()
     again = syncs.sync_now(admin, collection)
     assert (again.updated, again.added, again.removed, again.unchanged) == (1, 1, 2, 0)
-    assert sorted(d.title for d in app_services.documents.list("demo")) == ["leave & more.md", "trips.md"]
+    assert sorted(d.title for d in app_services.documents.list("demo")) == ["Leave & more", "Trips"]
 
 
 def test_a_file_above_the_limit_is_refused_without_being_fetched(cloud: Cloud) -> None:

@@ -65,7 +65,7 @@ def test_a_website_is_followed_from_link_to_link_and_only_changed_pages_are_read
     assert (first.added, first.failed) == (4, 0)
     assert first.problems == ("Pages that robots.txt keeps from programs, and that were left out: 1.",)
     documents = {d.title: d for d in app_services.documents.list("demo")}
-    assert set(documents) == {"Welcome", "Leave", "Pay", "form.txt"}
+    assert set(documents) == {"Welcome", "Leave", "Pay", "Form"}
     app_services.pipeline.run("demo", documents["Leave"].id)
     (chunk,) = app_services.documents.chunks("demo", documents["Leave"].id)
     assert "Twenty-eight days" in chunk.content

@@ -146,7 +146,7 @@ def test_a_bucket_is_followed_by_its_form_and_its_keys_are_not_shown_again(
     shown = "\n".join(str(m.value) for m in page.markdown).replace("\\", "")
     assert "S3-compatible storage **papers/hr**" in shown
     assert SECRET_KEY not in str(page)
-    assert [d.title for d in running.documents.list("demo")] == ["leave.md"]
+    assert [d.title for d in running.documents.list("demo")] == ["Leave"]
 
 
 def test_a_website_is_tried_and_followed_and_a_key_of_several_lines_is_checked(

@@ -169,6 +169,10 @@ def test_every_figure_equals_pandas_over_random_filters(database: Database, coll
                 assert times[stage].p95_ms == pytest.approx(percentile(values, 0.95))
                 assert times[stage].p50_ms == pytest.approx(float(values.astype(float).quantile(0.5)), rel=0.011)
 
+        in_parts = analytics.times("demo", period, filters, unit=unit, stages=[WHOLE])
+        began = pd.to_datetime(whole.loc[whole["total_ms"].notna(), "day"]).dt.to_period(unit[0].upper()).dt.start_time
+        assert {row.day: row.questions for row in in_parts} == began.dt.date.value_counts().to_dict()
+
         used = {use.document_id: use for use in analytics.top_documents("demo", period, filters)}
         counted = questions.explode("document_ids").drop_duplicates(["id", "document_ids"])["document_ids"]
         assert {key: use.questions for key, use in used.items()} == counted.dropna().value_counts().to_dict()
@@ -261,6 +265,38 @@ def test_a_late_change_of_a_day_that_is_added_up_is_counted(
     assert figures() == (1, 1, 1, 1, Decimal("0.25"))
     ask(database, created_at=at + timedelta(hours=11))
     assert figures() == (2, 2, 1, 1, Decimal("0.25"))
+
+
+def test_a_late_change_of_a_week_that_is_added_up_is_counted(
+    database: Database, collection: Collection, tenant: str
+) -> None:
+    analytics = Analytics(database)
+    monday = datetime(2026, 11, 2, 12, tzinfo=UTC)
+    for day in range(7):
+        ask(database, created_at=monday + timedelta(days=day), total_ms=1000)
+    period, filters = Period(monday.date(), monday.date() + timedelta(days=6)), Filters()
+    analytics.days.add_up(tenant)
+
+    def is_week_right() -> bool:
+        with database.transaction(tenant) as connection:
+            return bool(connection.execute("SELECT FROM rolled_weeks WHERE day = %s", (monday.date(),)).fetchall())
+
+    def longest() -> tuple[int, float]:
+        (whole,) = analytics.times(tenant, period, filters, stages=[WHOLE])
+        return whole.questions, round(whole.p95_ms, -2)
+
+    assert is_week_right()
+    assert longest() == (7, 1000)
+    ask(database, created_at=monday + timedelta(days=3), total_ms=9000)
+    ask(database, created_at=monday + timedelta(days=3), total_ms=9000)
+    assert not is_week_right()
+    assert longest() == (9, 9000)
+    analytics.days.add_up(tenant)
+    assert is_week_right()
+    assert longest() == (9, 9000)
+    # Of half a week its days are read.
+    period = Period(monday.date(), monday.date() + timedelta(days=5))
+    assert longest()[0] == 8
 
 
 def test_days_under_way_are_not_added_up_and_those_of_others_are_not_read(database: Database, tenant: str) -> None:

@@ -93,7 +93,7 @@ class DriveFolder:
             raise InvalidInput("Fill in the address of the folder or the shared drive, as the browser shows it.")
         if values["subject"] and "@" not in values["subject"]:
             raise InvalidInput("Fill in the e-mail address of the person to read as, or leave it empty.")
-        problem = "Sign in with Google, or paste the whole key of a service account: the JSON file that Google made."
+        problem = "Paste the whole key of the service account: the JSON file that Google made."
         text = str(kept.get("key") or "")
         try:
             key = json.loads(text) if len(text) <= MOST_KEY_CHARACTERS else None
@@ -269,7 +269,7 @@ class GoogleDriveSource(SharedFolderSource):
             file_name=name,
             content=content,
             mime_type=MIME_TYPES[kind_of(content, name)],
-            title=str(entry["name"]),
+            title=str(entry["name"]) if entry["mime"] in EXPORTED else "",
             metadata={"pageUrl": entry["url"]} if entry.get("url") else {},
         )
 

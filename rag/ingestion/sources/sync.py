@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 from rag.errors import DocumentAlreadyStored, InvalidInput, RagError
 from rag.ingestion.document_jobs import TEMPORARY, JobQueue
 from rag.ingestion.document_rows import request_file_removal
+from rag.ingestion.loaders import title_from_file_name
 from rag.ingestion.uploads import display_name
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
@@ -267,7 +268,7 @@ class SyncWriter:
         row = {
             "collection_id": self._collection.id,
             "key": item.key,
-            "title": content.title or item.title or item.key,
+            "title": content.title or title_from_file_name(item.title or item.key),
             "file_name": display_name(content.file_name),
             "file_path": file_path,
             "file_size": len(content.content),

@@ -2,7 +2,8 @@
 -- A question belongs to a document when its answer was built on passages of it (chat_logs.document_ids).
 -- Only questions count as questions; what searches of programs cost is part of the costs.
 -- Figures are added up by day (migration days): rag_question_days, rag_time_days, rag_document_days and rag_cost_days
--- give the days of a period that meet the filters. Single questions are chosen by rag_is_asked.
+-- give the days of a period that meet the filters; the second and third have weeks too, where a chart needs no days.
+-- Single questions are chosen by rag_is_asked.
 
 -- lock_days --
 -- Take the turn to add up days, until the transaction ends; false when another process adds them up, or changes one.
@@ -71,6 +72,54 @@ SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN LATERAL rag_count_
 -- Note that these days are added up.
 INSERT INTO rolled_days (tenant_id, day) SELECT rag_tenant(), unnest(%(days)s::date[])
 
+-- weeks_to_roll --
+-- List the newest whole weeks whose days are all added up and that are not yet, by their Mondays.
+SELECT date_trunc('week', r.day::timestamp)::date AS week
+FROM rolled_days r
+WHERE r.tenant_id = rag_tenant() AND NOT EXISTS (
+    SELECT FROM rolled_weeks w WHERE w.tenant_id = r.tenant_id AND w.day = date_trunc('week', r.day::timestamp)::date)
+GROUP BY 1
+HAVING count(*) = 7
+ORDER BY 1 DESC
+LIMIT %(limit)s
+
+-- forget_time_weeks --
+-- Remove the sums of times of these weeks.
+DELETE FROM question_time_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(weeks)s)
+
+-- forget_document_weeks --
+-- Remove the sums of documents of these weeks.
+DELETE FROM document_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(weeks)s)
+
+-- roll_time_weeks --
+-- Sum the times of the days of these weeks.
+INSERT INTO question_time_weeks
+SELECT rag_tenant(), t.week, t.is_total, t.collection_id, t.user_group, t.language, t.stage,
+       array_agg(t.bucket ORDER BY t.bucket), array_agg(t.questions ORDER BY t.bucket)
+FROM (
+    SELECT w.week, d.is_total, d.collection_id, d.user_group, d.language, d.stage, u.bucket,
+           sum(u.questions)::bigint AS questions
+    FROM unnest(%(weeks)s::date[]) AS w(week)
+    JOIN question_time_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6
+    CROSS JOIN LATERAL unnest(d.buckets, d.questions) AS u(bucket, questions)
+    GROUP BY 1, 2, 3, 4, 5, 6, 7
+) t
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+
+-- roll_document_weeks --
+-- Sum the documents of the days of these weeks.
+INSERT INTO document_weeks
+    (tenant_id, day, collection_id, document_id, questions, last_asked_at, rated, helpful, is_total, user_group, language)
+SELECT rag_tenant(), w.week, d.collection_id, d.document_id, sum(d.questions)::bigint, max(d.last_asked_at),
+       sum(d.rated)::bigint, sum(d.helpful)::bigint, d.is_total, d.user_group, d.language
+FROM unnest(%(weeks)s::date[]) AS w(week)
+JOIN document_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6
+GROUP BY w.week, d.collection_id, d.document_id, d.is_total, d.user_group, d.language
+
+-- note_rolled_weeks --
+-- Note that these weeks are added up.
+INSERT INTO rolled_weeks (tenant_id, day) SELECT rag_tenant(), unnest(%(weeks)s::date[])
+
 -- analytics_totals --
 -- Sum all questions asked and all paid calls made, from `first` to `last`. Small talk and questions that were asked
 -- back count as asked, but neither as answered nor as a gap.
@@ -126,7 +175,8 @@ ORDER BY days.day
 WITH days AS MATERIALIZED (
     -- Of the day before its buckets are taken apart, which are a hundred of each.
     SELECT date_trunc(%(unit)s::text, day::timestamp)::date AS day, stage, buckets, questions
-    FROM rag_time_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+    FROM rag_time_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, %(in_weeks)s)
     WHERE %(stages)s::text[] IS NULL OR stage = ANY (%(stages)s)
 ), counted AS (
     -- Sums of bigint are numeric, which is slow; a count is exact as a float8.
@@ -158,7 +208,8 @@ ORDER BY day, stage
 SELECT exp(counted.bucket / 10.0::float8) AS ms, counted.questions
 FROM (
     SELECT (u.bucket + 2) / 5 AS bucket, sum(u.questions::integer) AS questions
-    FROM rag_time_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) t
+    FROM rag_time_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, true) t
     CROSS JOIN LATERAL unnest(t.buckets, t.questions) AS u(bucket, questions)
     WHERE t.stage = %(stage)s
     GROUP BY 1
@@ -210,7 +261,7 @@ FROM (
     SELECT document_id, sum(questions::integer) AS questions, max(last_asked_at) AS last_asked_at,
            sum(rated::integer) AS rated, sum(helpful::integer) AS helpful
     FROM rag_document_days(
-        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, true)
     GROUP BY document_id
 ) used
 JOIN documents d ON d.id = used.document_id
@@ -224,7 +275,7 @@ FROM documents d
 WHERE d.status = 'completed' AND d.created_at < %(start)s
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
   AND NOT EXISTS (
-        SELECT FROM rag_document_days(%(first)s, %(last)s, NULL, NULL, %(collection_id)s, NULL) used
+        SELECT FROM rag_document_days(%(first)s, %(last)s, NULL, NULL, %(collection_id)s, NULL, true) used
         WHERE used.document_id = d.id)
 ORDER BY d.created_at, d.title
 LIMIT %(limit)s
