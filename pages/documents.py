@@ -457,8 +457,9 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         on_drop=with_page(drop_view),
     )
     if looking.is_bin:
+        words = looking.filters.text.casefold().split()
         draw_bin(
-            library.bin.list(identity),
+            [d for d in library.bin.list(identity) if all(w in f"{d.title} {d.file_name}".casefold() for w in words)],
             binned,
             on_restore=with_page(take_back),
             on_delete=delete_for_good,

@@ -27,7 +27,7 @@ BIN_DAYS = 30
 DOCUMENTS_AT_ONCE = 100
 NO_LONGER_HERE = "This document is no longer in the bin."
 #: Rows of the bin that a page shows.
-SHOWN = 200
+SHOWN = 20_000
 
 #: Estimates a restored document whose vectors have to be made again.
 Estimate = Callable[[Connection, DocumentJob], dict[str, Any]]

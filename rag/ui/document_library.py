@@ -511,8 +511,11 @@ def draw_bin(
     st.caption(
         _("Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS)
     )
-    if not binned:
+    if not number:
         st.info(_("The bin is empty."), icon=":material/delete_outline:")
+        return
+    if not binned:
+        st.caption(_("No document matches."))
         return
     ids = [document.id for document in binned]
     key = f"documents_bin_{hash(tuple(ids))}"
@@ -534,7 +537,7 @@ def draw_bin(
         column_config={name: time_column() for name in (_("Deleted"), _("Kept until"))},
         alt=_("Deleted documents, who deleted them, and until when they are kept"),
     )
-    if number > len(binned):
+    if number > SHOWN == len(binned):
         st.caption(_("The latest {SHOWN} of {number}.", SHOWN=SHOWN, number=thousands(number)))
     chosen = [ids[place] for place in picked.selection.rows if place < len(ids)]
     if not chosen:

@@ -92,29 +92,32 @@ DELETE FROM question_time_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(
 DELETE FROM document_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(weeks)s)
 
 -- roll_time_weeks --
--- Sum the times of the days of these weeks.
+-- Sum the times of the days of these weeks: of all, by group, and by language.
 INSERT INTO question_time_weeks
-SELECT rag_tenant(), t.week, t.is_total, t.collection_id, t.user_group, t.language, t.stage,
+SELECT rag_tenant(), t.week, t.part, t.collection_id, t.user_group, t.language, t.stage,
        array_agg(t.bucket ORDER BY t.bucket), array_agg(t.questions ORDER BY t.bucket)
 FROM (
-    SELECT w.week, d.is_total, d.collection_id, d.user_group, d.language, d.stage, u.bucket,
-           sum(u.questions)::bigint AS questions
+    SELECT w.week, (ARRAY['all', 'group', 'language'])[1 + (1 - grouping(d.user_group)) + 2 * (1 - grouping(d.language))]
+               AS part,
+           d.collection_id, coalesce(d.user_group, '') AS user_group, coalesce(d.language, '') AS language, d.stage,
+           u.bucket, sum(u.questions)::bigint AS questions
     FROM unnest(%(weeks)s::date[]) AS w(week)
-    JOIN question_time_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6
+    JOIN question_time_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6 AND NOT d.is_total
     CROSS JOIN LATERAL unnest(d.buckets, d.questions) AS u(bucket, questions)
-    GROUP BY 1, 2, 3, 4, 5, 6, 7
+    GROUP BY w.week, d.collection_id, d.stage, u.bucket, GROUPING SETS ((), (d.user_group), (d.language))
 ) t
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 
 -- roll_document_weeks --
--- Sum the documents of the days of these weeks.
+-- Sum the documents of the days of these weeks: of all, by group, and by language.
 INSERT INTO document_weeks
-    (tenant_id, day, collection_id, document_id, questions, last_asked_at, rated, helpful, is_total, user_group, language)
-SELECT rag_tenant(), w.week, d.collection_id, d.document_id, sum(d.questions)::bigint, max(d.last_asked_at),
-       sum(d.rated)::bigint, sum(d.helpful)::bigint, d.is_total, d.user_group, d.language
+SELECT rag_tenant(), w.week,
+       (ARRAY['all', 'group', 'language'])[1 + (1 - grouping(d.user_group)) + 2 * (1 - grouping(d.language))],
+       d.collection_id, coalesce(d.user_group, ''), coalesce(d.language, ''), d.document_id, sum(d.questions)::bigint,
+       max(d.last_asked_at), sum(d.rated)::bigint, sum(d.helpful)::bigint
 FROM unnest(%(weeks)s::date[]) AS w(week)
-JOIN document_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6
-GROUP BY w.week, d.collection_id, d.document_id, d.is_total, d.user_group, d.language
+JOIN document_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6 AND NOT d.is_total
+GROUP BY w.week, d.collection_id, d.document_id, GROUPING SETS ((), (d.user_group), (d.language))
 
 -- note_rolled_weeks --
 -- Note that these weeks are added up.
@@ -485,12 +488,19 @@ LIMIT %(limit)s
 -- Count the reasons why the latest questions failed or were refused, as people read them, most frequent first.
 SELECT l.error, l.outcome, count(*) AS times, max(l.created_at) AS last_at
 FROM (
-    SELECT l.error, l.outcome, l.created_at FROM chat_logs l
-    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
-                       %(language)s)
-      AND l.outcome IN ('failed', 'refused') AND l.error <> ''
-    ORDER BY l.created_at DESC LIMIT %(latest)s
+    -- Apart, each in the order of its index.
+    (SELECT l.error, l.outcome, l.created_at FROM chat_logs l
+     WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                        %(language)s) AND l.outcome = 'failed'
+     ORDER BY l.created_at DESC LIMIT %(latest)s)
+    UNION ALL
+    (SELECT l.error, l.outcome, l.created_at FROM chat_logs l
+     WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                        %(language)s) AND l.outcome = 'refused'
+     ORDER BY l.created_at DESC LIMIT %(latest)s)
+    ORDER BY created_at DESC LIMIT %(latest)s
 ) l
+WHERE l.error <> ''
 GROUP BY l.error, l.outcome
 ORDER BY times DESC, last_at DESC
 LIMIT %(limit)s
