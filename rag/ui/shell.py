@@ -21,6 +21,13 @@ VIEWPORT = "width=device-width, initial-scale=1, interactive-widget=resizes-cont
 #: Width of an open sidebar, as Streamlit draws it before anybody has dragged its edge.
 SIDEBAR_WIDTH = "281px"
 
+#: Parts of Streamlit that a page draws with, by the beginnings of their files' names: without this they are asked for
+#: one after the other, the first of them when the page's script has run.
+NEEDED_SOON = {
+    "/analytics": ("Metric.", "loadVegaEmbed.", "embed.", "PlotlyChart."),
+    "/documents": ("DataFrame.", "arrowFormatUtils."),
+}
+
 #: A rule begins with `.stApp` where Streamlit has one of its own, which comes later and would count otherwise.
 LOOK = """
 <style>
@@ -100,6 +107,9 @@ ROLES = """
       }
     }
     for (const zone of document.querySelectorAll('[data-testid="stFileUploaderDropzone"]')) set(zone, "role", "group");
+    // A title that is too long is cut at its end, which in Arabic is at the left.
+    for (const title of document.querySelectorAll('[class*=st-key-chat_open_] [data-testid="stMarkdownContainer"]'))
+      set(title, "dir", "auto");
     // What floats above the page is outside of what Streamlit calls dark or light.
     const app = document.querySelector('[data-testid="stApp"]');
     if (app && document.querySelector("#stFloatingOverlayPortal > *")) {
@@ -196,13 +206,24 @@ def shell(index: str) -> str:
     return changed.replace("</head>", f"{LOOK}{ROLES}{READING}</head>")
 
 
+def preloads(names: tuple[str, ...], folder: Path) -> str:
+    """Return the links that have a browser load and compile these parts while it waits for the page."""
+    files = sorted(path.name for name in names for path in (folder / "static" / "js").glob(f"{name}*.js"))
+    return "".join(f'<link rel="modulepreload" href="/static/js/{file}">' for file in files)
+
+
 class Shell:
     """Sends our version of Streamlit's HTML file in place of its own, whatever page is asked for."""
 
     def __init__(self, app: ASGIApp, index: Path = INDEX) -> None:
         self._app = app
         self._theirs = index.read_bytes()
-        self._ours = shell(self._theirs.decode()).encode()
+        html = shell(self._theirs.decode())
+        self._ours = html.encode()
+        self._of_paths = {
+            path: html.replace("</head>", preloads(names, index.parent) + "</head>", 1).encode()
+            for path, names in NEEDED_SOON.items()
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
@@ -223,7 +244,7 @@ class Shell:
             else:
                 body += message.get("body", b"")
                 if not message.get("more_body", False):
-                    await self._send(send, start, body)
+                    await self._send(send, start, body, scope["path"])
 
         await self._app(scope, receive, changing)
 
@@ -232,10 +253,10 @@ class Shell:
         is_html = headers.get("content-type", "").startswith("text/html")
         return is_html and headers.get("content-length") == str(len(self._theirs))
 
-    async def _send(self, send: Send, start: Message, body: bytes) -> None:
+    async def _send(self, send: Send, start: Message, body: bytes, path: str) -> None:
         headers = MutableHeaders(raw=list(start["headers"]))
         if body == self._theirs:
-            body = self._ours
+            body = self._of_paths.get(path, self._ours)
             headers["content-length"] = str(len(body))
             for name in ("etag", "last-modified"):
                 del headers[name]

@@ -336,6 +336,12 @@ def test_on_an_arabic_page_each_text_begins_where_its_language_does(
         settle(page)
         gaps = page.evaluate(GAPS, question)
         assert (gaps[gap] < 2, gaps[1 - gap] > 50) == (True, True), (question, gaps)
+    # In the list a long title is cut at its end, in whichever direction it is read.
+    titles = page.locator('[class*=st-key-chat_open_] [data-testid="stMarkdownContainer"]')
+    expect(titles).not_to_have_count(0)
+    directions = {QUESTION[:12]: "ltr", "كم يومًا": "rtl"}
+    for beginning, direction in directions.items():
+        expect(titles.filter(has_text=beginning).first).to_have_css("direction", direction)
     open_page(page, offline_product.address + "/health")
     expect(page.get_by_text("pgvector")).to_be_visible()
     assert page.evaluate(GAPS, "pgvector")[1] < 2, "a sentence of the page begins at its right"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse
+from starlette.responses import FileResponse, HTMLResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.testclient import TestClient
@@ -15,7 +16,7 @@ from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 
 from rag.server import ThemeWriter
-from rag.ui.shell import INDEX, Shell, shell
+from rag.ui.shell import INDEX, NEEDED_SOON, Shell, shell
 
 
 def test_the_shell_has_our_name_our_mark_and_room_for_the_keyboard() -> None:
@@ -53,6 +54,20 @@ def test_only_the_file_of_streamlit_is_changed_and_is_sent_whole_though_a_browse
         assert ours.get("/form", headers=html).text == "<title>Streamlit</title>"
         assert ours.get("/same-size", headers=html).text == "x" * size
         assert "Streamlit" in ours.get("/", headers={"accept": "*/*"}).text
+
+
+def test_a_page_with_charts_names_the_parts_that_draw_them_before_it_is_asked_for(tmp_path: Path) -> None:
+    served = Starlette(routes=[Mount("/", StaticFiles(directory=INDEX.parent, html=True))])
+    sent_index = Route("/analytics", lambda _: FileResponse(INDEX))
+    app = Starlette(routes=[sent_index, Mount("/", served)])
+    with TestClient(Shell(app)) as browser:
+        html = browser.get("/analytics", headers={"accept": "text/html"}).text
+        named = re.findall(r'<link rel="modulepreload" href="(/static/js/[^"]+)">', html)
+        assert len(named) >= len(NEEDED_SOON["/analytics"]), "a part was renamed: find what it is called now"
+        assert {name for part in NEEDED_SOON["/analytics"] for name in named if f"/{part}" in name} == set(named)
+        for name in named:
+            assert browser.get(name).status_code == 200
+        assert 'modulepreload" href="/static' not in browser.get("/", headers={"accept": "text/html"}).text
 
 
 def test_the_theme_that_is_written_once_is_the_one_streamlit_writes_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
