@@ -328,8 +328,8 @@ def test_on_an_arabic_page_each_text_begins_where_its_language_does(
     context = browser.new_context(storage_state=offline_admin.storage_state(), viewport={"width": 1280, "height": 860})
     context.add_cookies([{"name": "hr_language", "value": "ar", "url": offline_product.address}])
     page = context.new_page()
-    open_page(page, offline_product.address)
     for question, gap in ((QUESTION, 0), ("كم يومًا من الإجازة السنوية؟", 1)):
+        open_page(page, offline_product.address)
         ask(page, question)
         expect(page.get_by_test_id("stChatMessage").get_by_text(question, exact=True)).to_be_visible()
         expect(page.get_by_test_id("stFeedback").last).to_be_visible()
