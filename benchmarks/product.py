@@ -160,13 +160,15 @@ class Application(Product):
     def __init__(self, folder: Path, primary: EmbeddedServer, **variables: str) -> None:
         super().__init__(folder / "data", RAG_WORKER="false", **variables)
         self._primary = primary
+        #: What all its workers print.
+        self.worker_log = folder / "worker.log"
 
     def start_worker(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "rag", "worker"],
-            cwd=PROJECT, env={**self._environment, "RAG_WORKER": "true"},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with self.worker_log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "rag", "worker"],
+                cwd=PROJECT, env={**self._environment, "RAG_WORKER": "true"}, stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
 
     def kill(self) -> None:
         self._process.kill()

@@ -76,7 +76,7 @@ class Soak:
         self._random = random.Random(1)
         self.samples: list[dict[str, int]] = []
 
-    async def run(self, minutes: float) -> None:
+    async def run(self, minutes: float, *, pause_seconds: float = 60.0) -> None:
         self._cookies = await asyncio.to_thread(self._product.sign_in_people, 4)
         self._admin = await asyncio.to_thread(self._product.sign_in_admin)
         who: list[Coroutine[Any, Any, None]] = [
@@ -93,7 +93,7 @@ class Soak:
         faults = self._faults()
         number = 0
         while (left := end - time.monotonic()) > 0:
-            await asyncio.sleep(min(60.0, left))
+            await asyncio.sleep(min(pause_seconds, left))
             if end - time.monotonic() > 90:  # the last minute and a half is for coming back
                 name, fault = faults[number % len(faults)]
                 print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
@@ -344,6 +344,8 @@ def verdict(soak: Soak) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--pause", type=float, default=60.0, help="Seconds between two faults")
+    parser.add_argument("--log", type=Path, help="Where the logs of the product and its workers are kept")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as name, ProviderStandin() as standin:
         folder = Path(name)
@@ -365,10 +367,11 @@ def main() -> int:
         worker.wait(30)
         soak = Soak(product, primary, standby, standin)
         try:
-            asyncio.run(soak.run(arguments.minutes))
+            asyncio.run(soak.run(arguments.minutes, pause_seconds=arguments.pause))
         finally:
             product.stop()
-            (folder / "log.txt").write_text(product.log())
+            if arguments.log:
+                arguments.log.write_text(product.log() + product.worker_log.read_text(errors="replace"))
             standby.stop()
             primary.stop()
         return 0 if verdict(soak) else 1
