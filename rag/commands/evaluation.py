@@ -61,7 +61,9 @@ def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
         evaluations = parts.evaluations
         collection = parts.choose_collection(tenant, arguments.collection)
         if not parts.documents.contents(tenant)[collection.id].ready:
-            raise InvalidInput(f"{collection.name} has no documents that can be searched yet.")
+            raise InvalidInput(
+                f"{collection.name} has no documents that can be searched yet. Add some: python -m rag ingest PATH"
+            )
         if arguments.resume:
             try:
                 begun = [UUID(arguments.resume)]

@@ -305,11 +305,17 @@ class Evaluations:
         return self._database.fetch_all(who, "evaluation_results", Result, run_id=run_id)
 
     def questions(self, who: Who, run_id: UUID) -> builtins.list[GoldenQuestion]:
-        """Return the questions of a run as they were when it began."""
-        return [golden_from_json(row) for row in self._database.fetch_value(who, "evaluation_golden", run_id=run_id)]
+        """Return the questions of a run as they were when it began. Raises `NotFound`."""
+        asked = self._database.fetch_value(who, "evaluation_golden", run_id=run_id)
+        if asked is None:
+            raise NotFound
+        return [golden_from_json(row) for row in asked]
 
     def compare(self, who: Who, first: UUID, second: UUID) -> builtins.list[Comparison]:
-        """Compare two runs over the questions that both asked. Raises `InvalidInput` when there are none."""
+        """Compare two runs over the questions that both asked.
+
+        Raises `NotFound`, and `InvalidInput` when there are none.
+        """
         asked = [
             {
                 questions[result.place].question: result.figures

@@ -25,7 +25,7 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag.errors import DatabaseUnavailable
+from rag.errors import DatabaseUnavailable, NotFound
 from rag.monitoring import metrics
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
@@ -399,6 +399,9 @@ class Database:
                 self._pool.putconn(session)
         except psycopg.OperationalError as exc:
             raise self.unavailable(exc) from exc
+        except psycopg.errors.ForeignKeyViolation as exc:
+            # What a row names was deleted meanwhile, or is another company's.
+            raise NotFound from exc
 
     def _connection(self) -> Session:
         for wait_seconds in WAITS_SECONDS:
