@@ -401,7 +401,8 @@ def in_order(
     spoke.
 
     Of the first `places` some go to passages of other languages when none in the question's own is sure, or the
-    question names their country: their cosines are lower, whatever they say.
+    question names their country: their cosines are lower, whatever they say. Those of documents whose near twin is
+    named come last by probability.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -415,7 +416,8 @@ def in_order(
         signals = replace(item.signals, meaning=item.result.meaning) if is_sure else item.signals
         return probability(signals)
 
-    likely = {id(item): rank for rank, item in enumerate(sorted(scored, key=likelihood, reverse=True), 1)}
+    by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in found.twins, -likelihood(item)))
+    likely = {id(item): rank for rank, item in enumerate(by_likelihood, 1)}
     searched = {id(item): rank for rank, item in enumerate(scored, 1)}
     ordered = sorted(scored, key=lambda i: -1 / (RANK_CONSTANT + searched[id(i)]) - 1 / (RANK_CONSTANT + likely[id(i)]))
     wanted = PLACES_OF_NAMED if named else 0 if is_sure else PLACES_OF_OTHERS

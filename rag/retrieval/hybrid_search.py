@@ -8,7 +8,7 @@ all statements see one moment.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from rag.retrieval.bm25.scoring import best_of, matches_in
 from rag.retrieval.deduplication import without_repeats
 from rag.retrieval.fusion import FusionScores
 from rag.retrieval.meaning import MeaningHit
-from rag.retrieval.proximity import refined
+from rag.retrieval.proximity import refined, with_twin_meant
 from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words, question_terms
 from rag.retrieval.search_scope import Expected, ScopeReading, ranges, read_scope
 from rag.retrieval.spelling import corrected
@@ -90,6 +90,8 @@ class SearchHits:
     from_others: tuple[UUID, ...] = ()
     #: The nearest by meaning with what is usual in their languages; empty where there are no such vectors.
     meant: tuple[MeaningHit, ...] = ()
+    #: Documents whose near twin the question names.
+    twins: frozenset[UUID] = frozenset()
 
     @property
     def best_meaning(self) -> float | None:
@@ -164,9 +166,10 @@ def search(
     scored = [(row, row.score) for row in rows]
     if by_keyword and query.refine:
         scored = refined(asked, hits.statistics, rows)
+    twins = with_twin_meant(asked, rows) if by_keyword and query.refine else frozenset()
     if hits.meant:
         hits = replace(hits, meant=_by_parts(hits.meant, rows, asked.language))
-        scored = _with_meaning(scored, hits, asked)
+        scored = _with_meaning(scored, hits, asked, twins)
     distinct = without_repeats(scored, same_beginning=query.same_beginning)
     others = _from_others(asked, hits.meant)
     kept = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in others]
@@ -178,6 +181,7 @@ def search(
         languages={row.document_id: row.language for row in rows},
         text=asked.text,
         meant=tuple(hits.meant),
+        twins=twins,
     )
 
 
@@ -311,15 +315,19 @@ def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) 
     return meanings.in_order(known, language)
 
 
-def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery) -> list[tuple[_Row, float]]:
+def _with_meaning(
+    scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
+) -> list[tuple[_Row, float]]:
     """One order of three: that of the words, as far as there are any in common, and two of what is meant.
 
-    A passage that has no vector of meaning yet keeps the rank of its words in all of them: the others are not better
-    for having one.
+    Passages of `twins` say nearly the same of something else, and come last in what is meant. One that has no vector
+    of meaning yet keeps the rank of its words in all of them: the others are not better for having one.
     """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.LEAST_WORDS]
-    orders = (sharing, [hit.chunk_id for hit in hits.meant], [hit.chunk_id for hit in meanings.by_standing(hits.meant)])
+    apart = {row.chunk_id for row in rows if row.document_id in twins}
+    meant = [[hit.chunk_id for hit in order] for order in (hits.meant, meanings.by_standing(hits.meant))]
+    orders = (sharing, *(sorted(order, key=apart.__contains__) for order in meant))
     ranks = [{chunk_id: rank for rank, chunk_id in enumerate(order, 1)} for order in orders]
     unread = {row.chunk_id: ranks[0][row.chunk_id] for row in rows if row.meaning is None and row.chunk_id in ranks[0]}
     ranks = [ranks[0], *(unread | order for order in ranks[1:])]

@@ -154,6 +154,7 @@ def merged(lists: Sequence[SearchHits], limit: int) -> SearchHits:
         repeats=sum(found.repeats for found in lists),
         meant=first.meant,
         from_others=first.from_others,
+        twins=first.twins,
     )
 
 

@@ -96,6 +96,16 @@ def names_said(
     return tuple(dict.fromkeys(named))
 
 
+def with_twin_meant(query: SearchQuery, found: Sequence[Item]) -> frozenset[UUID]:
+    """Return the documents whose near twin the question names and not them: of two health plans, the other one."""
+    said = {
+        term for code in {item.language for item in found} for term in question_terms(query.text, query.language, code)
+    }
+    names = {item.document_id: _name_terms(item.title, item.language) for item in found}
+    meant = _with_twin_meant(set(names.values()), frozenset(said))
+    return frozenset(document for document, name in names.items() if name in meant)
+
+
 @lru_cache(maxsize=20_000)
 def _name_terms(name: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(name, language))
@@ -144,13 +154,18 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
     """Return the names that share half of all their terms with another, of which the question says more and they
     nothing.
+
+    It says all that tells the other apart: "Northwind Health" is no "Health Plus", although "Standard" has no "health".
     """
     said = [(other, other & question) for other in names if not other.isdisjoint(question)]
     return {
         name
         for name in names
         for other, terms in said
-        if not terms <= name and (name & question) <= other and 2 * len(name & other) >= len(name | other)
+        if not terms <= name
+        and other - name <= question
+        and (name & question) <= other
+        and 2 * len(name & other) >= len(name | other)
     }
 
 

@@ -960,3 +960,30 @@ def test_a_heading_above_a_quotation_has_no_marks_and_is_no_bar_of_a_page() -> N
     assert quotes is not None
     assert "BUrlG › § 3 Dauer: “" in quotes.text
     assert "Aushang: “" in quotes.text
+
+
+def test_what_an_exception_limits_comes_along_where_the_exception_answers() -> None:
+    text = "Lorries may stand behind the hall. However, £5 is paid on market days. Soup is served at noon."
+    quotes = best_quotes("What is paid on market days?", [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert quotes.text == "“Lorries may stand behind the hall. However, £5 is paid on market days.” [1]"
+
+
+def test_a_row_like_the_one_that_answers_is_no_answer_beside_it() -> None:
+    text = (
+        "Visit | Copay\nSpecialist visit in hospital at night | $50\nNurse visit in hospital at night | $10\n"
+        "Dentist in town | $20"
+    )
+    asked = "What is the copay of a specialist visit in hospital at night?"
+    quotes = best_quotes(asked, [passage(1, text)], language="en")
+    assert quotes is not None
+    assert "$50" in quotes.text
+    assert "$10" not in quotes.text
+
+
+def test_a_sentence_that_its_passage_cut_at_the_beginning_comes_after_a_whole_one() -> None:
+    cut = passage(1, "and annual leave of 25 days is for full-time staff. Soup is served at noon.")
+    whole = replace(passage(2, "Annual leave of 25 days is for full-time staff."), document_id=cut.document_id)
+    quotes = best_quotes("How long is annual leave for full-time staff?", [cut, whole], language="en")
+    assert quotes is not None
+    assert quotes.numbers[0] == 2

@@ -6,7 +6,7 @@ import pytest
 
 from rag.answering.citations import citation_from_json, citation_to_json, verified
 from rag.answering.groundedness import ParsedQuestion, Source, faults
-from rag.answering.number_check import days, missing_days
+from rag.answering.number_check import days, figures, missing_days
 from tests.answering.scripted import passage
 
 PASSAGE = (
@@ -144,6 +144,21 @@ def test_a_date_of_two_readings_is_known_by_either() -> None:
     assert missing_days("by 03/04/2026", days("3 April 2026")) == []
     assert missing_days("by 03/04/2026", days("4 March 2026")) == []
     assert missing_days("by 03/04/2026", days("5 March 2026"))
+
+
+def test_a_date_of_another_year_is_another_and_one_without_a_year_is_not() -> None:
+    assert missing_days("by 1 July 2027", days("1 July 2026")) == [(2027, 7, 1)]
+    assert missing_days("by 1 July", days("1 July 2026")) == []
+
+
+def test_a_number_with_both_marks_is_read_by_the_last_one() -> None:
+    assert figures("1,500.25") == figures("1.500,25") == {"1500.25"}
+
+
+def test_what_a_limit_says_is_no_denial_of_the_statement_it_limits() -> None:
+    source = Source("Employees may carry over unused days to the next year.")
+    limited = "Employees may not carry over unused days to the next year unless their manager agrees"
+    assert not faults(limited, [source], ParsedQuestion("", "en"))
 
 
 def test_the_sentences_that_a_passage_does_not_support_are_on_its_citation() -> None:

@@ -12,10 +12,12 @@ from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.evidence import (
     ACROSS,
     ANSWERED,
+    CITED_SHARE,
     SURE,
     PassageSignals,
     ScoredHit,
     background,
+    best_of,
     compound_share,
     coverage,
     in_order,
@@ -24,6 +26,7 @@ from rag.retrieval.evidence import (
     probability,
     question_words,
     score_hits,
+    worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import named_languages
@@ -263,3 +266,15 @@ def test_a_passage_of_another_language_that_would_be_refused_has_no_place() -> N
     assert order[-1].result.chunk_id == unlikely[1].chunk_id
     named = in_order([judged for judged, _ in [*own, unlikely]], found, places=4, language="en", named={"nl"})
     assert named[0].has_place
+
+
+def test_a_passage_with_a_place_is_cited_although_it_holds_no_word_and_is_less_likely() -> None:
+    own = [item(number, meaning=0.92) for number in range(1, 5)]
+    other = item(5, meaning=0.76, in_language="nl")
+    found = replace(found_of([result for _, result in [*own, other]], {}), from_others=(other[1].chunk_id,))
+    named = in_order([judged for judged, _ in [*own, other]], found, places=4, language="en", named={"nl"})
+    assert named[0].probability < CITED_SHARE * best_of(named)
+    assert worth_citing(named)[0].result.chunk_id == other[1].chunk_id
+    assert other[1].chunk_id not in [
+        kept.result.chunk_id for kept in worth_citing([judged for judged, _ in [*own, other]])
+    ]

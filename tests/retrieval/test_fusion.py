@@ -118,6 +118,16 @@ def test_a_name_whose_twin_is_meant_has_no_share_in_what_both_have() -> None:
     assert all(share > 0 for share in naming([plus, {"northwind", "role", "library"}], {"northwind", "plus"}))
 
 
+def test_a_twin_is_meant_only_where_the_question_says_all_that_tells_it_apart() -> None:
+    plus, standard = (
+        {"northwind", "health", "plus", "benefit", "detail"},
+        {"northwind", "standard", "benefit", "detail"},
+    )
+    insurer = naming([plus, standard], {"northwind", "health", "cover"})
+    assert insurer[1] > 0
+    assert naming([plus, standard], {"northwind", "health", "plus", "cover"})[1] == 0
+
+
 def test_boosts_are_small_beside_the_scores() -> None:
     raised = raised_scores([1.0, 0.3], closenesses=[0.0, 9.0], title_shares=[0.0, 1.0], section_shares=[0.0, 1.0])
     assert raised == [1.0, pytest.approx(0.3 + 0.3 + 0.15 + 0.2)]

@@ -21,6 +21,8 @@ from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval import search_scope
+from rag.retrieval.evidence import in_order as in_one_order
+from rag.retrieval.evidence import score_hits
 from rag.retrieval.fusion import fused_scores, words_weight
 from rag.retrieval.hybrid_search import SearchQuery, search
 from rag.retrieval.meaning import MeaningHit, in_order, standings
@@ -157,6 +159,29 @@ def test_a_passage_is_as_near_as_the_nearest_of_its_parts(
     cosines = vectors @ asked.meaning
     assert first.meaning == pytest.approx(max(cosines), abs=2e-3)
     assert max(cosines) > min(cosines) + 0.02
+
+
+@needs_model
+def test_what_a_named_documents_twin_means_comes_after_what_it_says_itself(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    near = "Devices for deaf people: up to {} dollars each calendar year."
+    shelf.add("Northwind Health Plus Benefits Details", [near.format(sum_) for sum_ in (500, 800, 1_000)])
+    shelf.add(
+        "Northwind Standard Benefits Details",
+        ["Members may buy aids of every kind abroad.", "Dentists are paid in full."],
+    )
+    embed_all(shelf)
+
+    def first(text: str) -> list[str]:
+        asked = query(text, meaning)
+        found = search(database, asked, scope=shelf.scope, limit=5)
+        scored = score_hits(found.results, found, wordings=[(text, "en")])
+        return [item.result.title.split()[1] for item in in_one_order(scored, found, places=5, language="en")]
+
+    assert first("Does Northwind Standard pay for hearing aids?")[:2] == ["Standard", "Standard"]
+    assert first("Does Northwind Health Plus pay for hearing aids?")[:2] == ["Health", "Health"]
+    assert "Health" in first("Does Northwind Health pay for hearing aids?")[:2], "the insurer is neither of its plans"
 
 
 @needs_model
