@@ -206,7 +206,7 @@ CITED_SHARE = 0.1
 #: Up to this probability passages of other languages have places, and so many; more where the question names a country.
 SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
 #: The constant of reciprocal ranks by which passages of other languages are chosen, by meaning and by their words.
-OTHERS_CONSTANT = 5
+OTHERS_CONSTANT = 20
 #: What all words of the question count there: as much as the first rank by meaning.
 OTHERS_WORDS = 0.2
 #: The constant of reciprocal ranks where the order of the search and that of the probabilities make one.

@@ -410,8 +410,9 @@ def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: 
 def _from_others(query: SearchQuery, meant: Sequence[MeaningHit]) -> list[UUID]:
     if not query.language:
         return []
-    others = meanings.from_other_languages(meant, query.language, meanings.named_languages(query.text))
-    return [hit.chunk_id for hit in others[: meanings.FROM_OTHERS]]
+    named = meanings.named_languages(query.text)
+    others = meanings.from_other_languages(meant, query.language, named)
+    return [hit.chunk_id for hit in others[: meanings.FROM_NAMED if named else meanings.FROM_OTHERS]]
 
 
 class _Row(NamedTuple):

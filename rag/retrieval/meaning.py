@@ -18,8 +18,9 @@ from uuid import UUID
 #: A language of few passages is taken to be like the others: as if so many passages of the usual kind were in it.
 USUAL_PASSAGES = 10
 
-#: Passages of other languages than the question's that are looked at besides what words and cosine find.
-FROM_OTHERS = 6
+#: Passages of other languages than the question's that are looked at besides what words and cosine find; more where the
+#: question names a country: a statute says much that is near, and the words tell which of it is asked.
+FROM_OTHERS, FROM_NAMED = 6, 20
 #: A question that names a country is likely about documents in its language: how words begin that do, by language. In
 #: scripts without spaces they may stand anywhere.
 COUNTRIES = {

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Product, settle
-from tests.browser.tables import TITLE, click_row, tick
+from tests.browser.tables import TITLE, click_row, tick, until_shown
 
 pytestmark = pytest.mark.browser
 
@@ -50,8 +50,8 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     page.get_by_text("Compare page 1").click()
     expect(page.get_by_text("on level two.")).to_be_visible()
     expect(page.get_by_text("on level five.")).to_be_visible()
-    page.get_by_role("button", name="Keep both").click()
-    expect(page.get_by_text("Parking rules (2)").first).to_be_visible(timeout=20_000)
+    keep_both = page.get_by_role("button", name="Keep both")
+    until_shown(lambda: keep_both.click() if keep_both.count() else None, page.get_by_text("Parking rules (2)").first)
     while page.get_by_role("button", name="Dismiss").count():
         page.get_by_role("button", name="Dismiss").first.click()
         settle(page)

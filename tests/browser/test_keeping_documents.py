@@ -50,6 +50,8 @@ def close_panel(page: Page) -> None:
         page.keyboard.press("Escape")
         with suppress(AssertionError):
             expect(page.get_by_role("dialog")).to_have_count(0, timeout=2_000)
+            # The address says of the panel that the script knows it closed, and that a tick may follow.
+            page.wait_for_url(lambda url: "document=" not in url)
             return
     expect(page.get_by_role("dialog")).to_have_count(0)
 

@@ -25,7 +25,7 @@ from rag.retrieval.evidence import in_order as in_one_order
 from rag.retrieval.evidence import score_hits
 from rag.retrieval.fusion import fused_scores, words_weight
 from rag.retrieval.hybrid_search import SearchQuery, search
-from rag.retrieval.meaning import MeaningHit, in_order, standings
+from rag.retrieval.meaning import FROM_OTHERS, MeaningHit, in_order, standings
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -192,6 +192,23 @@ def test_a_question_in_another_language_finds_the_passage(
     embed_all(shelf)
     asked = query("Hoeveel vakantiedagen krijg ik?", meaning, language="nl")
     assert search(database, asked, scope=shelf.scope, limit=3).results[0].content == LEAVE
+
+
+@needs_model
+def test_where_a_country_is_named_more_of_its_passages_are_looked_at(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    """By meaning much of a statute is near, and the words tell which of it is asked."""
+    shelf.add("Handbook", [f"Employees of team {n} receive {n} days of annual leave." for n in range(20, 70)])
+    shelf.add("법", [f"제{n}조 근로자는 {n}일 전에 서면으로 신고하여야 한다." for n in range(40, 55)], language="ko")
+    embed_all(shelf)
+
+    def korean(text: str) -> int:
+        results = search(database, query(text, meaning), scope=shelf.scope, limit=40).results
+        return sum(result.title == "법" for result in results)
+
+    assert korean("How many days of annual leave do employees receive?") <= FROM_OTHERS
+    assert korean("How many days of annual leave do employees receive in Korea?") > FROM_OTHERS
 
 
 @needs_model
