@@ -5,7 +5,7 @@ WORKDIR /app
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.txt .
 # What is installed is what was locked, file by file.
-RUN python -m venv .venv && .venv/bin/pip install --require-hashes -r requirements.txt
+RUN python -m venv .venv && .venv/bin/pip install --require-hashes --no-deps -r requirements.txt
 
 FROM python:3.12-slim-bookworm
 # An account without rights of its own; its number is the owner of the volume.

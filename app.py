@@ -14,7 +14,7 @@ import streamlit as st
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES, lifespan, on_script_error
 
 #: Settings read secrets.toml themselves. Without any secret of its own, Streamlit looks for that file again at each run
-#: of a page, behind one lock: with a hundred readers most threads stood there.
+#: of a page, behind one lock: with a hundred readers, most threads waited there.
 SECRETS = {"read_by": "rag.settings"}
 
 app = st.App(

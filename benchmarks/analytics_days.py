@@ -4,8 +4,10 @@
 
 Every statement of every tab is timed warm for 7, 30, 90 and 365 days of the tenant that has half of the questions,
 then the totals from the rows, a single question, what a question pays for its log, and how much the process grows. The
-first view is the totals and times of the period and of the one before, and the figures by day. With `--data` the
-questions are written once and kept there.
+first view is the totals and times of the period and of the one before, and the figures by day. The newest day is read
+from its questions, as it is in the evening of a day. Beside the time that passed is the time of the processor, of this
+process and of Postgres, which hardly depends on what else runs. With `--data` the questions are written once and kept
+there.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -31,6 +34,8 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.types import Identity, Outcome, RAGDetails, RawResultDetails, Role, SearchDetails, Who
+
+Pair = tuple[float, float]
 
 ROUNDS = 7
 #: Whoever looks reads through row-level security, as the page does.
@@ -65,7 +70,8 @@ SELECT md5(n::text)::uuid, t.name, md5('a' || t.name || abs(hashint4(n)) %% 500)
            'search', jsonb_build_object('rawResults', results.list),
            'reranking', jsonb_build_object('results', '[{"originalRank": 4, "newRank": 1, "score": 0.7}]'::jsonb)),
        (1000 + random() * 6000)::integer, (500 + random() * 900)::integer,
-       now() - random() * 365 * interval '1 day'
+       -- One after the other, so that they lie in the order they were asked, as everywhere.
+       now() - (1 - (n - random()) / %(questions)s) * 365 * interval '1 day'
 FROM generate_series(%(first)s::integer, %(last)s::integer) AS n
 CROSS JOIN LATERAL (SELECT (ARRAY['one', 'one', 'one', 'two', 'two', 'three'])[1 + n %% 6] AS name) t
 CROSS JOIN LATERAL (SELECT md5('d' || t.name || abs(hashint4(n + 5)) %% 200)::uuid AS id) d
@@ -119,7 +125,7 @@ def fill(superuser: str, questions: int) -> None:
         connection.execute(SHELVES)
         for first in range(1, questions + 1, 100_000):
             last = min(first + 99_999, questions)
-            connection.execute(FILL, {"first": first, "last": last})
+            connection.execute(FILL, {"first": first, "last": last, "questions": questions})
             print(f"{last:,} questions", flush=True)
         connection.execute(PAY)
         connection.execute(RATE)
@@ -132,16 +138,38 @@ def _no_embedder(model: str) -> QuestionEmbedder:
     raise AssertionError(f"No question is grouped here, by {model}.")
 
 
-def median_ms(*actions: Callable[[], object]) -> list[float]:
-    """Time the actions in turns, after one round that warms."""
-    taken: list[list[float]] = [[] for _ in actions]
-    for turn in range(ROUNDS + 1):
-        for times, action in zip(taken, actions, strict=True):
-            started = time.perf_counter()
-            action()
-            if turn:
-                times.append(1000 * (time.perf_counter() - started))
-    return [statistics.median(times) for times in taken]
+class Clocks:
+    """The time that passed, and the time of the processor that this process and the server's processes took."""
+
+    def __init__(self, database: Database) -> None:
+        with database.transaction("one") as connection:
+            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+        assert row is not None
+        parent = Path(f"/proc/{row[0]}/stat").read_text("ascii").rpartition(") ")[2].split()[1]
+        self._children = Path(f"/proc/{parent}/task/{parent}/children")
+
+    def now(self) -> Pair:
+        taken = 0
+        for child in self._children.read_text("ascii").split():
+            with suppress(FileNotFoundError):
+                taken += int(Path(f"/proc/{child}/schedstat").read_text("ascii").split()[0])
+        return time.perf_counter(), time.process_time() + taken / 1e9
+
+    def median_ms(self, *actions: Callable[[], object]) -> list[Pair]:
+        """Time the actions in turns, after one round that warms."""
+        taken: list[list[Pair]] = [[] for _ in actions]
+        for turn in range(ROUNDS + 1):
+            for times, action in zip(taken, actions, strict=True):
+                before = self.now()
+                action()
+                after = self.now()
+                if turn:
+                    times.append((1000 * (after[0] - before[0]), 1000 * (after[1] - before[1])))
+        return [(statistics.median(p for p, _ in times), statistics.median(c for _, c in times)) for times in taken]
+
+
+def written(pair: Pair) -> str:
+    return f"{pair[0]:7.1f} /{pair[1]:6.1f}"
 
 
 def first_view(analytics: Analytics, tenant: Who, period: Period, filters: Filters) -> object:
@@ -170,7 +198,7 @@ def main() -> None:
             database = Database(server.application, sealing_key(server.owner))
             database.open()
             measure(Analytics(database), database)
-            measure_logging(database)
+            measure_logging(database, Clocks(database))
             database.close()
         finally:
             server.stop()
@@ -181,8 +209,9 @@ def measure(analytics: Analytics, database: Database) -> None:
     days = analytics.days.add_up("one", seconds=600)
     print(f"{days} days added up in {time.perf_counter() - started:.1f} s")
     with database.transaction("one") as connection:
-        connection.execute("SELECT 1")
-    today = datetime.now(UTC).date()
+        # The day after which nothing has been asked yet is read from its rows.
+        connection.execute("DELETE FROM rolled_days WHERE day >= (SELECT max(created_at)::date - 1 FROM chat_logs)")
+    clocks, today = Clocks(database), datetime.now(UTC).date()
     any_question, gaps = QuestionFilters(), Gaps(database, _no_embedder, HelpRequests(database))
     views: dict[str, Callable[[Period, Filters], object]] = {
         "first view": lambda p, f: first_view(analytics, ADMIN, p, f),
@@ -212,28 +241,37 @@ def measure(analytics: Analytics, database: Database) -> None:
     before = resident_mb()
     groups = {"": Filters(), ", one group": Filters(user_group="Sales"), ", one language": Filters(language="en")}
     for words, filters in groups.items():
-        print(f"\nms, median of {ROUNDS}{words}\n{'':18}" + "".join(f"{days:>9} d" for days in (7, 30, 90, 365)))
+        print(f"\nms, median of {ROUNDS}, of them the processor's{words}\n{'':18}"
+              + "".join(f"{days:>13} d" for days in (7, 30, 90, 365)))  # fmt: skip
         for name, view in views.items():
             taken = []
             for days in (7, 30, 90, 365):
                 period = Period.of_days(days, until=today)
-                taken += median_ms(lambda view=view, p=period, f=filters: view(p, f))  # type: ignore[misc]
-            print(f"{name:18}" + "".join(f"{ms:11.1f}" for ms in taken), flush=True)
+                taken += clocks.median_ms(lambda view=view, p=period, f=filters: view(p, f))  # type: ignore[misc]
+            print(f"{name:18}" + "".join(written(pair) for pair in taken), flush=True)
     (one, *_) = analytics.questions(ADMIN, Period.of_days(7, until=today), Filters(), any_question, limit=1)
-    (ms,) = median_ms(lambda: analytics.question(ADMIN, one.id))
-    print(f"\none question{ms:18.1f}\nthe process grew by {resident_mb() - before:.0f} MB meanwhile", flush=True)
+    (pair,) = clocks.median_ms(lambda: analytics.question(ADMIN, one.id))
+    print(
+        f"\none question      {written(pair)}\nthe process grew by {resident_mb() - before:.0f} MB meanwhile",
+        flush=True,
+    )
     print("\nThe same from the rows")
     sums = {days: analytics.totals("one", Period.of_days(days, until=today), Filters()) for days in (7, 90)}
     with database.transaction("one") as connection:
-        connection.execute("DELETE FROM rolled_days")
+        weeks = connection.execute("SELECT tenant_id, day FROM rolled_weeks").fetchall()
+        days_before = connection.execute("DELETE FROM rolled_days RETURNING tenant_id, day").fetchall()
     for days in (7, 90):
         period = Period.of_days(days, until=today)
         assert analytics.totals(ADMIN, period, Filters()) == sums[days]
-        (ms,) = median_ms(lambda period=period: analytics.totals(ADMIN, period, Filters()))  # type: ignore[misc]
-        print(f"totals, {days:3} days {ms:11.1f}", flush=True)
+        (pair,) = clocks.median_ms(lambda period=period: analytics.totals(ADMIN, period, Filters()))  # type: ignore[misc]
+        print(f"totals, {days:3} days  {written(pair)}", flush=True)
+    with database.transaction("one") as connection, connection.cursor() as cursor:
+        # The sums are still there, and right: another run need not add them up.
+        cursor.executemany("INSERT INTO rolled_days (tenant_id, day) VALUES (%s, %s)", days_before)
+        cursor.executemany("INSERT INTO rolled_weeks (tenant_id, day) VALUES (%s, %s)", weeks)
 
 
-def measure_logging(database: Database) -> None:
+def measure_logging(database: Database, clocks: Clocks) -> None:
     """Time what a question pays: its row is opened before, and closed with everything after."""
     logs, text = ChatLogs(database), "How many days of leave do I have after 5 years?"
     person, collection_id = (
@@ -241,15 +279,15 @@ def measure_logging(database: Database) -> None:
     )
     asker = Identity(account_id=person, tenant_id="one", email="", name="", role=Role.EMPLOYEE)
     opened: list[UUID] = []
-    (opening,) = median_ms(lambda: opened.append(logs.open(asker, text, collection_id=collection_id)))
+    (opening,) = clocks.median_ms(lambda: opened.append(logs.open(asker, text, collection_id=collection_id)))
     found = RawResultDetails(chunk_id=str(person), document_id=str(person), similarity=0.5, preview="x" * 240)
     details = RAGDetails(search=SearchDetails(raw_results=[found] * 10))
-    (closing,) = median_ms(
+    (closing,) = clocks.median_ms(
         lambda: logs.close(
             "one", opened.pop(), outcome=Outcome.ANSWERED, answer=text * 8, details=details, total_ms=900
         )
     )
-    print(f"\nlogging a question: {opening:.1f} ms before, {closing:.1f} ms after it")
+    print(f"\nlogging a question, before {written(opening)}, after it {written(closing)}")
 
 
 def resident_mb() -> float:

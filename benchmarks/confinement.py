@@ -21,7 +21,7 @@ from pathlib import Path
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TESSERACT_SCALE, run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.isolation.confinement import READING, Rules
+from rag.isolation.confinement import READING, AccessRules
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "rag" / "samples").glob("*.pdf"))
 FREE = replace(READING, without=frozenset({"landlock", "seccomp", "account", "network"}))
@@ -82,7 +82,7 @@ def drawing(sandbox: Sandbox) -> Task:
     return of_reader(sandbox, lambda: sandbox.draw_page(content, 1, highlight="", scale=2.0), times=10)
 
 
-def starting(rules: Rules) -> Task:
+def starting(rules: AccessRules) -> Task:
     def start() -> None:
         sandbox = Sandbox(ExtractionLimits(), processes=1, rules=rules)
         sandbox.means()

@@ -6,8 +6,9 @@ The server has been asked once before. Each run opens the chat in a browser that
 with what that browser has kept, and goes to other pages by their links. Counted are the browser's own first contentful
 paint, the moment the field for a question can be typed in, and from a click on a link to the new page with nothing left
 to draw. With `--documents` so many more are made, and words are typed into the search of the documents page: counted is
-from the last letter to the number of documents above the table. Needs Playwright (`pip install playwright`) and a
-Chromium (`--chromium`, `/usr/bin/chromium` otherwise).
+from the last letter to the number of documents above the table. At the end every page is opened by its address, on a
+desk and on a phone: counted is how far what is drawn moves by itself (the browser's own layout shift, all added up).
+Needs Playwright (`pip install playwright`) and a Chromium (`--chromium`, `/usr/bin/chromium` otherwise).
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ from rag.storage.embedded_postgres import DATABASE, start_server
 
 #: Milliseconds: the first paint of the chat, until it can be used, to another page, and from a word to its documents.
 PAINT_MS, READY_MS, SWITCH_MS, SEARCH_MS = 1000.0, 2000.0, 700.0, 200.0
+#: The most that a page may move by itself, of a whole window, and the windows.
+MOST_SHIFT = 0.05
+WINDOWS = {"desk": (1280, 860), "phone": (390, 844)}
 PAGES = ("Documents", "Analytics", "Chat")
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
 #: Notes in `typed` and `shown` when a letter came in, and when the line above the table said another number.
 WATCH = """() => {
-  const line = () => document.body.innerText.match(/[\\d,]+ documents?\\. Click|No document matches/)?.[0];
+  const line = () => document.body.innerText.match(/[\\d,]+( of [\\d,]+)? documents?\\.|No document matches/)?.[0];
   window.typed = window.shown = null;
   const was = line();
   document.addEventListener("input", () => { typed = performance.now(); }, { capture: true, once: true });
@@ -43,6 +47,13 @@ WATCH = """() => {
   };
   look();
 }"""
+#: What has moved since the page was opened; a page on which nothing did has no entry to wait for.
+SHIFTED = """() => new Promise((done) => {
+  new PerformanceObserver((list) => done(
+    list.getEntries().filter((entry) => !entry.hadRecentInput).reduce((sum, entry) => sum + entry.value, 0)
+  )).observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => done(0), 500);
+})"""
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 
 
@@ -77,6 +88,29 @@ def searched(page: Page, words: str) -> float:
     return took_ms
 
 
+def pages_of(context: BrowserContext, url: str) -> list[str]:
+    """The addresses that the sidebar leads to, and the account's."""
+    page = context.new_page()
+    page.goto(url)
+    links = page.locator('[data-testid="stSidebarNavLink"]')
+    links.first.wait_for()
+    page.locator(SETTLED).wait_for(timeout=30_000)
+    found = [*links.evaluate_all("links => links.map((link) => new URL(link.href).pathname)"), "/account"]
+    page.close()
+    return found
+
+
+def shifted(context: BrowserContext, address: str) -> float:
+    """Open a page in a tab of its own; how far it moved by itself until it was drawn."""
+    page = context.new_page()
+    page.goto(address)
+    page.locator("[data-testid=stMainBlockContainer] [data-testid=stElementContainer]").first.wait_for(state="attached")
+    page.locator(SETTLED).wait_for(timeout=30_000)
+    moved = float(page.evaluate(SHIFTED))
+    page.close()
+    return moved
+
+
 def add_rules(data_dir: Path, documents: int) -> None:
     """Make documents in the folder of a product that runs."""
     server = start_server(data_dir)
@@ -103,6 +137,7 @@ def main() -> int:
     ready: dict[str, list[float]] = {"empty": [], "kept": []}
     switches: dict[str, list[float]] = {title: [] for title in PAGES}
     searches: list[float] = []
+    addresses: list[str] = []
     with tempfile.TemporaryDirectory(prefix="paint-") as folder, sync_playwright() as playwright:
         product = Product(Path(folder))
         product.start()
@@ -132,6 +167,13 @@ def main() -> int:
                     found_ms = [searched(page, words) for words in ("bicycles floor 7", "rule 77", "canteen floor 399")]
                     searches += found_ms if number >= 0 else []
                 context.close()
+            moved: dict[str, dict[str, float]] = {}
+            for window, (width, height) in WINDOWS.items():
+                context = browser.new_context(viewport={"width": width, "height": height})
+                context.add_cookies([{"name": name, "value": value, "url": product.url}])
+                addresses = addresses or pages_of(context, product.url)
+                moved[window] = {path: shifted(context, product.url + path) for path in addresses}
+                context.close()
         finally:
             browser.close()
             product.stop()
@@ -141,6 +183,10 @@ def main() -> int:
     met += [show(f"to {title}", switches[title], SWITCH_MS) for title in PAGES]
     if searches:
         met.append(show(f"search in {arguments.documents:,} documents", searches, SEARCH_MS))
+    print(f"\n{'layout shift':32}" + "".join(f"{window:>9}" for window in moved))
+    for path in addresses:
+        print(f"{path:32}" + "".join(f"{found[path]:>9.3f}" for found in moved.values()))
+    met.append(max(max(found.values()) for found in moved.values()) <= MOST_SHIFT)
     return 0 if all(met) else 1
 
 

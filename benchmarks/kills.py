@@ -21,7 +21,7 @@ from uuid import uuid4
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -73,7 +73,7 @@ def compare(
         connection.execute("INSERT INTO tenants (id, name) VALUES (%s, %s)", (TENANT, TENANT))
     sandbox = Sandbox(ExtractionLimits.of(settings))
     parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
-    pipeline = Pipeline(*parts, sandbox=sandbox)
+    pipeline = IngestionPipeline(*parts, sandbox=sandbox)
     library = DocumentLibrary(*parts[:3], settings, Queue(database, pipeline), sandbox=sandbox)
     admin = Identity(account_id=uuid4(), tenant_id=TENANT, email="a@example.com", name="A", role=Role.ADMIN)
     calm = small_batches(database, library, "Undisturbed", arguments.batch)

@@ -36,7 +36,7 @@ from rag.answering.extractive import best_quotes, likeness_by, meant_parts
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.meaning import MeaningJob, meaning_progress
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers import Embedder
@@ -130,7 +130,7 @@ def data_folder(given: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def read_documents(pipeline: Pipeline, collection: Collection, folders: Sequence[Path]) -> None:
+def read_documents(pipeline: IngestionPipeline, collection: Collection, folders: Sequence[Path]) -> None:
     for path in sorted(path for folder in folders for path in folder.iterdir() if path.is_file()):
         try:
             pipeline.process_document(
@@ -189,7 +189,7 @@ def main() -> None:
         database.open()
         providers = Providers(settings, meaning=MeaningEmbedder(gives_way=False))
         by_words = Providers(Settings(data_dir=data, builtin_embedder="lexical"))
-        pipeline = Pipeline(database, FileStore(data / "files"), providers, Ledger(database), settings)
+        pipeline = IngestionPipeline(database, FileStore(data / "files"), providers, Ledger(database), settings)
         try:
             with database.transaction(TENANT) as connection:
                 connection.execute(
@@ -216,7 +216,7 @@ def main() -> None:
             server.stop()
 
 
-def read_samples(pipeline: Pipeline, collection: Collection) -> None:
+def read_samples(pipeline: IngestionPipeline, collection: Collection) -> None:
     for sample in SAMPLES:
         try:
             pipeline.process_document(
@@ -304,9 +304,7 @@ def quote_all(
             parts_by_number=meant_parts(response),
         )
         lines = [" ".join(line.split()) for line in quotes.text.split("\n\n")] if quotes else [""]
-        outcome = (
-            "perhaps" if quotes and not quotes.is_of_type and response.evidence == "answered" else response.evidence
-        )
+        outcome = "perhaps" if quotes and not quotes.answers and response.evidence == "answered" else response.evidence
         half = question.half or "all"
         outcomes[half, question.kind if not question.is_answerable else "with an answer"].append(outcome)
         if question.is_answerable and question.evidence:

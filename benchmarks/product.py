@@ -43,6 +43,7 @@ class Product:
         self.url = f"http://{self.address}"
         self.welcome_url = ""
         self._data_dir = data_dir
+        self._tenant = variables.get("RAG_TENANT", TENANT)
         # Nothing of the caller's own settings may reach the measured product.
         ours = {environment_name(name) for name in Settings.__dataclass_fields__}
         environment = {name: value for name, value in os.environ.items() if name not in ours}
@@ -89,7 +90,7 @@ class Product:
         """Cookie headers of that many people, each with an account and a session of their own."""
         with self._database() as database:
             sessions = Sessions(database)
-            accounts = Accounts(database, sessions, Settings(tenant=TENANT))
+            accounts = Accounts(database, sessions, Settings(tenant=self._tenant))
             if link := accounts.first_admin_link():
                 accounts.create_first_admin(link, "admin@benchmark.example", "Admin", PASSWORD)
             admin = accounts.sign_in("admin@benchmark.example", PASSWORD)
@@ -106,7 +107,9 @@ class Product:
         self.sign_in_people(0)
         with self._database() as database:
             sessions = Sessions(database)
-            admin = Accounts(database, sessions, Settings(tenant=TENANT)).sign_in("admin@benchmark.example", PASSWORD)
+            admin = Accounts(database, sessions, Settings(tenant=self._tenant)).sign_in(
+                "admin@benchmark.example", PASSWORD
+            )
             return f"{SESSION_COOKIE}={sessions.start(admin, 'benchmark')}"
 
     def log(self) -> str:
@@ -120,11 +123,11 @@ class Product:
         """Accounts by name, e-mail, role and user group, as the first administrator adds them."""
         with self._database() as database:
             sessions = Sessions(database)
-            accounts = Accounts(database, sessions, Settings(tenant=TENANT))
-            with database.transaction(TENANT) as connection:
+            accounts = Accounts(database, sessions, Settings(tenant=self._tenant))
+            with database.transaction(self._tenant) as connection:
                 row = connection.execute("SELECT id FROM accounts WHERE role = 'admin' LIMIT 1").fetchone()
             assert row is not None
-            administrator = Identity(account_id=row[0], tenant_id=TENANT, email="", name="", role=Role.ADMIN)
+            administrator = Identity(account_id=row[0], tenant_id=self._tenant, email="", name="", role=Role.ADMIN)
             for name, email, role, user_group in people:
                 accounts.invite(administrator, email, name, role, user_group)
 
@@ -145,7 +148,7 @@ class Product:
         return Opened(start_server(self._data_dir))
 
     def _states(self, database: Database) -> list[str]:
-        with database.transaction(TENANT) as connection:
+        with database.transaction(self._tenant) as connection:
             return [row[0] for row in connection.execute("SELECT status FROM documents").fetchall()]
 
     def _read_output(self) -> None:

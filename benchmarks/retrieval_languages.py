@@ -3,10 +3,11 @@
     python -m benchmarks.retrieval_languages --sets FOLDER [--only xquad_en,jaquad_ja] [--every 3] [--meaning]
     python -m benchmarks.retrieval_languages --sets FOLDER --across
 
-FOLDER holds one folder per set, named …_<language>, with corpus.jsonl ("id", "text") and queries.jsonl ("question",
-"doc_id"). bm25s gets the same tokens. Each set is asked as it is; with 30 % of the longer words mistyped; and with half
-of the words that carry topic left out, as if others had been used for them. Both do nothing to scripts without spaces;
-of Korean a letter within a syllable is mistyped.
+FOLDER holds the sets: files in SQuAD's form as they are published, named NAME.LANGUAGE.json (xquad.de.json), or a
+folder each, named NAME_LANGUAGE, with corpus.jsonl ("id", "text") and queries.jsonl ("id", "question", "doc_id"). bm25s
+gets the same tokens. Each set is asked as it is; with 30 % of the longer words mistyped; and with half of the words
+that carry topic left out, as if others had been used for them. Both do nothing to scripts without spaces; of Korean a
+letter within a syllable is mistyped.
 Which words is drawn `--draws` times: with 600 questions a single draw differs from another by half a point and more.
 
 `--meaning` asks the product in place of bm25s: by words alone, and with vectors of meaning, which take a quarter of a
@@ -41,9 +42,9 @@ from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.bm25.index import index_document, tokenize
-from rag.retrieval.evidence import question_words
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search
 from rag.retrieval.retriever import Retriever
+from rag.retrieval.search_query import question_words
 from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
@@ -89,9 +90,9 @@ def main() -> None:
 
 def each_language(database: Database, options: argparse.Namespace) -> None:
     for folder in folders_of(options):
-        language = folder.name.rsplit("_", 1)[1]
+        language = name_of(folder).rsplit("_", 1)[1]
         corpus, questions = read(folder, options.every)
-        scope = Scope(tenant_id=TENANT, collection_ids=(fill(database, folder.name, language, corpus).id,))
+        scope = Scope(tenant_id=TENANT, collection_ids=(fill(database, name_of(folder), language, corpus).id,))
         reference = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
         reference.index([tokenize(row["text"], language) for row in corpus], show_progress=False)
         shown = []
@@ -103,7 +104,7 @@ def each_language(database: Database, options: argparse.Namespace) -> None:
                 theirs += [wanted in first_by_bm25s(reference, corpus, text, language) for text, wanted in asked]
                 ours += [wanted in first_by_us(database, scope, corpus, text, language) for text, wanted in asked]
             shown.append(f"{name} {100 * statistics.mean(theirs):5.1f} {100 * statistics.mean(ours):5.1f}")
-        print(f"{folder.name:12} recall@5, bm25s and ours:  {'   '.join(shown)}", flush=True)
+        print(f"{name_of(folder):12} recall@5, bm25s and ours:  {'   '.join(shown)}", flush=True)
 
 
 def wordings() -> dict[str, Callable[[str, str], str]]:
@@ -111,8 +112,17 @@ def wordings() -> dict[str, Callable[[str, str], str]]:
 
 
 def folders_of(options: argparse.Namespace) -> list[Path]:
-    folders = sorted(path for path in options.sets.iterdir() if path.is_dir())
-    return [path for path in folders if not options.only or path.name in options.only.split(",")]
+    wanted = options.only.split(",") if options.only else None
+    return [path for path in all_sets(options.sets) if wanted is None or name_of(path) in wanted]
+
+
+def all_sets(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir() or path.suffix == ".json")
+
+
+def name_of(path: Path) -> str:
+    """Return NAME_LANGUAGE of a set."""
+    return path.name if path.is_dir() else path.stem.replace(".", "_")
 
 
 def by_meaning(database: Database, options: argparse.Namespace) -> None:
@@ -123,9 +133,9 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
     }
     asker = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
     for folder in folders_of(options):
-        language = folder.name.rsplit("_", 1)[1]
+        language = name_of(folder).rsplit("_", 1)[1]
         corpus, questions = read(folder, options.every)
-        collection = fill(database, folder.name, language, corpus)
+        collection = fill(database, name_of(folder), language, corpus)
         with tempfile.TemporaryDirectory() as data:
             work = MeaningJob(JobControl(database), meaning, Path(data))
             while not work.run(TENANT, collection.id):
@@ -141,13 +151,17 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
                         judged = Retriever(database, known).retrieve(question, profile=HR, language=language).scored
                         found[kind].append(wanted in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
             shown.append(f"{name} " + " ".join(f"{100 * statistics.mean(found[kind]):5.1f}" for kind in providers))
-        print(f"{folder.name:12} recall@5, words and meaning:  {'   '.join(shown)}", flush=True)
+        print(f"{name_of(folder):12} recall@5, words and meaning:  {'   '.join(shown)}", flush=True)
     for known in providers.values():
         known.close()
 
 
 def across(database: Database, options: argparse.Namespace) -> None:
-    sets = {path.name[-2:]: read(path, options.every) for path in sorted(options.sets.glob("xquad_*"))}
+    sets = {
+        name_of(path)[-2:]: read(path, options.every)
+        for path in all_sets(options.sets)
+        if name_of(path).startswith("xquad_")
+    }
     by_language = {code: {row["id"]: row["question"] for row in rows} for code, (_, rows) in sets.items()}
     asker = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
     with ProviderStandin() as standin:
@@ -233,11 +247,27 @@ def first_by_us(database: Database, scope: Scope, corpus: list[Row], text: str, 
 
 
 def read(folder: Path, every: int) -> tuple[list[Row], list[Row]]:
+    """Return the paragraphs of a set, and every so manieth question."""
+    if folder.suffix == ".json":
+        corpus, questions = squad(json.loads(folder.read_text("utf-8")))
+        return corpus, questions[::every]
     corpus, questions = (
         [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines() if line.strip()]
         for name in ("corpus.jsonl", "queries.jsonl")
     )
     return corpus, questions[::every]
+
+
+def squad(published: Row) -> tuple[list[Row], list[Row]]:
+    """Return the paragraphs and questions of a file in SQuAD's form."""
+    corpus: list[Row] = []
+    questions: list[Row] = []
+    for article in published["data"]:
+        for number, paragraph in enumerate(article["paragraphs"]):
+            doc_id = f"{article.get('title', '')}#{number}"
+            corpus.append({"id": doc_id, "text": paragraph["context"]})
+            questions += [{"id": q["id"], "question": q["question"], "doc_id": doc_id} for q in paragraph["qas"]]
+    return corpus, questions
 
 
 def fill(database: Database, name: str, language: str, corpus: list[Row]) -> Collection:

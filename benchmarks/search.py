@@ -545,7 +545,7 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
                 server.superuser,
                 dbname="measured",
                 options="-csearch_path=public,extensions -cplan_cache_mode=force_generic_plan "
-                "-cparallel_setup_cost=5000",
+                "-cparallel_setup_cost=2000",
             )
         )
         unguarded.open()

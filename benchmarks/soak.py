@@ -33,6 +33,7 @@ from typing import Any
 import httpx
 import psutil
 import psycopg
+from websockets.exceptions import InvalidStatus
 
 from benchmarks.product import Application
 from benchmarks.readers import QUESTIONS
@@ -214,7 +215,10 @@ class Soak:
         raise RuntimeError("a document could not be deleted for 30 s")
 
     async def _analytics(self, client: httpx.AsyncClient) -> str:
-        frames = await frames_of_page(self._product.address, self._admin, "analytics", "days=30")
+        try:
+            frames = await frames_of_page(self._product.address, self._admin, "analytics", "days=30")
+        except InvalidStatus as exc:  # refused with a sentence, as any other request
+            return sentence_of(exc.response.status_code, exc.response.body or b"")
         if b"Traceback" in frames:
             raise RuntimeError("a traceback on the page")
         return ""

@@ -146,6 +146,7 @@ async def frames_of_page(address: str, cookie: str, name: str, query: str, *, ti
             subprotocols=[websockets.Subprotocol("streamlit")],
             additional_headers={"Cookie": cookie},
             max_size=None,
+            open_timeout=timeout_seconds,
         ) as socket,
     ):
         message = BackMsg()

@@ -1,14 +1,14 @@
-"""Show what the assistant costs, how fast it answers, what it cannot answer, and single questions in full.
+"""Show what the assistant costs, how fast it answers, what it cannot answer, and single questions. For managers.
 
-For managers. Every figure is counted in SQL; the period and the filters are in the address, so a view can be shared.
-Questions are personal: who sees the names beside them is set for each company; without that, administrators do.
+Every figure is computed in SQL; the period and the filters are in the address, so a view can be shared. Questions are
+personal: each company sets who sees the names beside them; by default, administrators do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from uuid import UUID
 
@@ -16,32 +16,77 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.language import N_, _
+from rag.language import N_, _, current, speaking
 from rag.records.analytics import Filters, Period, QuestionFilters
+from rag.records.chat_logs import ChatLogEntry
+from rag.records.report_pdf import digest_pdf
+from rag.scheduled_work import Letters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui import actions
-from rag.ui.analytics import draw_costs, draw_metrics, draw_overview, draw_times
+from rag.ui.analytics import (
+    COSTS_BY,
+    PARTS_BY,
+    PERCENTILES,
+    RATINGS,
+    UNITS,
+    WAITED,
+    draw_costs,
+    draw_metrics,
+    draw_overview,
+    draw_times,
+    open_document,
+)
 from rag.ui.budgets import draw_warnings
 from rag.ui.formats import count, time_zone
-from rag.ui.gaps import draw_gaps
-from rag.ui.quality import draw_quality
-from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question, draw_run_again
-from rag.ui.reports import draw_report
-from rag.ui.search_figures import draw_search
-from rag.ui.widgets import choose_collection, document_labels, time_column, words_of
+from rag.ui.gaps import STATES, draw_gaps
+from rag.ui.quality import add_golden_from, draw_quality
+from rag.ui.question_details import (
+    IN_PROGRESS,
+    OUTCOME_WORDS,
+    OUTCOMES,
+    draw_question,
+    draw_run_again,
+    known_cost_words,
+)
+from rag.ui.search_metrics import SCORES, SEARCHES_BY, draw_search
+from rag.ui.text import plain
+from rag.ui.widgets import choose_collection, document_labels, read_address, table_key, time_column, words_of
 
+VIEWS = (N_("Overview"), N_("Costs"), N_("Times"), N_("Search"), N_("Questions"), N_("Gaps"), N_("Quality"))
 PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
 ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
+ORDERS = (N_("Newest"), N_("Slowest"))
+KINDS = (N_("Questions"), N_("Searches"))
+#: The words that a link to a view may choose, by the key of the widget that it chooses them in.
+IN_ADDRESS: Mapping[str, Iterable[str]] = {
+    "analytics_period": PERIODS,
+    "analytics_view": VIEWS,
+    "analytics_outcome": OUTCOME_WORDS.values(),
+    "analytics_rating": RATINGS.values(),
+    "analytics_order": ORDERS,
+    "analytics_kind": KINDS,
+    "analytics_gap_state": STATES.values(),
+    "analytics_parts": PARTS_BY.values(),
+    "analytics_cost_by": COSTS_BY.values(),
+    **{f"analytics_cost_unit_{unit}": UNITS.values() for unit in UNITS},
+    "analytics_percentile": PERCENTILES.values(),
+    "analytics_spread": WAITED.values(),
+    "analytics_score": SCORES.values(),
+    "analytics_search_by": SEARCHES_BY.values(),
+}
 #: Most documents in the list to choose from; more are searched for.
 MOST_OFFERED = 50
-
+REPORT_PROBLEM = "analytics_report_problem"
+REPORT_READERS = {
+    "nobody": N_("Nobody"), "manager": N_("Managers and administrators"), "admin": N_("Administrators")
+}  # fmt: skip
 
 identity = require(Role.MANAGER)
 analytics = services().analytics
 zone = time_zone(st.context.timezone)
-today = datetime.now(UTC).date()
+today = analytics.zones.today(identity)
 
 
 # Period and filters
@@ -78,10 +123,7 @@ def choose_period() -> Period:
 
 
 def choose_document() -> UUID | None:
-    """Draw the choice of one document: a list where there are few, else those that a search finds.
-
-    The address has the document's id: titles change, and two documents can have the same.
-    """
+    """Draw the choice of one document: a list where there are few, else those that a search finds."""
     library = services().documents
     kept = uuid_of(st.query_params.get("analytics_document", ""))
     offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)
@@ -102,13 +144,6 @@ def choose_document() -> UUID | None:
     titles = document_labels(offered)
     key = f"analytics_document_{hash((kept, *titles.items()))}"
 
-    def keep() -> None:
-        chosen = st.session_state[key]
-        if chosen in titles:
-            st.query_params["analytics_document"] = str(chosen)
-        else:
-            st.query_params.pop("analytics_document", None)
-
     chosen = st.selectbox(
         _("Document"),
         list(titles),
@@ -116,11 +151,35 @@ def choose_document() -> UUID | None:
         format_func=titles.of,
         placeholder=_("All documents"),
         key=key,
-        on_change=keep,
+        on_change=lambda: put_in_address("analytics_document", st.session_state[key]),
         label_visibility="collapsed",
         width=220,
     )
-    return chosen if chosen in titles else None
+    if chosen not in titles:
+        return None
+    st.page_link(
+        "library.py", label=_("Open"), icon=":material/open_in_new:", query_params={"document": str(chosen)},
+    )  # fmt: skip
+    return chosen
+
+
+def put_in_address(name: str, chosen: object) -> None:
+    """Have the address name what is chosen by its id: names change, and two can be the same."""
+    if isinstance(chosen, UUID):
+        st.query_params[name] = str(chosen)
+    else:
+        st.query_params.pop(name, None)
+
+
+def choose(name: str, value: str | UUID) -> None:
+    """Take the filter of a row that was chosen in a table; a collection is named, a document is its id."""
+    if name == "document":
+        put_in_address("analytics_document", value)
+    elif name == "collection":
+        named = (c.id for c in services().documents.collections(identity) if c.name == value)
+        put_in_address("analytics_collection", next(named, None))
+    else:
+        st.session_state[f"analytics_{name}"] = value
 
 
 def uuid_of(text: str) -> UUID | None:
@@ -159,13 +218,68 @@ def choose_filters(period: Period) -> Filters:
             else None
         )
         names = {collection.id: collection.name for collection in services().documents.collections(identity)}
+        kept = uuid_of(st.query_params.get("analytics_collection", ""))
+        key = f"analytics_collection_{kept}"
         chosen = (
-            choose_collection(names, key="analytics_collection", everything=_("All collections"), width=170)
+            choose_collection(
+                names, key=key, everything=_("All collections"), chosen=kept if kept in names else None, width=170,
+                on_change=lambda: put_in_address("analytics_collection", st.session_state[key]),
+            )
             if len(names) > 1
             else None
-        )
-        draw_report(identity, period)
+        )  # fmt: skip
+        draw_report(period)
     return Filters(document_id=document, user_group=group, language=language, collection_id=chosen)
+
+
+# Report
+
+
+def draw_report(period: Period) -> None:
+    """Draw the button of the report, and let administrators choose who gets it by e-mail."""
+    scheduled = services().scheduled_work
+    with st.popover(_("Report"), icon=":material/summarize:", key="analytics_report"):
+        actions.draw_export(
+            identity, _("Save as PDF"), partial(report_pdf, period, current()),
+            f"report_{period.first}_{period.last}.pdf", key="analytics_report_pdf", media_type="application/pdf",
+        )  # fmt: skip
+        st.caption(_("The figures of the chosen period against the one before, gaps, and the most used documents."))
+        if not identity.may(Role.ADMIN):
+            return
+        if not scheduled.can_send:
+            st.caption(
+                _("Once the operator of this installation sets a mail server, it is sent every Monday, and alerts too.")
+            )
+            return
+        if st.session_state.get(REPORT_PROBLEM):
+            st.error(plain(st.session_state[REPORT_PROBLEM]), icon=":material/error:")
+        kept = scheduled.letters(identity.tenant_id)
+        st.selectbox(
+            _("By e-mail every Monday to"), list(REPORT_READERS), index=place_of_reader(kept.digest_for),
+            format_func=words_of(REPORT_READERS), key="analytics_report_to", on_change=save_readers,
+        )  # fmt: skip
+        st.selectbox(
+            _("Alerts of budgets and answers to"), list(REPORT_READERS), index=place_of_reader(kept.alerts_for),
+            format_func=words_of(REPORT_READERS), key="analytics_alerts_to", on_change=save_readers,
+        )  # fmt: skip
+
+
+def report_pdf(period: Period, language: str) -> bytes:
+    # Made when the button is pressed, where nobody's language is known.
+    with speaking(language):
+        return digest_pdf(services().scheduled_work.digest(identity.tenant_id, period))
+
+
+def place_of_reader(role: Role | None) -> int:
+    return list(REPORT_READERS).index("nobody" if role is None else role.value)
+
+
+def save_readers() -> None:
+    state = st.session_state
+    chosen = [None if value == "nobody" else Role(value) for value in (state.analytics_report_to,
+                                                                         state.analytics_alerts_to)]  # fmt: skip
+    letters = Letters(digest_for=chosen[0], alerts_for=chosen[1])
+    actions.attempt(REPORT_PROBLEM, services().scheduled_work.set_letters, identity, letters)
 
 
 # Questions
@@ -193,29 +307,44 @@ def draw_questions(period: Period, filters: Filters) -> None:
             label_visibility="collapsed",
             width=210,
         )
+        rating = st.selectbox(
+            _("Rating"),
+            list(RATINGS),
+            index=None,
+            format_func=words_of(RATINGS),
+            placeholder=_("Any rating"),
+            key="analytics_rating",
+            bind="query-params",
+            label_visibility="collapsed",
+            width=170,
+        )
         order = st.segmented_control(
             _("Order"),
-            [N_("Newest"), N_("Slowest")],
+            list(ORDERS),
             default="Newest",
             format_func=_,
             required=True,
             key="analytics_order",
             label_visibility="collapsed",
+            bind="query-params",
         )
         kind = st.segmented_control(
             _("Kind"),
-            [N_("Questions"), N_("Searches")],
+            list(KINDS),
             default="Questions",
             format_func=_,
             required=True,
             key="analytics_kind",
             label_visibility="collapsed",
+            bind="query-params",
             help=_(
                 "Searches of programs that were paid for, without an answer. No figure above counts them as "
                 "questions; the costs hold what they cost."
             ),
         )
-        wanted = QuestionFilters(text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question")
+        wanted = QuestionFilters(
+            text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question", rating=rating
+        )
         actions.draw_export(
             identity,
             _("Export CSV"),
@@ -223,13 +352,16 @@ def draw_questions(period: Period, filters: Filters) -> None:
             f"questions_{period.first}_{period.last}.csv",
             key="analytics_export",
         )
-    total = analytics.count_questions(identity, period, filters, wanted)
+    page = int(st.session_state.get("analytics_page", 1))
+    # All that a text occurs in would take long to count: as many as tell whether there is another page.
+    most = page * ROWS_PER_PAGE + 1 if wanted.text.strip() else None
+    total = analytics.count_questions(identity, period, filters, wanted, most=most)
     if not total:
         st.caption(_("No question matches. Change the search, the outcome or the period."))
         return
     last_page = -(-total // ROWS_PER_PAGE)
     # The page chosen for other filters may be past the end of these.
-    page = min(int(st.session_state.get("analytics_page", 1)), last_page)
+    page = min(page, last_page)
     rows = analytics.questions(
         identity,
         period,
@@ -249,7 +381,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             **({_("Asked by"): [row.asker or "–" for row in rows]} if analytics.shows_names(identity) else {}),
             _("Language"): [row.language for row in rows],
             _("Time (s)"): [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
-            _("Cost"): [cost_words(row.cost, row.is_priced) for row in rows],
+            _("Cost"): [known_cost_words(row.cost, row.is_priced) for row in rows],
             _("Rated"): [{1: _("helpful"), 0: _("not helpful"), None: ""}[row.rating] for row in rows],
         }
     )
@@ -258,24 +390,26 @@ def draw_questions(period: Period, filters: Filters) -> None:
     chosen = st.dataframe(
         table,
         # A selection is a row number; with other rows it would open another question.
-        key=f"analytics_questions_{hash(tuple(ids))}",
+        key=table_key("analytics_questions", ids),
         on_select="rerun",
         selection_mode="single-row",
         hide_index=True,
         height="content" if len(rows) <= 10 else 390,
         column_config={
             _("Asked"): time_column(with_year=False, width=105),
-            _("Question"): st.column_config.TextColumn(width=280),
+            _("Question"): st.column_config.TextColumn(width=243),
             _("Outcome"): st.column_config.MultiselectColumn(
-                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=158
+                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=155
             ),
-            _("Group"): st.column_config.TextColumn(width=95),
-            _("Asked by"): st.column_config.TextColumn(width=110),
-            _("Language"): st.column_config.TextColumn(_("Lang"), width=50),
+            _("Group"): st.column_config.TextColumn(width=92),
+            _("Asked by"): st.column_config.TextColumn(width=92),
+            _("Language"): st.column_config.TextColumn(_("Lang"), width=45),
             _("Time (s)"): st.column_config.ProgressColumn(
-                min_value=0, max_value=slowest / 1000, format="%.1f", width=110
+                min_value=0, max_value=slowest / 1000, format="%.1f", width=90
             ),
-            _("Cost"): st.column_config.TextColumn(alignment="right", width=90),
+            _("Cost"): st.column_config.TextColumn(
+                alignment="right", width=80, help=_("≥ leaves out calls without a known price.")
+            ),
             _("Rated"): st.column_config.TextColumn(width=85),
         },
         alt=_("Questions asked in this period"),
@@ -284,7 +418,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         st.caption(
             _(
                 "{total}. Select a row (Shift + Space on the keyboard) to see everything about it.",
-                total=count(total, "question"),
+                total=("≥ " if total == most else "") + count(total, "question"),
             ),
             width="content",
         )
@@ -311,7 +445,19 @@ def draw_details(chat_log_id: UUID) -> None:
         st.caption(_("This question is no longer there."))
     else:
         draw_question(entry, zone)
+        draw_golden_button(entry)
         draw_run_again(identity, entry)
+
+
+def draw_golden_button(entry: ChatLogEntry) -> None:
+    """Let an administrator keep a question that every later run has to answer as well."""
+    if not identity.may(Role.ADMIN) or not entry.question.question:
+        return
+    of_it = (c for c in services().documents.collections(identity) if c.id == entry.question.collection_id)
+    collection = next(of_it, None)
+    key = f"analytics_golden_from_{entry.question.id}"
+    if collection is not None and st.button(_("Make it a golden question"), icon=":material/verified:", key=key):
+        add_golden_from(identity, collection, entry)
 
 
 def draw_nothing(filters: Filters) -> None:
@@ -334,40 +480,51 @@ def draw_nothing(filters: Filters) -> None:
 
 # The page
 
+read_address(IN_ADDRESS)
 period = choose_period()
 filters = choose_filters(period)
 summary = analytics.summary(identity, period, filters)
 draw_warnings(identity)
-if summary.current.questions or summary.current.calls:
-    overview, costs, times, search, questions, gaps, quality = st.tabs(
-        [_("Overview"), _("Costs"), _("Times"), _("Search"), _("Questions"), _("Gaps"), _("Quality")],
-        key="analytics_view",
-        on_change="rerun",
-        bind="query-params",
-    )
-    if overview.open:
-        with overview:
-            draw_metrics(summary, period, shows_names=analytics.shows_names(identity))
-            draw_overview(analytics, identity, period, filters, summary.by_day)
-    if costs.open:
-        with costs:
-            draw_metrics(summary, period, shows_names=analytics.shows_names(identity))
-            draw_costs(analytics, identity, period, filters, services().chat_logs.tenant_prices(identity.tenant_id))
-    if times.open:
-        with times:
-            draw_metrics(summary, period, shows_names=analytics.shows_names(identity))
-            draw_times(analytics, identity, period, filters)
-    if search.open:
-        with search:
-            draw_search(analytics, identity, period, filters)
-    if questions.open:
-        with questions:
-            st.fragment(draw_questions)(period, filters)
-    if gaps.open:
-        with gaps:
-            st.fragment(draw_gaps)(identity, period, filters, draw_details)
-    if quality.open:
-        with quality:
-            draw_quality(identity)
-else:
-    draw_nothing(filters)
+overview, costs, times, search, questions, gaps, quality = st.tabs(
+    [_(view) for view in VIEWS],
+    key="analytics_view",
+    on_change="rerun",
+    bind="query-params",
+)
+draw_figures = partial(
+    draw_metrics,
+    identity,
+    summary,
+    period,
+    zone=analytics.zones.name(identity),
+    shows_names=analytics.shows_names(identity),
+)
+has_figures = bool(summary.current.questions or summary.current.calls)
+for tab in (overview, costs, times, search, questions):
+    if tab.open and not has_figures:
+        with tab:
+            draw_nothing(filters)
+if overview.open and has_figures:
+    with overview:
+        draw_figures()
+        draw_overview(analytics, identity, period, filters, summary, choose)
+if costs.open and has_figures:
+    with costs:
+        draw_figures()
+        draw_costs(analytics, identity, period, filters, services().chat_logs.tenant_prices(identity.tenant_id))
+if times.open and has_figures:
+    with times:
+        draw_figures()
+        draw_times(analytics, identity, period, filters, draw_details)
+if search.open and has_figures:
+    with search:
+        draw_search(analytics, identity, period, filters, partial(open_document, identity))
+if questions.open and has_figures:
+    with questions:
+        st.fragment(draw_questions)(period, filters)
+if gaps.open:
+    with gaps:
+        st.fragment(draw_gaps)(identity, period, filters, draw_details)
+if quality.open:
+    with quality:
+        draw_quality(identity, draw_details)

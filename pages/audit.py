@@ -14,9 +14,10 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import count, date_time, thousands, time_zone
-from rag.ui.people import action_name, change_words
+from rag.ui.people import action_name, change_words, changed_field
 from rag.ui.text import plain
 from rag.ui.theme import PRODUCT
+from rag.ui.widgets import table_key
 
 PERIODS = {N_("Last 7 days"): 7, N_("Last 30 days"): 30, N_("Last year"): 365, N_("All"): None}
 KINDS = {
@@ -70,7 +71,7 @@ def draw_entry(entry: AuditEntry) -> None:
             return
         st.dataframe(
             pd.DataFrame(
-                [(field.replace("_", " "), *(in_full(value) for value in pair)) for field, pair in pairs.items()],
+                [(changed_field(field), *(in_full(value) for value in pair)) for field, pair in pairs.items()],
                 columns=[_("Field"), _("Before"), _("After")],
             ),
             hide_index=True,
@@ -89,7 +90,9 @@ def things(entry: AuditEntry) -> str:
 
 
 def in_full(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return names.get(value, value)
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 st.title(_("Audit log"), anchor=False)
@@ -121,6 +124,7 @@ if not entries:
     )
     st.stop()
 names = {str(c.id): c.name for c in services().documents.collections(identity)}
+names |= {str(person.id): person.name or person.email for person in services().accounts.list(identity)}
 HEADS = (_("When"), _("Who"), _("What"), _("Of"), _("Change"))
 
 
@@ -138,7 +142,7 @@ chosen = st.dataframe(
     on_select="rerun",
     selection_mode="single-row",
     # A row is a number: with other entries it would open another one.
-    key=f"audit_table_{hash(tuple(entry.id for entry in entries)) & 0xFFFFFFFF}",
+    key=table_key("audit_table", (entry.id for entry in entries)),
     column_config={
         _("When"): st.column_config.TextColumn(width=135),
         _("Who"): st.column_config.TextColumn(width=165),

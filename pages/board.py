@@ -101,7 +101,7 @@ def draw_sync(collection: Collection) -> None:
     for source in running.syncs.sources(collection):
         if source.kind != SampleBoard.kind:
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f":material/schedule: {_('**Kept equal to its source**')}", width="content")
+                st.markdown(f":material/schedule: {_('**Follows its source**')}", width="content")
                 draw_schedule(running.syncs, identity, collection, source, problem="board_problem")
     if not runs:
         if not is_sample(collection):

@@ -17,15 +17,16 @@ from rag.language import _, current
 from rag.records.conversations import SharedConversation
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, MessageState, Role
+from rag.ui import actions
 from rag.ui.budgets import draw_question_to_go_on
 from rag.ui.chat_scope import ChatScope
 from rag.ui.conversation_list import draw_dialog, draw_recent
 from rag.ui.frame import draw_sidebar, unseen_heading
 from rag.ui.messages import (
-    Reading,
+    Viewer,
     as_written,
     be_interrupted,
-    draw_footer,
+    draw_figures,
     draw_message,
     draw_place,
     draw_shared,
@@ -118,14 +119,14 @@ def rate(message_id: UUID) -> None:
     if rating is not None:
         comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
         running.feedback.rate(identity, message_id, rating, comment, reason)
-        # A thumb down asks why at once; what was sent is out of the way.
+        # A thumb down asks for the reason at once; the form closes when it is sent.
         state[f"chat_why_{message_id}"] = rating == 0 and not (comment or reason)
         if comment or reason:
             st.toast(_("Thank you. Your comment is saved."), icon=":material/check:")
 
 
 def ask_person(message_id: UUID, is_answered: bool) -> None:
-    """Pass the question behind an answer on to the people in charge; what was said against an answer goes with it."""
+    """Pass the question behind an answer on to the people in charge, together with the complaint about the answer."""
     comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
     if is_answered:
         running.feedback.rate(identity, message_id, 0, comment, reason)
@@ -136,9 +137,9 @@ def ask_person(message_id: UUID, is_answered: bool) -> None:
 
 
 def searched_as(message: Message) -> str:
-    """Return what was searched for in place of the question before an answer, read only when somebody wants to see
-    it.
-    """
+    """Return the wordings searched for the question before an answer; read only when somebody opens them."""
+    if live is not None and live.context is not None and live.message_id == message.id:
+        return live.context.rag_details.query.searched_as  # not stored yet
     return running.chat_logs.searched_as(identity, message.chat_log_id) if message.chat_log_id else ""
 
 
@@ -224,10 +225,10 @@ def draw_welcome(asked: ChatScope) -> None:
 
 
 def place_of_answer(around: DeltaGenerator, *, is_emptied: bool) -> DeltaGenerator:
-    """Return the place of the latest answer, which is another than that of the answer before.
+    """Return the place of the latest answer, which differs from the place of the previous one.
 
-    A browser keeps what was in a container until something is drawn over it: in the same place the sources of the
-    answer before would stand below the new one while that is written.
+    A browser keeps the content of a container until something is drawn over it: in the same place, the previous
+    answer's sources would stay below the new one while it is written.
     """
     answered, place = state.chat_place
     if messages and messages[-1].id != answered:
@@ -297,14 +298,16 @@ if conversation is None and shared is None and "c" in st.query_params:
     st.query_params.clear()
     st.toast(_("This conversation does not exist, or no longer."), icon=":material/info:")
 
-# Slots with fixed places, all filled before the answer streams: what is not redrawn until then would stay grey.
+# Fixed slots, all filled before the answer streams: a slot not redrawn until then would stay grey.
 welcome, earlier, log = st.empty(), st.empty(), st.container()
-# Emptied only where an answer is written: else what is shown stays until it is drawn again, and does not flicker.
+# Emptied only while an answer is written: otherwise the content stays until it is redrawn, without flicker.
 next_questions, problem = st.container() if live is None and messages else st.empty(), st.empty()
 with st.bottom.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
     filter_slot, stop_slot = st.empty(), st.empty()
 with st.bottom.container():
     draw_question_to_go_on(identity)
+    # Where it is seen however far the page and the list of conversations are scrolled.
+    actions.draw_undo("chat", problem="chat_problem")
 asked_in = now.collection_name
 hint = _("Ask in {asked_in}", asked_in=asked_in) if asked_in else _("Ask about your documents")
 typed = st.chat_input(
@@ -317,7 +320,7 @@ if typed and not state.chat_taken:  # the first run of a session, which knows of
     st.rerun()
 state.chat_taken = False
 
-reading = Reading(
+reading = Viewer(
     on_open=show_source,
     on_rate=rate,
     on_ask_person=ask_person,
@@ -330,8 +333,9 @@ reading = Reading(
 question = next((message.content for message in reversed(messages) if message.role == "user"), "")
 if conversation is not None and any(message.help_status not in ("", "open") for message in messages):
     running.help_requests.mark_seen(identity, conversation.id)
-#: Where the footer of an answer comes whose text and sources are drawn already.
-footer: DeltaGenerator | None = None
+#: Where the figures of an answer come that is drawn before it is stored.
+figures: DeltaGenerator | None = None
+is_drawn = False
 with log:
     before, latest_question = st.container(), st.container()
     # The latest answer has one place, while it is written and after: it does not jump when it is done.
@@ -345,30 +349,33 @@ if len(messages) > 1:
         draw_message(messages[-2], reading, is_last=False)
 
 if live is not None:
-    stop_slot.container(width="content").button(
-        _("Stop"), key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
-    )
-    with answer.container():
-        steps = draw_place(live)
-    if is_just_asked:
-        hold_back(live, lambda: running.answers.is_rushed, pulse_seconds=running.answers.pulse_seconds())
-        draw_around()
-    follow(live, steps, pulse_seconds=running.answers.pulse_seconds())
-    if not live.wait(SOON_SECONDS):
-        # Sources do not wait for next questions, which are another call to the model.
+    # A click while next questions are thought of draws the page again: nothing is written any more then.
+    if live.written is None:
+        stop_slot.container(width="content").button(
+            _("Stop"), key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
+        )
         with answer.container():
-            draw_message(as_written(messages[-1], live), reading, is_last=True)
-            footer = st.empty()
+            steps = draw_place(live)
+        if is_just_asked:
+            hold_back(live, lambda: running.answers.is_rushed, pulse_seconds=running.answers.pulse_seconds())
+            draw_around()
+        follow(live, steps, pulse_seconds=running.answers.pulse_seconds())
+        stop_slot.empty()
+    elif is_just_asked:
+        draw_around()
+    if not live.wait(SOON_SECONDS):
+        # Sources and buttons do not wait for next questions, which are another call to the model.
+        with answer.container():
+            figures = draw_message(as_written(messages[-1], live), reading, is_last=True, question=question)
+        is_drawn = True
         while not live.wait(running.answers.pulse_seconds()):
             be_interrupted()
-    # What is stored replaces what was written, in this run: another would draw the whole page once more.
-    stop_slot.empty()
+    # The stored answer replaces the streamed one in this run: another run would redraw the whole page.
     messages = running.conversations.messages(identity, live.conversation_id, last=1)
 
-if messages and footer is not None:
-    if messages[-1].outcome is not None:
-        with footer.container():
-            draw_footer(messages[-1], reading, question=question)
+if is_drawn:
+    if figures is not None and messages:
+        draw_figures(figures, messages[-1])
 elif messages:
     with answer if live is None else answer.container():
         draw_message(messages[-1], reading, is_last=True, question=question)

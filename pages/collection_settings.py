@@ -6,27 +6,30 @@ A collection is made by choosing a profile; single settings can differ from it a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
-from rag.errors import RagError
+from rag.errors import InvalidInput, RagError
+from rag.ingestion.bin import BIN_DAYS, BinnedCollection
 from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.sources.google_sign_in import ACCOUNT_COOKIE
 from rag.ingestion.sources.runs import GOOGLE_DRIVE
-from rag.language import _
+from rag.language import _, day, ngettext
 from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
 from rag.ui import actions
 from rag.ui.collection_persona import draw_persona
-from rag.ui.collection_profile import draw_threshold, embedder_line, embedder_name, means, profile_title
+from rag.ui.collection_profile import added_by, draw_threshold, embedder_line, embedder_name, means, profile_title
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import CHOSEN, GoogleAccount, draw_sources
+from rag.ui.embedding_moves import better_models, draw_moves
 from rag.ui.formats import count, language_name, thousands, time_zone
-from rag.ui.text import code, plain
-from rag.ui.widgets import name_labels, red
+from rag.ui.text import plain
+from rag.ui.widgets import ask_to_confirm, name_labels, red
 
 identity = require(Role.ADMIN)
 library = services().documents
@@ -80,7 +83,15 @@ def try_in_chat(collection: Collection) -> None:
 
 
 def reset_settings(collection_id: UUID, names: list[str]) -> None:
-    attempt(_("Back to the profile."), lambda: library.override_collection(identity, collection_id, resets=names))
+    """Give settings back to the profile, with the way back to what they were."""
+    overrides = library.collection(identity, collection_id).overrides
+    before = {name: overrides[name] for name in names if name in overrides}
+    if actions.attempt("collections_error", library.override_collection, identity, collection_id, resets=names):
+        actions.offer_undo(
+            "collections",
+            ngettext("{count} setting is as in the profile.", "{count} settings are as in the profile.", len(before)),
+            partial(library.override_collection, identity, collection_id, before),
+        )
 
 
 def measure_threshold(collection: Collection) -> None:
@@ -126,26 +137,19 @@ def ask_to_create() -> None:
             width=220,
         )
         embedder = st.selectbox(
-            _("Embedder"),
+            _("Model that compares documents"),
             list(ready),
             format_func=ready.of,
             key=f"collections_new_embedder_{profile.name}",
             help=_(
-                "Turns passages into vectors. Another one can be chosen later on the page Documents, under Embedding "
-                "models: every passage gets a new vector then, and the cost is shown first."
+                "Compares questions with the passages of the documents. You can move to another one later: the cost is "
+                "shown first."
             ),
         )
     if missing := [option for option in options if option.missing]:
-        with st.expander(_("Embedders that are not configured"), icon=":material/key:"):
+        with st.expander(_("Models that need a key first"), icon=":material/key:"):
             for option in missing:
-                setting = code(option.missing)
-                st.markdown(
-                    _(
-                        "{option}  \n:small[:gray[Set {setting} and start again.]]",
-                        option=plain(embedder_line(option)),
-                        setting=setting,
-                    )
-                )
+                st.markdown(f"{plain(embedder_line(option))}  \n:small[:gray[{plain(added_by(option.provider))}]]")
     error = st.empty()
     with st.container(horizontal=True, horizontal_alignment="right"):
         if st.button(_("Cancel"), key="collections_new_cancel"):
@@ -200,25 +204,64 @@ def ask_to_rename(collection: Collection) -> None:
                 st.rerun()
 
 
-@st.dialog(_("Delete this collection?"), icon=":material/delete:", on_dismiss=lambda: open_dialog(""))
 def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
-    st.markdown(f"**{plain(collection.name)}**")
-    lost = [
+    """Ask before a collection goes to the bin with what is in it."""
+    held = [
         _(
-            "{documents} with {chunks} and the original files",
-            documents=count(contents.documents, "document"),
+            "{documents} with {chunks}",
+            documents=count(contents.documents, unit_of(collection)),
             chunks=count(contents.chunks, "passage"),
         )
     ]
     if contents.conversations:
         by = count(contents.people, "person", "people")
-        lost.append(
-            _(
-                "{conversations} of {by}, with their answers",
-                conversations=count(contents.conversations, "conversation"),
-                by=by,
-            )
+        conversations = count(contents.conversations, "conversation")
+        held.append(_("{conversations} of {by}, with their answers", conversations=conversations, by=by))
+    sentences = [
+        f"**{plain(collection.name)}**",
+        _(
+            "It goes to the bin for {BIN_DAYS} days with all that it holds, and nobody finds any of it:",
+            BIN_DAYS=BIN_DAYS,
         )
+        + "\n"
+        + "".join(f"\n- {item}" for item in held),
+        _("You can have it back as it was. What was asked and what it cost stays in the analytics."),
+    ]
+    ask_to_confirm(
+        _("Delete this collection?"),
+        sentences,
+        does=_("Delete it with {documents}", documents=count(contents.documents, unit_of(collection))),
+        on_confirm=lambda: put_in_bin(collection),
+        key="collections_delete_sure",
+    )
+
+
+def put_in_bin(collection: Collection) -> None:
+    if actions.attempt("collections_error", library.bin.put_collection, identity, collection.id):
+        open_collection(None)
+        actions.offer_undo(
+            "collections",
+            _("{name} is in the bin for {BIN_DAYS} days.", name=collection.name, BIN_DAYS=BIN_DAYS),
+            partial(take_back, collection.id),
+        )
+
+
+def take_back(collection_id: UUID) -> None:
+    """Take a collection out of the bin; what stays there is said."""
+    state.pop("collections_way_back", None)
+    with st.spinner(_("Taking it back with its documents")):
+        problems = library.bin.take_collection_back(identity, collection_id)
+    if problems:
+        raise InvalidInput(" ".join(problems))
+
+
+@st.dialog(_("Delete this collection for good?"), icon=":material/delete_forever:", on_dismiss=lambda: open_dialog(""))
+def ask_to_delete_for_good(binned: BinnedCollection) -> None:
+    st.markdown(f"**{plain(binned.name)}**")
+    lost = (
+        _("{documents} with their files", documents=count(binned.documents, "document")),
+        _("{conversations} with their answers", conversations=count(binned.conversations, "conversation")),
+    )
     st.markdown(_("These are removed at once, and cannot be brought back:\n") + "".join(f"\n- {item}" for item in lost))
     st.caption(_("What was asked and what it cost stays in the analytics."))
     typed = st.text_input(_("Type the collection's name to confirm"), key="collections_delete_name")
@@ -227,16 +270,15 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         if st.button(_("Keep it"), key="collections_keep"):
             open_dialog("")
             st.rerun()
-        if st.button(red(_("Delete collection")), key="collections_delete_confirmed", icon=":material/delete:"):
+        if st.button(red(_("Delete for good")), key="collections_delete_confirmed", icon=":material/delete_forever:"):
             try:
-                library.delete_collection(identity, collection.id, confirmed_name=typed)
+                library.delete_collection(identity, binned.id, confirmed_name=typed)
             except RagError as exc:
                 with error.container():
                     actions.draw_error(exc)
             else:
                 open_dialog("")
                 state.collections_done = _("Collection deleted.")
-                open_collection(None)
                 st.rerun()
 
 
@@ -261,6 +303,40 @@ def draw_list(collections: Sequence[Collection]) -> None:
     with st.grid(3, min_column_width=300):
         for collection in collections:
             draw_card(collection, everything[collection.id])
+    if binned := library.bin.collections(identity):
+        draw_binned(binned)
+
+
+def draw_binned(binned: Sequence[BinnedCollection]) -> None:
+    """Draw the collections in the bin, each with its way back."""
+    words = ngettext("{count} deleted collection", "{count} deleted collections", len(binned))
+    with st.expander(words, icon=":material/delete_outline:", key="collections_bin"):
+        for collection in binned:
+            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                kept = day(collection.kept_until)
+                held = [count(collection.documents, "document"), count(collection.conversations, "conversation")]
+                held.append(_("kept until {day}", day=kept))
+                st.markdown(f"**{plain(collection.name)}**  \n:small[:gray[{' · '.join(held)}]]", width="stretch")
+                st.button(
+                    _("Restore"),
+                    key=f"collections_restore_{collection.id}",
+                    icon=":material/restore_from_trash:",
+                    on_click=attempt,
+                    args=(_("{name} is back.", name=collection.name), partial(take_back, collection.id)),
+                )
+                st.button(
+                    red(_("Delete for good")),
+                    key=f"collections_purge_{collection.id}",
+                    icon=":material/delete_forever:",
+                    type="tertiary",
+                    on_click=open_dialog,
+                    args=(f"purge {collection.id}",),
+                )
+    wanted = [collection for collection in binned if state.collections_dialog == f"purge {collection.id}"]
+    if wanted and actions.is_needed(identity):
+        open_dialog("")
+    elif wanted:
+        ask_to_delete_for_good(wanted[0])
 
 
 def unit_of(collection: Collection) -> str:
@@ -270,7 +346,7 @@ def unit_of(collection: Collection) -> str:
 
 def draw_card(collection: Collection, contents: CollectionContents) -> None:
     different = len(collection.overrides)
-    with st.container(border=True, height="stretch", key=f"collections_card_{collection.id}", gap="small"):
+    with st.container(border=True, height="stretch", key=f"collections_of_{collection.id}", gap="small"):
         st.markdown(
             _(
                 "**{name}**  \n:gray[Profile: {profile}]",
@@ -320,13 +396,12 @@ def draw_opened(collection: Collection) -> None:
                 _('Edit'), key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
                 help=_('Name, language, and who may read it'),
             )  # fmt: skip
-            st.button(
-                red(_("Delete")),
+            is_deleted = st.button(
+                red(_("Delete this collection")),
                 key="collections_delete",
                 icon=":material/delete:",
                 type="tertiary",
-                on_click=open_dialog,
-                args=("delete",),
+                help=_("It is in the bin for {BIN_DAYS} days, from where you can have it back.", BIN_DAYS=BIN_DAYS),
             )
     language = language_name(collection.language)
     st.markdown(
@@ -349,7 +424,10 @@ def draw_opened(collection: Collection) -> None:
         draw_persona(collection, changed, own, on_save=save_setting, on_try=try_in_chat)
     with st.container(border=True, gap="small"):
         st.markdown(_("**What this means**"))
-        st.markdown(means(changed, providers))
+        st.markdown(means(changed, providers, collection.embedding_model))
+    moves = library.reembeddings.find(identity, collection_id=collection.id)
+    if better_models(collection) or any(move.is_open or move.can_be_undone for move in moves):
+        draw_moves(identity, [collection], problem="collections_error")
     try:
         embedder = providers.embedder_for(collection.embedding_model)
     except RagError as error:
@@ -359,6 +437,7 @@ def draw_opened(collection: Collection) -> None:
             collection,
             changed,
             embedder,
+            has_meaning=providers.has_meaning(collection.embedding_model),
             zone=time_zone(st.context.timezone),
             on_measure=lambda: measure_threshold(collection),
         )
@@ -369,11 +448,8 @@ def draw_opened(collection: Collection) -> None:
     draw_settings(identity, collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)
-    elif state.collections_dialog == "delete":
-        if actions.is_needed(identity):
-            open_dialog("")
-        else:
-            ask_to_delete(collection, contents)
+    elif is_deleted and not actions.is_needed(identity):
+        ask_to_delete(collection, contents)
 
 
 # The page
@@ -387,6 +463,7 @@ if done := state.collections_done:
     state.collections_done = ""
     st.toast(plain(done), icon=":material/check:")
 
+actions.draw_undo("collections", problem="collections_error")
 collections = library.collections(identity)
 opened = next((c for c in collections if str(c.id) == st.query_params.get("collection")), None)
 if opened is not None:

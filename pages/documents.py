@@ -1,4 +1,4 @@
-"""Manage documents: the library with what is done to many at once, adding and replacing, live progress, the bin.
+"""Manage documents: the library with its bulk actions, adding and replacing, live progress, the bin.
 
 Files go straight into the database and the file store; everything shown is read from there, so that progress survives a
 refresh and is the same in every administrator's browser.
@@ -21,8 +21,7 @@ from rag.ingestion.bin import BIN_DAYS
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.particulars import SavedView
 from rag.language import N_, _, ngettext
-from rag.profiles import profile_of
-from rag.samples.load import find_samples
+from rag.samples.load import empty_sample_boards, find_samples
 from rag.services import require, services
 from rag.storage.database import one_act
 from rag.types import (
@@ -61,11 +60,11 @@ from rag.ui.document_library import (
     draw_toolbar,
     status_words,
     totals,
+    view_keys,
 )
 from rag.ui.document_steps import (
     draw_meaning,
     draw_queue_state,
-    draw_reembedding,
     draw_reference_steps,
     draw_steps,
     draw_trouble,
@@ -85,16 +84,19 @@ from rag.ui.document_upload import (
     draw_rest,
     draw_upload,
 )
-from rag.ui.formats import STATUSES, time_zone
+from rag.ui.embedding_moves import draw_moves
+from rag.ui.formats import STATUSES, thousands, time_zone
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, red
+from rag.ui.widgets import dialog, draw_table_again, red
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents than these are shown as one table.
 SINGLE_CARDS = 3
 #: Most cards of a kind.
 MOST_CARDS = 20
+#: Most documents whose progress is drawn: the library stays in sight while thousands are read.
+MOST_PROGRESS = 3
 #: Most documents in the box that opens one by its name.
 MOST_OFFERED = 50
 TROUBLED = (DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR)
@@ -177,7 +179,7 @@ def restore(version: Document) -> None:
 
 
 def each(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None:
-    """Do the same to every document. What goes wrong with one is said and does not keep the others from it."""
+    """Run an action on every document; report failures and continue with the others."""
     state.documents_notice = ""
     sentences = []
     names = library.names(identity, DocumentFilters(document_ids=tuple(document_ids)), limit=None)
@@ -212,6 +214,17 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
         state.documents_gives_way = True
 
 
+def delete_samples(samples: Sequence[UUID]) -> None:
+    """Delete the samples with the collection of sample posts, which nobody is to choose for a question any more.
+
+    It comes back with its posts.
+    """
+    with one_act():
+        put_in_bin(samples)
+        for board in empty_sample_boards(services(), identity):
+            attempt(library.bin.put_collection, identity, board.id)
+
+
 def take_back(document_ids: Sequence[UUID]) -> None:
     state.documents_binned = []
     with st.spinner(ngettext("Taking back {count} document", "Taking back {count} documents", len(document_ids))):
@@ -234,7 +247,7 @@ def select(document_ids: list[UUID]) -> None:
 
 def clear_selection() -> None:
     state.documents_selected = []
-    state.documents_table_turn = state.get("documents_table_turn", 0) + 1
+    draw_table_again("documents_table")
 
 
 def open_document(document_id: str | None) -> None:
@@ -286,7 +299,7 @@ def replace_file(document: Document, name: str, content: bytes) -> None:
 
 
 def replace_files(files: Sequence[tuple[UUID, str, bytes]]) -> None:
-    """Hand over the next versions of several documents, each to be looked at before it answers."""
+    """Hand over the next versions of several documents, each for review before it answers."""
     sentences = []
     with one_act():
         for document_id, name, content in files:
@@ -331,20 +344,72 @@ def forget(key: str) -> None:
     state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
 
 
+def show_all() -> None:
+    """Take back the search and every filter."""
+    state.documents_view = "all"
+    state.update(view_keys({}, me=identity.account_id))
+
+
 def save_view(name: str, filters: DocumentFilters) -> None:
     attempt(library.particulars.save_view, identity, name, filters)
 
 
 def drop_view(view: SavedView) -> None:
     state.documents_view = "all"
-    attempt(library.particulars.drop_view, identity, view.id)
+    if actions.attempt("documents_notice", library.particulars.drop_view, identity, view.id):
+        back = partial(library.particulars.keep_view, identity, view)
+        actions.offer_undo("documents", _("The view {name} is removed.", name=view.name), back)
+
+
+def tag(add: Sequence[str], remove: Sequence[str]) -> None:
+    """Change the tags of the selected documents, with the way back to those that each had."""
+    particulars, chosen = library.particulars, list(state.documents_selected)
+    before = {row.id: set(row.tags) for row in state.documents_rows[1] if row.id in set(chosen)}
+
+    def take_back() -> None:
+        with one_act():
+            for name in add:
+                without = [i for i, tags in before.items() if name not in tags]
+                if without and name not in remove:
+                    particulars.tag(identity, without, remove=[name])
+            for name in remove:
+                if having := [i for i, tags in before.items() if name in tags]:
+                    particulars.tag(identity, having, add=[name])
+
+    if actions.attempt("documents_notice", particulars.tag, identity, chosen, add=add, remove=remove):
+        words = ngettext("{count} document has other tags.", "{count} documents have other tags.", len(chosen))
+        actions.offer_undo("documents", words, take_back)
+
+
+def move(folder: str) -> None:
+    """Put the selected documents into a folder, with the way back to where each was."""
+    particulars, chosen = library.particulars, list(state.documents_selected)
+    before: dict[str, list[UUID]] = {}
+    for row in state.documents_rows[1]:
+        if row.id in set(chosen):
+            before.setdefault(row.folder, []).append(row.id)
+
+    def take_back() -> None:
+        with one_act():
+            for name, document_ids in before.items():
+                particulars.move(identity, document_ids, name)
+
+    if actions.attempt("documents_notice", particulars.move, identity, chosen, folder):
+        words = (
+            ngettext(
+                "{count} document is in {folder}.", "{count} documents are in {folder}.", len(chosen), folder=folder
+            )
+            if folder
+            else ngettext("{count} document is in no folder.", "{count} documents are in no folder.", len(chosen))
+        )
+        actions.offer_undo("documents", words, take_back)
 
 
 # Cards
 
 
 def draw_queue() -> None:
-    """Draw what is read, waits for confirmation, is processed or has just finished; redrawn while work goes on."""
+    """Draw the documents being read, waiting for confirmation, processed or just finished; redrawn during work."""
     # What the whole page has just read is not read twice.
     drawn_whole = state.pop("documents_drawn_whole", None)
     figures, (at_work, total) = drawn_whole or read_state()
@@ -369,7 +434,7 @@ def draw_queue() -> None:
     draw_meaning(totals.done, totals.passages)
     if at_work:
         st.header(_("In progress"), anchor=False)
-        order = list(at_work)[:MOST_CARDS]
+        order = list(at_work)[:MOST_PROGRESS]
         active = library.find(identity, DocumentFilters(document_ids=tuple(order)))
         for document in sorted(active, key=lambda d: order.index(d.id)):
             draw_progress(document)
@@ -470,7 +535,9 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
     present = {row.id for row in shown}
     state.documents_selected = [i for i in state.documents_selected if i in present]
     if not shown:
-        st.caption(_("No document matches."))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(_("No document matches."), width="content")
+            st.button(_("Show all documents"), key="documents_show_all", type="tertiary", on_click=show_all)
         return
     open_beside = with_page(lambda document_id: open_document(str(document_id)))
     # The row above the table is as high with actions as without: ticking a box must not move the boxes.
@@ -479,10 +546,19 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             draw_selected()
         else:
             sentences = [ngettext("{count} document.", "{count} documents.", len(shown))]
+            is_narrowed = looking.filters != DocumentFilters()
             if len(shown) == MOST_ROWS:
                 sentences.append(_("There are more: narrow the search to see others."))
-            sentences.append(_("Click a title to open it, tick boxes to select."))
-            st.caption(" ".join(sentences), width="content")
+            elif is_narrowed:
+                total = sum(f.documents for f in figures)
+                sentences = [_("{shown} of {total} documents.", shown=thousands(len(shown)), total=thousands(total))]
+            with st.container(horizontal=True, vertical_alignment="center", width="content"):
+                if is_narrowed:
+                    st.caption(" ".join(sentences), width="content")
+                    st.button(_("Show all documents"), key="documents_show_all", type="tertiary", on_click=show_all)
+                else:
+                    sentences.append(_("Click a document to open it, tick boxes to select."))
+                    st.caption(" ".join(sentences), width="content")
             offered = [row_name(row) for row in shown[:MOST_OFFERED]]
             draw_opener(offered, on_open=open_beside)
     draw_table(shown, collections=names, today=today, on_open=open_beside, on_select=select)
@@ -499,7 +575,7 @@ def with_page(action: Callable[..., object]) -> Callable[..., None]:
 
 
 def rows_of(looking: Looking, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
-    """Return the documents that are looked for: read again only when the library or what is looked for has changed.
+    """Return the documents of the current filters; read again only when the library or the filters have changed.
 
     Each click draws the page again, and the totals, which are read each time, change with every document.
     """
@@ -525,7 +601,6 @@ def owners() -> dict[UUID, str]:
 def draw_selected() -> None:
     """Draw what can be done with the selected documents."""
     chosen: list[UUID] = state.documents_selected
-    particulars = library.particulars
 
     def read_selected() -> None:
         limit = library.spending_limit(identity)
@@ -539,10 +614,10 @@ def draw_selected() -> None:
 
     draw_bulk(
         len(chosen),
-        particulars.shelves(identity),
+        library.particulars.shelves(identity),
         BulkActions(
-            on_tag=lambda add, remove: attempt(lambda: particulars.tag(identity, chosen, add=add, remove=remove)),
-            on_move=lambda folder: attempt(particulars.move, identity, chosen, folder),
+            on_tag=tag,
+            on_move=move,
             on_retry=with_page(retry_selected),
             on_write_tags=with_page(write_selected),
             on_read=with_page(read_selected),
@@ -575,7 +650,7 @@ def draw_opened(document: Document) -> None:
 
 
 def draw_panel(document_id: UUID) -> None:
-    """Draw a document: what is done with it, and its tabs. A click within it draws only the panel again."""
+    """Draw a document: its actions and its tabs. A click within it redraws only the panel."""
     try:
         document = library.get(identity, document_id)
     except RagError as error:
@@ -640,24 +715,20 @@ def draw_reference(document: Document) -> None:
 
 
 def draw_models(collections: Sequence[Collection]) -> None:
-    moves = library.reembeddings.find(identity)
-    is_moving = any(move.is_open for move in moves)
-    with st.expander(_("Embedding models"), icon=":material/scatter_plot:", expanded=is_moving):
-        for collection in collections:
-            draw_reembedding(
-                collection,
-                [move for move in moves if move.collection_id == collection.id],
-                services().providers.embedder_options(profile_of(collection)),
-                on_estimate=lambda c, model: attempt(library.reembeddings.estimate, identity, c.id, model),
-                on_confirm=lambda move: attempt(library.reembeddings.confirm, identity, move.id),
-                on_cancel=lambda move: attempt(library.reembeddings.cancel, identity, move.id),
-                on_undo=lambda move: attempt(library.reembeddings.undo, identity, move),
-                on_clean_up=lambda c: attempt(library.reembeddings.clean_up, identity, c.id),
-            )
+    is_moving = any(move.is_open for move in library.reembeddings.find(identity))
+    with st.expander(
+        _("Embedding models"),
+        icon=":material/scatter_plot:",
+        expanded=is_moving,
+        key="documents_models",
+        on_change="rerun",
+    ) as models:
+        if models.open:
+            draw_moves(identity, collections, problem="documents_notice")
 
 
 def draw_notes() -> None:
-    """Draw what went wrong, what was deleted with the way back, and what is in the library already."""
+    """Draw failures, deleted documents with a button that restores them, and duplicates."""
     if state.documents_notice:
         st.error(plain(state.documents_notice), icon=":material/error:")
     if binned := state.documents_binned:
@@ -711,7 +782,7 @@ def draw_samples(total: int) -> None:
         st.button(
             red(ngettext("Delete {count} sample", "Delete {count} samples", len(samples))),
             key="documents_samples_delete",
-            on_click=put_in_bin,
+            on_click=delete_samples,
             args=(samples,),
             help=_("They are in the bin for {BIN_DAYS} days, from where you can have them back.", BIN_DAYS=BIN_DAYS),
         )
@@ -750,7 +821,9 @@ def set_limit(dollars: Decimal) -> None:
 
 state.documents_whole = False
 figures, at_work = read_state()
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+with st.container(
+    key="documents_head", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+):
     st.title(_("Documents"), anchor=False, width="content")
     st.caption(totals(figures), width="content")
 collections = library.collections(identity)
@@ -766,6 +839,7 @@ draw_upload(
     on_refuse=refuse,
 )
 draw_notes()
+actions.draw_undo("documents", problem="documents_notice")
 draw_samples(sum(f.documents for f in figures))
 draw_reminders()
 for locked in list(state.documents_locked):

@@ -1,6 +1,6 @@
-"""Show what is configured and what each missing key would add, and ask the providers whether they answer.
+"""Show the configuration and what each missing key would add, and check whether the providers answer.
 
-Of an installation with several companies, only the first one's administrators see what concerns all of it.
+In an installation with several companies, only the first one's administrators see the parts that concern all of it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def draw(checks: Sequence[Check]) -> None:
                 st.markdown(f"**{plain(check.name)}**", width="content")
                 st.badge(_(words), icon=icon, color=color)
             st.markdown(plain(check.sentence[:1].upper() + check.sentence[1:]))
+            if check.detail:
+                st.caption(_("For the person who runs the server: {detail}", detail=plain(check.detail)))
 
 
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

@@ -106,7 +106,7 @@ def draw_row(document: Document, opened: Document | None) -> None:
         language_name(document.language) if document.language else "",
         language.day(document.updated_at),
     ]
-    # Equal titles are told apart by their files.
+    # Equal titles are distinguished by their files.
     place = plain(document.file_name) if document.file_name and not is_post(document) else ""
     icon = "campaign" if is_post(document) else "menu_book" if is_opened else "description"
     with st.container(

@@ -21,7 +21,7 @@ from rag.ui.finder import draw_finder, key_scripts
 from rag.ui.frame import SIGN_IN_AGAIN, account_actions, draw_sidebar, frame_scripts, put_off_sidebar
 from rag.ui.people import ROLES
 from rag.ui.text import plain
-from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
+from rag.ui.theme import PRODUCT, WORDMARK
 from rag.ui.widgets import forget_gone_widgets
 
 #: How often nothing is done, only for tabs to reconnect well.
@@ -88,14 +88,14 @@ def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str
             "documents.py",
             title=_("Documents"),
             icon=":material/folder_open:",
-            help=_("Add documents, see what processing costs, follow progress, and manage what is searched."),
+            help=_("Add documents, see what processing costs, follow progress, and keep the library in order."),
         ),
         st.Page(
             "collection_settings.py",  # a module called collections would hide Python's own
             title=_("Collections"),
             url_path="collections",
             icon=":material/library_books:",
-            help=_("What is searched together, and how it is read, searched and answered."),
+            help=_("Which documents are searched together, and how they are read, searched and answered from."),
         ),
         analytics,
     ]
@@ -118,7 +118,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str
             title=_("Other programs"),
             url_path="other-programs",
             icon=":material/webhook:",
-            help=_("Answer on pages of other sites, and tell other programs what happens here."),
+            help=_("Answer on pages of other sites, and inform other programs of what happens here."),
         ),
         st.Page(
             "prices.py",
@@ -130,13 +130,13 @@ def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str
             "health.py",
             title=_("Health"),
             icon=":material/monitor_heart:",
-            help=_("What is configured, what a missing key would add, and whether the providers answer."),
+            help=_("The configuration, what a missing key would add, and whether the providers answer."),
         ),
         st.Page(
             "privacy.py",
             title=_("Privacy"),
             icon=":material/shield_person:",
-            help=_("How long texts are kept, who sees names, and what is kept of one person."),
+            help=_("How long texts are kept, who sees names, and the data of one person."),
         ),
         st.Page(
             "audit.py",
@@ -202,7 +202,7 @@ def follow_restarts() -> None:
 try:
     identity = current_identity()
 except AccessError as exc:
-    st.set_page_config(page_title=PRODUCT, page_icon=PAGE_ICON)
+    st.set_page_config(page_title=PRODUCT)
     language.begin(None)
     st.logo(WORDMARK, size="large")
     st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
@@ -219,7 +219,6 @@ page = st.navigation(pages, expanded=True)
 # Once: a second call with another width would make the page jump.
 st.set_page_config(
     page_title=f"{page.title} · {PRODUCT}",
-    page_icon=PAGE_ICON,
     layout="centered" if page.url_path == "" else "wide",
 )
 
@@ -229,11 +228,12 @@ def draw_frame() -> None:
         draw_finder(services(), identity)
         st.session_state.frame_sidebar = st.container(key="frame_page", gap="small")
         st.space("stretch")
-        draw_setup_link(identity)
-        draw_account(identity)
         st.html(frame_scripts(), unsafe_allow_javascript=True)
         st.html(key_scripts(), unsafe_allow_javascript=True)
         st.html(language.page_script(), unsafe_allow_javascript=True)
+        with st.container(key="frame_account"):
+            draw_setup_link(identity)
+            draw_account(identity)
 
 
 put_off_sidebar(draw_frame)

@@ -6,6 +6,7 @@ Administrators add references here too, name them and set the tags of their pass
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 import pandas as pd
@@ -15,11 +16,11 @@ from rag.answering.opinions import FoundReferences, Opinion, as_docx, reference_
 from rag.errors import RagError
 from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.ingestion.tagging import tag_names, vocabulary_of
-from rag.language import N_, _
+from rag.language import N_, _, translated
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
-from rag.ui.actions import attempt
+from rag.ui.actions import attempt, draw_undo, remove
 from rag.ui.formats import ago, count, field_label, money, thousands
 from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.widgets import ask_to_confirm, choose_collection, name_labels, red
@@ -74,7 +75,7 @@ def draw_case(collection: Collection) -> None:
             key="opinions_facts",
             height=160,
             max_chars=200_000,
-            help=_("Only what is written here is taken for the facts. References are searched by its beginning."),
+            help=_("Only this text counts as the facts. References are searched by its beginning."),
         )
         filters = [tag for tag in profile.search.metadata_filters if words.get(tag)]
         if filters:
@@ -143,7 +144,7 @@ def write(collection: Collection, found: FoundReferences, chosen: list[SearchRes
 def draw_found(collection: Collection, found: FoundReferences) -> None:
     st.header(_("References"), anchor=False)
     for notice in found.notices:
-        st.info(plain(notice), icon=":material/info:")
+        st.info(plain(translated(notice)), icon=":material/info:")
     if not found.results:
         st.caption(_("No reference fits. Add some, or search without the filters."))
     chosen = [item for item in found.results if draw_reference(item)]
@@ -151,7 +152,7 @@ def draw_found(collection: Collection, found: FoundReferences) -> None:
     with st.expander(_("What the model gets, exactly"), icon=":material/data_object:"):
         st.code(block or _("No references."), language=None, wrap_lines=True)
     st.text_area(
-        _("What is wanted of the draft"),
+        _("Your wishes for the draft"),
         key="opinions_wanted",
         height=80,
         max_chars=20_000,
@@ -183,28 +184,27 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
                 DOCX,
                 icon=":material/download:",
                 key=f"opinions_docx_{place}_{opinion.id}",
+                on_click="ignore",
             )
             if st.button(
-                red(_("Delete")),
+                red(_("Delete this opinion")),
                 key=f"opinions_delete_{place}_{opinion.id}",
                 icon=":material/delete:",
                 type="tertiary",
             ):
                 ask_to_confirm(
                     _("Delete this opinion?"),
-                    [_("It is deleted for good. What it cost stays in the costs.")],
-                    does=_("Delete"),
-                    on_confirm=lambda: delete(opinion.id),
+                    [_("You can undo it right afterwards. What it cost stays in the costs.")],
+                    does=_("Delete this opinion"),
+                    on_confirm=lambda: delete(opinion),
                     key="opinions_delete",
                 )
 
 
-def delete(opinion_id: UUID) -> None:
-    if (
-        attempt("opinions_problem", running.opinions.delete, identity, opinion_id)
-        and state.opinions_written == opinion_id
-    ):
-        state.opinions_written = None
+def delete(opinion: Opinion) -> None:
+    sentence = _("The opinion “{name}” is deleted.", name=opinion.opinion_type)
+    take = partial(running.opinions.delete, identity, opinion.id)
+    remove("opinions", sentence, take, partial(running.opinions.put_back, identity), problem="opinions_problem")
 
 
 def draw_kept() -> None:
@@ -375,6 +375,7 @@ st.caption(
 )
 if state.opinions_problem:
     st.error(plain(state.opinions_problem), icon=":material/error:")
+draw_undo("opinions", problem="opinions_problem")
 labels = [_("Draft"), _("Your drafts"), *([_("References")] if is_admin else [])]
 draft_tab, kept_tab, *admin_tabs = st.tabs(labels)
 with draft_tab:

@@ -6,23 +6,25 @@ A new person or a lost password gets a link to hand over; it is shown once and w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import pandas as pd
 import streamlit as st
 
-from rag.access.letters import can_send, people_from, send_invitations
+from rag.access.mail import can_send, list_text, people_from, send_invitations
 from rag.access.sessions import OpenSession
 from rag.errors import RagError, SignInAgain
 from rag.language import N_, _, listed
 from rag.services import require, services
+from rag.storage.database import one_act
 from rag.types import Account, Role
 from rag.ui import actions
 from rag.ui.formats import count, date_time, thousands, time_zone
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, draw_copy_button, red, words_of
+from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, red, table_key, words_of
 
 ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
@@ -82,30 +84,29 @@ def address_of(path: str) -> str:
 
 
 def invite_many() -> None:
-    """Invite everybody on the list; what goes wrong with one is said and does not keep the others from it."""
+    """Invite everybody on the list; report failures and continue with the others."""
     state.people_invited, state.people_add_error = [], None
     try:
         listed = people_from(
-            state.people_list_file.getvalue().decode("utf-8-sig", "replace")
-            if state.get("people_list_file")
-            else state.people_list
+            list_text(state.people_list_file.getvalue()) if state.get("people_list_file") else state.people_list
         )
     except RagError as error:
         state.people_add_error = error
         return
     links: dict[str, str] = {}
-    for person in listed:
-        role, group = person.role or state.people_list_role, person.group or state.people_list_group
-        try:
-            account, path = accounts.invite(identity, person.email, person.name, role, group)
-        except SignInAgain as error:
-            state.people_add_error = error
-            break
-        except RagError as error:
-            state.people_invited.append((person.email, "", error.message))
-        else:
-            links[account.email] = address_of(path)
-            state.people_invited.append((account.email, links[account.email], ""))
+    with one_act():
+        for person in listed:
+            role, group = person.role or state.people_list_role, person.group or state.people_list_group
+            try:
+                account, path = accounts.invite(identity, person.email, person.name, role, group)
+            except SignInAgain as error:
+                state.people_add_error = error
+                break
+            except RagError as error:
+                state.people_invited.append((person.email, "", error.message))
+            else:
+                links[account.email] = address_of(path)
+                state.people_invited.append((account.email, links[account.email], ""))
     settings = services().settings
     if links and can_send(settings):
         failed = send_invitations(settings, links, sender_name=identity.name or identity.email)
@@ -142,7 +143,7 @@ def ask_to_invite() -> None:
         st.rerun()
 
 
-@st.dialog(_("Invited"), icon=":material/group_add:", width="large")
+@st.dialog(_("Invited"), icon=":material/group_add:", width="large", dismissible=False)
 def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
     """Show what became of each person on the list, once."""
     links = [(email, link) for email, link, _ in invited if link]
@@ -167,8 +168,7 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
         table = "".join(f"{email}\t{link}\n" for email, link in links)
         with st.container(horizontal=True):
             draw_copy_button(table, _("Copy all with their addresses"))
-    if st.button(_("Done"), key="people_invited_done", type="primary"):
-        st.rerun()
+    draw_end_button(_("Done"), "people_invited")
 
 
 @st.dialog(_("Add a person"), icon=":material/person_add:")
@@ -185,7 +185,7 @@ def ask_to_add() -> None:
         st.rerun()
 
 
-@st.dialog(_("Link to choose a password"), icon=":material/link:")
+@st.dialog(_("Link to choose a password"), icon=":material/link:", dismissible=False)
 def show_link(person: Account, path: str) -> None:
     st.markdown(
         _(
@@ -201,8 +201,7 @@ def show_link(person: Account, path: str) -> None:
             "sessions open until then end when it is used."
         )
     )
-    if st.button(_("Done"), key="people_link_done", type="primary"):
-        st.rerun()
+    draw_end_button(_("Done"), "people_link")
 
 
 def ask_to_disable(person: Account) -> None:
@@ -216,7 +215,13 @@ def ask_to_disable(person: Account) -> None:
             ),
         ],
         does=_("Disable"),
-        on_confirm=lambda: attempt(_("Account disabled."), accounts.change, identity, person.id, is_active=False),
+        on_confirm=lambda: actions.remove(
+            "people",
+            _("The account of {name} is disabled.", name=person.name),
+            partial(accounts.change, identity, person.id, is_active=False),
+            lambda _changed: accounts.change(identity, person.id, is_active=True),
+            problem="people_error",
+        ),
         key="people_disable",
         icon=":material/person_off:",
     )
@@ -228,6 +233,10 @@ def ask_to_remove_factor(person: Account) -> None:
         [
             f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
             _("Their app and their recovery codes stop working, for good. Their password alone lets them in then."),
+            _(
+                "This cannot be undone, and should not be: ask them to set up a new second factor the next time they "
+                "sign in."
+            ),
         ],
         does=_("Remove second factor"),
         on_confirm=lambda: attempt(_("Second factor removed."), accounts.second_factors.remove, identity, person.id),
@@ -280,14 +289,14 @@ def draw_list(people: Sequence[Account]) -> Account | None:
         width="stretch",
         on_select="rerun",
         selection_mode="single-row",
-        # A list that changed begins without a choice: its rows may stand elsewhere now.
+        # A changed list begins without a choice: its rows may have moved.
         column_config={
             _("Role"): st.column_config.TextColumn(width=105),
             _("Group"): st.column_config.TextColumn(width=80),
             _("Status"): st.column_config.TextColumn(width=75),
             _("Last sign-in"): st.column_config.TextColumn(width=140),
         },
-        key=f"people_table_{hash(tuple(p.id for p in found)) & 0xFFFFFFFF}",
+        key=table_key("people_table", (p.id for p in found)),
         alt=_("People with their role, group, status and last sign-in"),
     )
     rows = chosen.selection.rows
@@ -360,7 +369,7 @@ def draw_person(person: Account) -> None:
                 ):
                     ask_to_remove_factor(person)
                 is_asked = st.button(
-                    red(_("Disable")),
+                    red(_("Disable this account")),
                     key=f"people_disable_{person.id}",
                     icon=":material/person_off:",
                     disabled=is_oneself,
@@ -476,6 +485,7 @@ if done := state.people_done:
     state.people_done = ""
     st.toast(plain(done), icon=":material/check:")
 
+actions.draw_undo("people", problem="people_error")
 draw_second_factor_rule()
 person = draw_list(people)
 if person is not None:
@@ -487,9 +497,9 @@ elif len(people) > 1:
             "their access."
         )
     )
-if link := state.pop("people_link", None):
+if link := state.get("people_link"):
     show_link(*link)
-if invited := state.pop("people_invited", None):
+if invited := state.get("people_invited"):
     show_invited(invited)
 st.divider()
 draw_api_keys(services().api_keys, identity, zone)

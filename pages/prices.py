@@ -1,6 +1,6 @@
 """Show what each model costs: the list price and the company's own. For administrators.
 
-A price counts from a day on; what was charged before keeps its own.
+A price counts from a day on; earlier charges keep theirs.
 """
 
 from __future__ import annotations

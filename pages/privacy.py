@@ -1,4 +1,4 @@
-"""Show and set what is kept of people: for how long, who sees names, and one person's data. For administrators."""
+"""Show and set how long personal data is kept, who sees names, and one person's data. For administrators."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def ask_to_erase(email: str) -> None:
         _("Everything of **{email}** is erased: account, questions, answers, conversations, ratings and comments. It "
           "cannot be taken back.", email=plain(email))
     )  # fmt: skip
-    st.caption(_("Backups made before still hold it: delete them, or erase again after restoring one."))
+    st.caption(_("Backups made before hold it until they are deleted. Restoring one erases it again."))
     typed = st.text_input(_("Type the address to confirm"), key="privacy_typed", autocomplete="off")
     if st.button(red(_("Erase for good")), key="privacy_erase_confirmed", disabled=typed.strip().lower() != email):
         try:

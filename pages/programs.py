@@ -7,6 +7,7 @@ import streamlit as st
 from rag.language import _
 from rag.services import require, services
 from rag.types import Role
+from rag.ui import actions
 from rag.ui.formats import time_zone
 from rag.ui.teams import draw_teams
 from rag.ui.text import plain
@@ -21,6 +22,7 @@ st.title(_("Other programs"), anchor=False)
 if error := st.session_state[ERROR]:
     st.session_state[ERROR] = ""
     st.error(plain(error), icon=":material/error:")
+actions.draw_undo("programs", problem=ERROR)
 parts = services()
 collections = parts.documents.collections(identity)
 draw_widgets(parts.widgets, identity, collections, parts.settings.own_address)

@@ -12,15 +12,16 @@ import streamlit as st
 from rag.answering.model_trials import Task as ModelTask
 from rag.errors import RagError
 from rag.language import N_, _, ngettext
-from rag.profiles import DEFAULT, profile_of
+from rag.profiles import DEFAULT
 from rag.providers.registry import check_key
+from rag.records.time_zones import zone_names
 from rag.services import require, services
 from rag.settings.providers import Capability, provider_name
 from rag.storage.provider_settings import CHOSEN, PASTED
 from rag.types import Role
 from rag.ui import actions, language
-from rag.ui.collection_profile import embedder_line, embedder_name
-from rag.ui.document_steps import draw_reembedding
+from rag.ui.collection_profile import embedder_name
+from rag.ui.embedding_moves import better_models, draw_moves
 from rag.ui.formats import duration, money
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, red
@@ -37,13 +38,13 @@ state.setdefault("setup_done", "")
 ADDS = {
     "openai": N_("Answers in full sentences, translation of questions, and better search."),
     "cohere": N_("Puts the best passages first."),
-    "upstage": N_("Reads scanned pages. It counts after the next start."),
+    "upstage": N_("Reads scanned pages, photographs and faxes."),
     "gemini": N_("For notice boards and legal references."),
     "openrouter": N_("For portfolios."),
 }
 
 
-class Model(NamedTuple):
+class InstallationModel(NamedTuple):
     """A model that is chosen for the whole installation."""
 
     setting: ModelTask
@@ -53,24 +54,26 @@ class Model(NamedTuple):
 
 
 MODELS = (
-    Model("chat_model", N_("Answers"), N_("Writes the answers from the passages found."), "chat"),
-    Model(
+    InstallationModel("chat_model", N_("Answers"), N_("Writes the answers from the passages found."), "chat"),
+    InstallationModel(
         "translation_model",
         N_("Translation and tags"),
         N_("Translates questions, and writes summaries and tags. A small model does."),
         "chat",
     ),
-    Model(
+    InstallationModel(
         "embedding_model",
         N_("Search by meaning"),
         N_("Compares questions with passages in collections made from now on. Those that are there are moved below."),
         "embed",
     ),
-    Model("rerank_model", N_("Order of passages"), N_("Reads the passages found and puts the best first."), "rerank"),
+    InstallationModel(
+        "rerank_model", N_("Order of passages"), N_("Reads the passages found and puts the best first."), "rerank"
+    ),
 )
 
 
-class Task(NamedTuple):
+class ChecklistItem(NamedTuple):
     """One line of the checklist."""
 
     title: str
@@ -90,7 +93,7 @@ def attempt(done: str, action: object, *arguments: object) -> None:
 
 
 def draw_checklist() -> None:
-    """Draw what is left to do; nothing once it was ended."""
+    """Draw the open steps; nothing once the checklist was ended."""
     progress = tenants.progress(identity)
     if progress.is_finished:
         with st.expander(_("Company"), icon=":material/apartment:", key="setup_company", on_change="rerun") as company:
@@ -98,15 +101,17 @@ def draw_checklist() -> None:
                 draw_company(progress.name)
         return
     tasks = [
-        Task(_("People"), _("Invite the first colleagues."), progress.people > 1, "people.py", _("Invite people")),
-        Task(
+        ChecklistItem(
+            _("People"), _("Invite the first colleagues."), progress.people > 1, "people.py", _("Invite people")
+        ),
+        ChecklistItem(
             _("First documents"),
             _("Add a handbook or a policy."),
             progress.has_documents,
             "documents.py",
             _("Add documents"),
         ),
-        Task(
+        ChecklistItem(
             _("First question"),
             _("Ask what an employee would ask."),
             progress.has_questions,
@@ -155,12 +160,18 @@ def draw_mark(is_done: bool, title: str, sentence: str) -> None:
 
 
 def draw_company(name: str) -> None:
-    """Draw the company's name, its mark, and the language of whoever sets it up."""
+    """Draw the company's name, its mark, its time zone, and the language of the person who sets it up."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(_("Company name"), name, key="setup_name", max_chars=120, width=320)
         st.button(_("Save"), key="setup_name_save", on_click=save_name)
         with st.container(width=220):
             language.draw_choice(identity, key="setup_language")
+        zones = zone_names()
+        zone = running.analytics.zones.name(identity)
+        st.selectbox(
+            _("Time zone"), zones, index=zones.index(zone) if zone in zones else 0, key="setup_zone", width=220,
+            on_change=save_zone, help=_("Where the company's days and months begin, for figures and budgets."),
+        )  # fmt: skip
     mark = tenants.mark(identity)
     with st.container(horizontal=True, vertical_alignment="center"):
         if mark:
@@ -178,12 +189,18 @@ def draw_company(name: str) -> None:
                 _("Remove the mark?"),
                 [_("The sidebar and the page to sign in show the name alone. You can upload the picture again.")],
                 does=_("Remove the mark"),
-                on_confirm=lambda: save_mark(b""),
+                on_confirm=lambda: remove_mark(mark),
                 key="setup_mark_remove",
             )
     if uploaded is not None:
         save_mark(uploaded.getvalue())
         st.rerun()
+
+
+def remove_mark(mark: bytes) -> None:
+    save_mark(b"")
+    actions.offer_undo("setup", _("The mark is removed."), lambda: save_mark(mark))
+    state.setup_done = ""
 
 
 def save_mark(picture: bytes) -> None:
@@ -194,6 +211,10 @@ def save_mark(picture: bytes) -> None:
 
 def save_name() -> None:
     attempt(_("The name is saved."), tenants.rename, identity, state.setup_name)
+
+
+def save_zone() -> None:
+    attempt(_("The time zone is saved."), running.analytics.zones.set, identity, state.setup_zone)
 
 
 # Keys
@@ -249,7 +270,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
         if is_asked and not actions.is_needed(identity):
             ask_to_confirm(
                 _("Remove the key of {name}?", name=provider_name(name)),
-                [_("Nothing asks this provider any more. You can paste the key again.")],
+                [_("Nothing asks this provider any more.")],
                 does=_("Remove the key"),
                 on_confirm=lambda: remove_key(name),
                 key=f"setup_key_sure_{name}",
@@ -269,7 +290,10 @@ def keep_key(name: str, key: str) -> None:
 
 
 def remove_key(name: str) -> None:
-    attempt(_("The key of {name} is removed.", name=provider_name(name)), change_key, name, "")
+    key, sentence = running.settings.key_of(name), _("The key of {name} is removed.", name=provider_name(name))
+    actions.remove(
+        "setup", sentence, lambda: change_key(name, ""), lambda _none: change_key(name, key), problem="setup_problem"
+    )
 
 
 def change_key(name: str, key: str) -> None:
@@ -303,7 +327,7 @@ def draw_models() -> None:
         draw_model(model)
 
 
-def draw_model(model: Model) -> None:
+def draw_model(model: InstallationModel) -> None:
     with st.container(border=True, key=f"setup_model_{model.setting}", gap="small"):
         st.markdown(f"**{plain(_(model.title))}** :gray[{plain(_(model.sentence))}]")
         lists = state.setdefault("setup_lists", {})
@@ -344,7 +368,7 @@ def draw_model(model: Model) -> None:
             try_model(model)
 
 
-def used(model: Model) -> str:
+def used(model: InstallationModel) -> str:
     """Return the model that does this by default, and by whom; empty where none does."""
     if model.setting == "embedding_model":
         return embedder_name(providers.default_embedder_id(DEFAULT))
@@ -366,7 +390,7 @@ def change_model(setting: str, name: str) -> None:
     running.audit.note(identity, "model changed", f"{setting}: {name or 'as collections have it'}")
 
 
-def try_model(model: Model) -> None:
+def try_model(model: InstallationModel) -> None:
     """Make a call and say how it went."""
     try:
         with st.spinner(_("Asking")):
@@ -390,39 +414,14 @@ def try_model(model: Model) -> None:
 # Better search
 
 
-def draw_moves() -> None:
-    """Offer each collection on the built-in embedder the best model there is a key for."""
-    library = running.documents
-    moves = library.reembeddings.find(identity)
-    for collection in library.collections(identity):
-        open_moves = [move for move in moves if move.collection_id == collection.id]
-        is_builtin = collection.embedding_model.startswith("builtin/")
-        options = [
-            o for o in providers.embedder_options(profile_of(collection)) if not o.missing and o.provider != "builtin"
-        ]
-        if not open_moves and not (is_builtin and options):
-            continue
-        with st.container(border=True, key=f"setup_move_{collection.id}"):
-            if is_builtin and not any(move.is_open for move in open_moves):
-                st.markdown(
-                    _(
-                        "**{name}** is searched with the built-in model. {options} would find more.",
-                        name=plain(collection.name),
-                        options=plain(embedder_line(options[0])),
-                    )
-                    if options
-                    else plain(collection.name)
-                )
-            draw_reembedding(
-                collection,
-                open_moves,
-                options,
-                on_estimate=lambda c, model: attempt("", library.reembeddings.estimate, identity, c.id, model),
-                on_confirm=lambda move: attempt("", library.reembeddings.confirm, identity, move.id),
-                on_cancel=lambda move: attempt("", library.reembeddings.cancel, identity, move.id),
-                on_undo=lambda move: attempt("", library.reembeddings.undo, identity, move),
-                on_clean_up=lambda c: attempt("", library.reembeddings.clean_up, identity, c.id),
-            )
+def draw_better_search() -> None:
+    """Offer each collection on the built-in model the best one there is a key for, and follow what is moved."""
+    moves = running.documents.reembeddings.find(identity)
+    moved = {move.collection_id for move in moves if move.is_open or move.can_be_undone}
+    shown = [c for c in running.documents.collections(identity) if c.id in moved or better_models(c)]
+    if shown:
+        st.header(_("Better search"), anchor=False)
+        draw_moves(identity, shown, problem="setup_problem")
 
 
 st.title(_("Set-up"), anchor=False)
@@ -431,10 +430,11 @@ if state.setup_problem:
 if state.setup_done:
     st.success(plain(state.setup_done), icon=":material/check_circle:")
     state.setup_done = ""
+actions.draw_undo("setup", problem="setup_problem")
 draw_checklist()
+draw_better_search()
 if is_own:
     draw_keys()
     draw_models()
 else:
     st.caption(_("Keys of providers are set by the operator of this installation."))
-draw_moves()

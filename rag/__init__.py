@@ -151,10 +151,9 @@ def retrieve_context(
 ) -> ContextResponse:
     """Find the chunks that answer `query` among one tenant's documents.
 
-    `top_k` is how many are wanted, the profile's number when not given (5 for HR documents); `language` is the
-    question's ISO 639-1 code, detected when not given; `collection` is a name or an id; when not given, it
-    is the oldest HR collection with documents, else the oldest with any.
-    `options` switch single steps for this call. What was paid is in the ledger and explained in the log. Raises
+    `top_k` defaults to the profile's number (5 for HR documents). `language` is the question's ISO 639-1 code, detected
+    by default. `collection` is a name or an id, by default the oldest HR collection with documents, else the oldest
+    with any. `options` switch single steps for this call. The ledger holds the costs, the log explains them. Raises
     `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
     """
     from rag.errors import InvalidInput
@@ -203,7 +202,7 @@ def process_document(
 
 
 def delete_document(document_id: UUID, tenant_id: str) -> None:
-    """Delete a document with its pages, chunks, vectors and original. Raises `NotFound`."""
+    """Delete a document with its pages, chunks, vectors and original: for good, without the bin. Raises `NotFound`."""
     from rag.services import program_of, services
 
     services().documents.delete(program_of(tenant_id), document_id)
@@ -352,9 +351,9 @@ def rerank_results(
 ) -> list[SearchResult]:
     """Return the `top_k` most relevant results by the reranker, best first, with their `rerank_score`, 0 … 1.
 
-    `documents` are results of a search, such as `retrieve_context(…).results`. `template` is what is read of each, made
-    of `{title}`, `{section}` and `{content}`. The call is in the tenant's ledger. Raises `SettingsError` where nothing
-    reranks (`is_reranking_enabled`), `ProviderError` when the reranker does not answer.
+    `documents` are search results, such as `retrieve_context(…).results`. The reranker reads each as `template`, with
+    `{title}`, `{section}` and `{content}` filled in. The call is recorded in the tenant's ledger. Raises
+    `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError` when the reranker does not answer.
     """
     from rag.errors import SettingsError
     from rag.profiles import DEFAULT

@@ -17,8 +17,8 @@ from rag.monitoring.tracing import trace_id
 from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
-#: How many more objects there are before garbage is collected, by age. At Python's 700 a fifth of a start is spent on
-#: going through what imports make, of which nothing is garbage; what serves sets its own (`rag.server`).
+#: Thresholds of the garbage collector. With Python's 700, a fifth of the start goes into scanning what imports create,
+#: and none of it is garbage. The server sets its own (`rag.server`).
 COLLECT_AFTER = (50_000, 10, 10)
 EPILOG = "COMMAND --help says more of each. Settings come from the environment; the README lists them."
 

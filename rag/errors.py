@@ -19,6 +19,7 @@ RagError
 │   ├── QuestionEmpty
 │   ├── QuestionTooLong
 │   ├── WeakPassword
+│   ├── PlaceTaken
 │   └── RequestInvalid       what an API call sends, and below it why it could not even be read
 │       ├── BodyUnreadable
 │       ├── PartMissing
@@ -166,6 +167,10 @@ class InvalidInput(RagError):
     """This input cannot be used."""
 
     status = 422
+
+
+class PlaceTaken(InvalidInput):
+    """It cannot be put back: another one took its place meanwhile, or what it belonged to is gone."""
 
 
 class QuestionEmpty(InvalidInput):

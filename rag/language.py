@@ -50,6 +50,9 @@ LOCALES = {"en": "en_GB", "zh": "zh_Hans_CN"}
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 #: Longer texts are no sentence of ours with something filled in.
 LONGEST_SENTENCE = 2000
+#: The notices of an answer are stored in a row; a row of more sentences is looked at up to here.
+MOST_SENTENCES = 12
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 _chosen: ContextVar[str] = ContextVar("language", default="")
 _finders: list[Callable[[], str]] = []
@@ -141,8 +144,8 @@ def ngettext(one: str, many: str, count: int, /, **values: Any) -> str:
 def translated(sentence: str) -> str:
     """Return a sentence that was made in English, such as an error that was stored, in the reader's language.
 
-    Where something was filled in, the sentence of the catalogue that fits is filled in again. One that no catalogue has
-    stays as it is.
+    Where something was filled in, the sentence of the catalogue that fits is filled in again. Several in a row, such as
+    the notices of an answer, are translated one by one. One that no catalogue has stays as it is.
     """
     language = current()
     if language == ENGLISH or not sentence.strip():
@@ -152,15 +155,67 @@ def translated(sentence: str) -> str:
     return found if found != sentence else _refilled(sentence, language)
 
 
+def meant_by(text: str, messages: Iterable[str]) -> str:
+    """Return the one of these English messages that `text` is in any language of the interface; "" for none."""
+    known = list(messages)
+    for language in LANGUAGES:
+        for message in known:
+            if text == (message if language == ENGLISH else _catalogue(language).gettext(message)):
+                return message
+    return ""
+
+
 @lru_cache(maxsize=4096)
 def _refilled(sentence: str, language: str) -> str:
     if len(sentence) > LONGEST_SENTENCE:
         return sentence
+    swallowing: tuple[str, dict[str, str]] | None = None
+    for message, values in _fitting(sentence, language):
+        if not any(SENTENCE_END.search(value) for value in values.values()):
+            return _filled_again(message, sentence, values, language)
+        swallowing = swallowing or (message, values)
+    if (row := _row(sentence, language)) != sentence or swallowing is None:
+        return row
+    return _filled_again(swallowing[0], sentence, swallowing[1], language)
+
+
+def _fitting(sentence: str, language: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Find the sentences of the catalogue that this one may be, with what was filled in."""
     for pattern, message in _patterns(language):
         if match := pattern.fullmatch(sentence):
-            values = {name: translated(value) for name, value in match.groupdict().items()}
-            return _filled(_catalogue(language).gettext(message), sentence, values)
-    return sentence
+            yield message, match.groupdict()
+
+
+def _filled_again(message: str, sentence: str, values: dict[str, str], language: str) -> str:
+    with speaking(language):
+        values = {name: translated(value) for name, value in values.items()}
+    return _filled(_catalogue(language).gettext(message), sentence, values)
+
+
+def _row(text: str, language: str) -> str:
+    """Return several sentences in a row, each that the catalogue has in its language: the longest known text first."""
+    pieces = SENTENCE_END.split(text)
+    if not 1 < len(pieces) <= MOST_SENTENCES:
+        return text
+    found, place = list[str](), 0
+    while place < len(pieces):
+        lengths = range(1, len(pieces) - place + (place > 0))
+        parts = {length: " ".join(pieces[place : place + length]) for length in lengths}
+        length, said = 1, pieces[place]
+        for exact in reversed(lengths):
+            if (known := _catalogue(language).gettext(parts[exact])) != parts[exact]:
+                length, said = exact, known
+                break
+        else:
+            for filled in lengths:
+                part = parts[filled]
+                known = next((_filled_again(fits, part, own, language) for fits, own in _fitting(part, language)), part)
+                if known != part:
+                    length, said = filled, known
+                    break
+        found.append(said)
+        place += length
+    return " ".join(found)
 
 
 @cache
@@ -259,6 +314,11 @@ def dollars(amount: Decimal, decimals: int) -> str:
 def day(moment: date | datetime) -> str:
     """Write `21 Nov 2026`."""
     return str(dates.format_date(moment, "medium", locale=locale()))
+
+
+def short_day(moment: date) -> str:
+    """Write `21 Nov`, where the year is known."""
+    return str(dates.format_skeleton("MMMd", moment, locale=locale()))
 
 
 def table_date(*, with_year: bool = True, with_time: bool = False) -> str:

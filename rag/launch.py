@@ -72,8 +72,10 @@ def install(requirements: Path, environment: Path = ENVIRONMENT) -> None:
         except subprocess.CalledProcessError as exc:
             raise OSError("Python's venv module is incomplete here (Debian: apt install python3-venv).") from exc
     say(f"Installing {requirements.relative_to(PROJECT)} (first start only, about a minute)")
+    # The list is whole. Without `--no-deps` pip looks for packages with extras itself, and stops at the first release
+    # that is newer than the lock.
     command = [
-        str(python), "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes",
+        str(python), "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", "--no-deps",
         "--requirement", str(requirements),
     ]  # fmt: skip
     lines = []
@@ -100,11 +102,13 @@ def run_checks(arguments: list[str]) -> int:
     say("mypy, beside pytest")
     # Tests wait for servers and processes of their own half of the time: a few more than there are processors.
     tests = ["pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", *arguments]
+    # Their processes are many: without its compiled modules, each would compile the product again.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     types = subprocess.Popen(  # noqa: S603
         [str(PYTHON), "-m", "mypy"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     with types:
-        is_tested = subprocess.call([str(PYTHON), "-m", *tests])  # noqa: S603
+        is_tested = subprocess.call([str(PYTHON), "-m", *tests], env=environment)  # noqa: S603
         say(f"mypy\n{types.communicate()[0].rstrip()}")
     results += [types.returncode, is_tested]
     return next((code for code in results if code), 0)

@@ -110,7 +110,7 @@ PORTFOLIO = Profile(
     is_personal=True,
     api_extras=("follow_ups", "source_names"),
     chunking=Chunking(
-        # "Chunking Strategies"; 1000 characters without overlap for what is of no known kind.
+        # "Chunking Strategies"; 1000 characters without overlap for documents of no known kind.
         chunking_method="auto",  # professional, narrative, markdown or generic, by the kind of document
         chunk_size=1000,
         chunk_overlap=0,
@@ -289,9 +289,9 @@ CIVIL = Profile(
 )
 
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (HR, NOTICES, PORTFOLIO, LEGAL, CIVIL)}
-#: The profile of a first collection, and of what is asked where nobody chose a collection.
+#: The profile of a first collection, and of questions for which nobody chose a collection.
 DEFAULT = HR
-#: The constants of source 004 by its names. Those of chunking are arguments of `chunk_text`.
+#: The constants of source 004 by its names. The chunking constants are arguments of `chunk_text`.
 DEFAULT_TOP_K = HR.search.top_k
 SIMILARITY_THRESHOLD = 0.7
 DEFAULT_CHUNK_SIZE = HR.chunking.chunk_size

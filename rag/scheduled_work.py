@@ -1,12 +1,16 @@
-"""Do scheduled work: forget old texts, run golden questions at night, write the weekly digest, warn of budgets.
+"""Do scheduled work: solve gaps whose documents are ready, forget old texts, run golden questions at night, write the
+weekly digest, warn of budgets.
 
 Every process with workers looks once a minute. The first to write that a day is done does the work, so that each
-thing is done once, whichever process lives.
+thing is done once, whichever process lives. Where it could not be done, such as while a mail server or a provider does
+not answer, that is taken back, and it is tried again an hour later.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -15,11 +19,12 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.access.letters import can_send, make_letter, send_letters
+from rag.access.mail import can_send, make_letter, send_letters
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, RagError
-from rag.evaluation.metrics import FIGURES, LEAST_PAIRS, TITLES
+from rag.evaluation.metrics import FIGURES, LEAST_PAIRS, TITLES, Comparison
 from rag.evaluation.runs import Evaluations, Run
+from rag.language import _, choose, dollars, speaking
 from rag.money.budgets import Budget, Budgets
 from rag.profiles import profile_of
 from rag.records.analytics import Analytics, Period
@@ -32,11 +37,13 @@ from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.scheduled_work")
 
-#: UTC hours from which work of a night, and the digest of a Monday, is done.
+#: Hours of the company's time zone from which work of a night, and the digest of a Monday, is done.
 NIGHT_HOUR, MORNING_HOUR = 2, 6
 MONDAY = 0
 SENDER = "HR Assistant"
-#: A figure has fallen when it is by so much worse than in the run before; times and costs by this share.
+#: After a mail server or a provider did not answer.
+AGAIN_SECONDS = 3600.0
+#: A figure has fallen when it is by so much worse than in the night before; times and costs by this share.
 FALLEN, FALLEN_SHARE = 0.05, 0.5
 
 Tell = Callable[[str, str, Mapping[str, Any]], object]
@@ -62,6 +69,14 @@ class Fallen:
 @dataclass(frozen=True)
 class _Address:
     email: str
+    language: str
+
+
+@dataclass(frozen=True)
+class _Letter:
+    subject: str
+    text: str
+    html: str = ""
 
 
 class ScheduledWork:
@@ -79,6 +94,7 @@ class ScheduledWork:
         evaluations: Evaluations,
         collections: Callable[[str], Sequence[Collection]],
         tell: Tell = lambda tenant_id, kind, data: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Put it together; `collections` lists a tenant's, `tell` passes an event on to other programs."""
         self._database = database
@@ -90,6 +106,11 @@ class ScheduledWork:
         self._evaluations = evaluations
         self._collections = collections
         self._tell = tell
+        self._clock = clock
+        #: Work that could not be done, and when it is tried again.
+        self._later: dict[tuple[str, str], float] = {}
+        #: Of that, what the database still has as done.
+        self._not_done: set[tuple[str, str]] = set()
 
     # What a company wants
 
@@ -125,15 +146,24 @@ class ScheduledWork:
         settings = Jsonb({"nightly_collections": sorted(kept)})
         self._database.execute(identity, "change_tenant_settings", settings=settings)
 
-    # What is due
+    # Due work
 
     def run(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
-        """Do the work due for these tenants; a failure for one does not hold up the others."""
+        """Do the short work due for these tenants; a failure for one does not hold up the others."""
+        self._do((self._solve_gaps, self._forget, self._warn, self._write_digest), tenants, now)
+
+    def run_all_golden(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
+        """Ask the golden questions due for these tenants, which may take hours."""
+        self._do((self._run_golden,), tenants, now)
+
+    def _do(
+        self, works: Sequence[Callable[[str, datetime], None]], tenants: Sequence[str], now: datetime | None
+    ) -> None:
         now = now or datetime.now(UTC)
         for tenant_id in tenants:
-            for work in (self._forget, self._warn, self._write_digest, self._run_golden):
+            for work in works:
                 try:
-                    work(tenant_id, now)
+                    work(tenant_id, now.astimezone(self._analytics.zones.of(tenant_id)))
                 except RagError as exc:
                     log.warning("%s of %s was not done: %s", work.__name__.strip("_"), tenant_id, exc.message)
                 except Exception:
@@ -141,7 +171,24 @@ class ScheduledWork:
 
     def _is_mine(self, tenant_id: str, work: str, day: date) -> bool:
         """Return whether this process is the one to do it: nobody did since that day began."""
+        if self._clock() < self._later.get((tenant_id, work), -math.inf):
+            return False
+        self._take_back(tenant_id, work)
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
+
+    def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
+        """Take back that it is done: this process or another one does it later."""
+        self._later[tenant_id, work] = self._clock() + again_seconds
+        self._not_done.add((tenant_id, work))
+        self._take_back(tenant_id, work)
+
+    def _take_back(self, tenant_id: str, work: str) -> None:
+        if (tenant_id, work) in self._not_done:
+            self._database.execute(tenant_id, "take_back_calendar_work", work=work)
+            self._not_done.discard((tenant_id, work))
+
+    def _solve_gaps(self, tenant_id: str, now: datetime) -> None:
+        self._gaps.solve_awaiting(tenant_id)
 
     def _forget(self, tenant_id: str, now: datetime) -> None:
         if now.hour >= NIGHT_HOUR and self._is_mine(tenant_id, "forget", now.date()):
@@ -151,27 +198,34 @@ class ScheduledWork:
         first = now.date().replace(day=1)
         for budget in self._budgets.list(tenant_id):
             level = "spent" if budget.is_spent else "near" if budget.is_near else ""
-            if level and self._is_mine(tenant_id, f"budget {budget.id} {level}", first):
-                self.warn_of(tenant_id, budget)
+            work = f"budget {budget.id} {level}"
+            # Of a spent one the database tells other programs.
+            if level == "near" and self._is_mine(tenant_id, f"{work} told", first):
+                self._tell(
+                    tenant_id,
+                    "budget.near",
+                    {"budgetId": str(budget.id), "scope": budget.scope, "group": budget.user_group or None,
+                     "accountId": budget.account_id and str(budget.account_id), "amount": str(budget.amount),
+                     "spent": str(budget.spent)},
+                )  # fmt: skip
+            if level and self._is_mine(tenant_id, work, first) and not self.warn_of(tenant_id, budget):
+                self._note_not_done(tenant_id, work)
 
-    def warn_of(self, tenant_id: str, budget: Budget) -> None:
-        """Tell that a budget is nearly or wholly spent, by e-mail and webhook; of a spent one the database tells."""
-        whose = {"company": "the company", "group": budget.user_group, "person": budget.person}[budget.scope]
-        figures = f"${budget.spent:,.2f} of ${budget.amount:,.2f}"
-        if budget.is_spent:
-            subject = f"The budget of {whose} is spent"
-            text = f"{figures} are spent this month. Until the next, searching works and no paid model is called."
-        else:
-            self._tell(
-                tenant_id,
-                "budget.near",
-                {"budgetId": str(budget.id), "scope": budget.scope, "group": budget.user_group or None,
-                 "accountId": budget.account_id and str(budget.account_id), "amount": str(budget.amount),
-                 "spent": str(budget.spent)},
-            )  # fmt: skip
-            subject = f"Most of the budget of {whose} is spent"
-            text = f"{figures} are spent this month."
-        self._send(tenant_id, self.letters(tenant_id).alerts_for, subject, f"{text}\n\n{self._link('prices')}\n")
+    def warn_of(self, tenant_id: str, budget: Budget) -> bool:
+        """Write that a budget is nearly or wholly spent; as `_send`."""
+
+        def write() -> _Letter:
+            whose = {"company": _("the company"), "group": budget.user_group, "person": budget.person}[budget.scope]
+            spent, amount = dollars(budget.spent, 2), dollars(budget.amount, 2)
+            if budget.is_spent:
+                subject = _("The budget of {name} is spent", name=whose)
+                more = _(" Until the next, searching works and no paid model is called.")
+            else:
+                subject, more = _("Most of the budget of {name} is spent", name=whose), ""
+            text = _("{spent} of {amount} are spent this month.", spent=spent, amount=amount) + more
+            return _Letter(subject, f"{text}\n\n{self._link('prices')}\n")
+
+        return self._send(tenant_id, self.letters(tenant_id).alerts_for, write)
 
     def _write_digest(self, tenant_id: str, now: datetime) -> None:
         if now.weekday() != MONDAY or now.hour < MORNING_HOUR:
@@ -181,41 +235,65 @@ class ScheduledWork:
             period = Period.of_days(7, until=until)
             self._tell(tenant_id, "digest.weekly", self.digest(tenant_id, period).as_event(period))
         role = self.letters(tenant_id).digest_for
-        if role is not None and self.can_send and self._is_mine(tenant_id, "digest", now.date()):
-            self.send_digest(tenant_id, role, until=until)
+        if (
+            role is not None
+            and self.can_send
+            and self._is_mine(tenant_id, "digest", now.date())
+            and not self.send_digest(tenant_id, role, until=until)
+        ):
+            self._note_not_done(tenant_id, "digest")
 
     def digest(self, tenant_id: str, period: Period) -> Digest:
         """Return the digest of a period."""
         name = str(self._database.fetch_value(tenant_id, "tenant_name") or tenant_id)
         return make_digest(self._analytics, self._gaps, tenant_id, tenant_id, name, period)
 
-    def send_digest(self, tenant_id: str, role: Role, *, until: date) -> dict[str, str]:
-        """Send the digest of a week; return why, by address, for those that were not taken."""
-        digest = self.digest(tenant_id, Period.of_days(7, until=until))
-        text = f"{digest.as_text()}\n{self._link('analytics')}\n"
-        return self._send(tenant_id, role, digest.title, text, html=digest.as_html())
+    def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
+        """Send the digest of a week to each in their language; as `_send`."""
+
+        def write() -> _Letter:
+            digest = self.digest(tenant_id, Period.of_days(7, until=until))
+            return _Letter(digest.title, f"{digest.as_text()}\n{self._link('analytics')}\n", digest.as_html())
+
+        return self._send(tenant_id, role, write)
 
     def _run_golden(self, tenant_id: str, now: datetime) -> None:
         if now.hour < NIGHT_HOUR:
             return
         for collection in self._collections(tenant_id):
-            if self.is_nightly(tenant_id, collection.id) and self._is_mine(
-                tenant_id, f"golden {collection.id}", now.date()
-            ):
-                self.run_golden(tenant_id, collection)
+            work = f"golden {collection.id}"
+            if not self.is_nightly(tenant_id, collection.id) or not self._is_mine(tenant_id, work, now.date()):
+                continue
+            try:
+                run = self.run_golden(tenant_id, collection, since=now.replace(hour=0, minute=0, second=0))
+            except RagError as exc:
+                self._note_not_done(tenant_id, work)
+                log.warning("The golden questions of %s are asked later: %s", collection.name, exc.message)
+            else:
+                if run is not None and run.finished_at is None:  # the application stops
+                    self._note_not_done(tenant_id, work, again_seconds=0)
 
-    def run_golden(self, tenant_id: str, collection: Collection) -> Run | None:
-        """Ask the golden questions of a collection, and tell of figures that fell. None where there are none."""
+    def run_golden(self, tenant_id: str, collection: Collection, *, since: datetime) -> Run | None:
+        """Ask the golden questions of a collection, and tell of figures that fell. None where there are none.
+
+        A run of the same that was begun after `since` and interrupted is continued.
+        """
         golden = list(self._evaluations.golden(tenant_id, collection.id).values())
         if not golden:
             return None
         program = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
-        before = next((run for run in self._evaluations.runs(tenant_id, collection.id) if run.finished_at), None)
-        run_id = self._evaluations.begin(collection, profile_of(collection), golden)
+        # Runs by day may be trials of other settings, over other questions.
+        runs = self._evaluations.runs(tenant_id, collection.id)
+        before = next((run for run in runs if run.is_nightly and run.finished_at), None)
+        profile = profile_of(collection)
+        run_id = self._evaluations.interrupted(collection, profile, golden, since=since)
+        if run_id is None:
+            run_id = self._evaluations.begin(collection, profile, golden, is_nightly=True)
         run = self._evaluations.work(collection, run_id, program)
-        fallen = fallen_figures(before, run) if before is not None else []
+        if run.finished_at is None:
+            return run
+        fallen = fallen_figures(self._compared(tenant_id, before, run)) if before is not None else []
         if fallen:
-            lines = [f"{TITLES[one.figure]}: {one.before:.3f}, now {one.now:.3f}" for one in fallen]
             self._tell(
                 tenant_id,
                 "evaluation.fell",
@@ -223,41 +301,66 @@ class ScheduledWork:
                  "runIdBefore": str(before.id) if before else None,
                  "figures": {one.figure: {"before": one.before, "now": one.now} for one in fallen}},
             )  # fmt: skip
-            text = "\n".join([f"The golden questions of {collection.name} were asked again.", "", *lines])
-            link = self._link("analytics?analytics_view=Quality")
-            self._send(
-                tenant_id, self.letters(tenant_id).alerts_for, f"Answers from {collection.name} are worse than before",
-                f"{text}\n\n{link}\n",
-            )  # fmt: skip
+
+            def write() -> _Letter:
+                lines = [_("The golden questions of {name} were asked again.", name=collection.name), ""]
+                for one in fallen:
+                    figures = _("{now} (before: {before})", now=f"{one.now:.3f}", before=f"{one.before:.3f}")
+                    lines.append(f"{_(TITLES[one.figure])}: {figures}")
+                lines += ["", self._link("analytics?analytics_view=Quality"), ""]
+                return _Letter(_("Answers from {name} are worse than before", name=collection.name), "\n".join(lines))
+
+            self._send(tenant_id, self.letters(tenant_id).alerts_for, write)
         return run
 
-    def _send(self, tenant_id: str, role: Role | None, subject: str, text: str, *, html: str = "") -> dict[str, str]:
+    def _compared(self, tenant_id: str, before: Run, now: Run) -> Sequence[Comparison]:
+        try:
+            return self._evaluations.compare(tenant_id, before.id, now.id)
+        except InvalidInput:  # no question is in both
+            return ()
+
+    def _send(self, tenant_id: str, role: Role | None, write: Callable[[], _Letter]) -> bool:
+        """Send what `write` writes to each person of a role, in the language they chose for the interface.
+
+        Return False where none of the letters was taken.
+        """
         if role is None or not self.can_send:
-            return {}
+            return True
         roles = [one.value for one in Role if one.includes(role)]
         people = self._database.fetch_all(tenant_id, "people_to_write_to", _Address, roles=roles)
-        letters = [
-            make_letter(self._settings, person.email, subject, text, sender_name=SENDER, html=html) for person in people
-        ]
+        written: dict[str, _Letter] = {}
+        for language in {choose(person.language) for person in people}:
+            with speaking(language):
+                written[language] = write()
+        letters = []
+        for person in people:
+            one = written[choose(person.language)]
+            letters.append(
+                make_letter(self._settings, person.email, one.subject, one.text, sender_name=SENDER, html=one.html)
+            )
         failed = send_letters(self._settings, letters)
         for reason in failed.values():
             log.warning("A letter was not sent: %s", reason)
-        return failed
+        return not letters or len(failed) < len(letters)
 
     def _link(self, page: str) -> str:
         return f"{self._settings.public_url}/{page}" if self._settings.public_url else ""
 
 
-def fallen_figures(before: Run, now: Run) -> list[Fallen]:
-    """Return the figures that are clearly worse than in the run before; of few questions none."""
-    if min(before.done, now.done) < LEAST_PAIRS:
-        return []
+def fallen_figures(compared: Sequence[Comparison]) -> list[Fallen]:
+    """Return the figures that are clearly worse over the same questions; of few questions none.
+
+    Times and costs vary by themselves: they have to be worse beyond chance as well.
+    """
     found = []
-    for name, is_more_better in FIGURES.items():
-        if name not in before.figures or name not in now.figures:
+    for row in compared:
+        worse = row.difference if FIGURES[row.figure] is False else -row.difference
+        if row.questions < LEAST_PAIRS:
             continue
-        old, new = before.figures[name], now.figures[name]
-        worse = old - new if is_more_better else new - old
-        if worse > (FALLEN_SHARE * old if name in ("total_ms", "cost") else FALLEN):
-            found.append(Fallen(figure=name, before=old, now=new))
+        if row.figure in ("total_ms", "cost"):
+            is_fallen = worse > FALLEN_SHARE * row.first and row.verdict == "worse"
+        else:
+            is_fallen = worse > FALLEN
+        if is_fallen:
+            found.append(Fallen(figure=row.figure, before=row.first, now=row.second))
     return found

@@ -31,10 +31,14 @@ from rag.api.routing import PUBLIC
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
 from rag.ui import live_text
-from rag.ui.shell import Shell
+from rag.ui.index_html import Shell
 from rag.ui.text import plain
 
 log = logging.getLogger("rag")
+
+
+#: How long the end waits for chat programs to take what is said last.
+LAST_WORDS_SECONDS = 2.0
 
 
 @asynccontextmanager
@@ -55,6 +59,9 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
         with _stopped_by_signals(running):
             yield None
     finally:
+        # Teams is told of answers that ended so, while there is a loop to tell it.
+        await to_thread.run_sync(running.answers.stop_all)
+        await teams.finish(LAST_WORDS_SECONDS)
         running.close()
         services.clear()
 

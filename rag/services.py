@@ -37,12 +37,13 @@ from rag.evaluation.judging import Judge
 from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources.google_sign_in import GoogleSignIn
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
+from rag.language import N_
 from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
@@ -55,7 +56,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations, Feedback
 from rag.records.gaps import Gaps, QuestionEmbedder
 from rag.records.help_requests import HelpRequests
-from rag.records.privacy import Privacy
+from rag.records.privacy import Privacy, erase_again
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.retrieval.vector_index import VectorIndexes
@@ -63,6 +64,7 @@ from rag.scheduled_work import ScheduledWork
 from rag.settings import Settings, load_settings
 from rag.storage.database import Database, analyse_grown_tables, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from rag.storage.erasures import REGISTER, read_register
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
 from rag.storage.provider_settings import ChosenModels, PastedKeys
@@ -77,15 +79,15 @@ log = logging.getLogger("rag.start")
 PROGRAM = UUID(int=0)
 #: What somebody reads whose question is answered without a model, by whose budget is spent.
 BUDGET_OF = {
-    "company": "The company's budget for this month is spent: searching works, models are not called.",
-    "group": "Your group's budget for this month is spent: searching works, models are not called.",
-    "widget": "The budget of this assistant for this month is spent: it quotes documents, models are not called.",
-    "person": "Your budget for this month is spent: searching works, models are not called.",
+    "company": N_("The company's budget for this month is spent: searching works, models are not called."),
+    "group": N_("Your group's budget for this month is spent: searching works, models are not called."),
+    "widget": N_("The budget of this assistant for this month is spent: it quotes documents, models are not called."),
+    "person": N_("Your budget for this month is spent: searching works, models are not called."),
 }
 
 
 #: What they read whose budget asks before more is spent.
-ASKS = "Most of this month's budget is spent. Until you say that it goes on, models are not called for you."
+ASKS = N_("Most of this month's budget is spent. Until you say that it goes on, models are not called for you.")
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Services:
     model_trials: ModelTrials
     ledger: Ledger
     retriever: Retriever
-    pipeline: Pipeline
+    pipeline: IngestionPipeline
     queue: Queue
     syncs: Syncs
     google_sign_in: GoogleSignIn
@@ -212,14 +214,19 @@ def assemble(
             return ""
         return ASKS if spent.asks else BUDGET_OF[spent.scope]
 
-    answerer = Answerer(retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending)
+    def has_budget(identity: Identity) -> bool:
+        return budgets.may_hold(identity) or widgets.is_widget(identity)
+
+    answerer = Answerer(
+        retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending, has_budget=has_budget
+    )
     answers = LiveAnswers(answerer, conversations, database)
     searches = Searches(retriever, ledger, chat_logs, stop_spending=stop_spending)
     judge = Judge(providers, ledger, chat_logs, stop_spending=stop_spending)
     # Without keys and meaning, so that checking what documents propose costs nothing.
     by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
     evaluations = Evaluations(database, answerer, judge, Retriever(database, by_words))
-    pipeline = Pipeline(database, files, providers, ledger, settings)
+    pipeline = IngestionPipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
     syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
@@ -232,21 +239,25 @@ def assemble(
     queue.on_deliver = webhooks.deliver
     analytics = Analytics(database)
     gaps = Gaps(database, partial(_question_embedder, providers), HelpRequests(database))
-    privacy = Privacy(database, owner_conninfo)
+    backups = ScheduledBackups(settings)
+    privacy = Privacy(database, owner_conninfo, register=backups.note_erasure)
     tenants = Tenants(database, files, owner_conninfo)
     scheduled_work = ScheduledWork(
         database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
         collections=documents.collections, tell=webhooks.emit,
     )  # fmt: skip
-    backups = ScheduledBackups(settings)
     if owner_conninfo:
 
+        def active_tenants() -> list[str]:
+            return [tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None]
+
         def by_the_clock() -> None:
-            scheduled_work.run([tenant.id for tenant in all_tenants(owner_conninfo) if tenant.suspended_at is None])
+            scheduled_work.run(active_tenants())
             if analyse_grown_tables(owner_conninfo):
                 log.debug("The tables of the search have grown and were analysed")
 
         queue.on_every_minute = by_the_clock
+        queue.on_evaluations = lambda: scheduled_work.run_all_golden(active_tenants())
     if backups.is_on:
         queue.on_backups = backups.run_due
     closers[:0] = [
@@ -356,6 +367,7 @@ def connect_services(settings: Settings) -> Services:
         applied = migrate(owner)
         if applied:
             log.info("Brought the tables up to date (%d migrations)", len(applied))
+        erase_again(owner, read_register(settings.data_dir / REGISTER))
         database.key = sealing_key(owner)
         database.open()
         database.fetch_value(None, "drop_unused_indexes")  # those that a search kept from being dropped

@@ -1,7 +1,7 @@
-"""Tell other programs of what happens here: signed as Standard Webhooks has it, repeated by the queue until taken.
+"""Send events to other programs, signed by the Standard Webhooks scheme; the queue retries until they are accepted.
 
-Triggers of the database write most events, in the transaction of the change itself; other parts call `emit`. The body,
-its id and its signature are made when it is sent, so that a receiver may refuse what is older than minutes.
+Database triggers write most events in the transaction of the change; other parts call `emit`. The body, its id and its
+signature are made on sending, so a receiver may refuse messages more than a few minutes old.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Delivery:
 
 
 class Webhooks:
-    """Keeps addresses, tells them of events, and lists what they were told. Thread-safe."""
+    """Keeps addresses, sends events to them, and lists the deliveries. Thread-safe."""
 
     def __init__(
         self,
@@ -149,11 +149,18 @@ class Webhooks:
             raise NotFound
         return found
 
-    def remove(self, identity: Identity, webhook_id: UUID) -> None:
-        """Forget an address with what it was told. Raises `NotAllowed`, `NotFound`."""
+    def remove(self, identity: Identity, webhook_id: UUID) -> str:
+        """Remove an address and its deliveries; return what puts it back. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
-        if not self._database.execute(identity, "remove_webhook", webhook_id=webhook_id):
+        kept = self._database.fetch_value(identity, "remove_webhook", webhook_id=webhook_id)
+        if kept is None:
             raise NotFound
+        return str(kept)
+
+    def put_back(self, identity: Identity, kept: str) -> None:
+        """Undo a removal: the address, its secret and its latest deliveries. Raises `NotAllowed`, `InvalidInput`."""
+        require_admin(identity)
+        self._database.put_back(identity, "put_webhook_back", kept)
 
     def switch(self, identity: Identity, webhook_id: UUID, *, is_active: bool) -> None:
         """Tell an address of events again, or no longer. Raises `NotAllowed`, `NotFound`."""
@@ -164,7 +171,7 @@ class Webhooks:
     # Events
 
     def emit(self, who: Who, kind: str, data: Mapping[str, Any]) -> int:
-        """Tell every webhook that wants this kind of event; return how many are told. The queue sends it."""
+        """Queue this event for every webhook subscribed to its kind; return how many there are."""
         if kind not in EVENTS:
             raise InvalidInput(f"There is no event {kind!r}; there are {', '.join(EVENTS)}.")
         told = self._database.fetch_value(who, "emit_event", kind=kind, data=Jsonb(dict(data)), webhook_id=None)
@@ -180,7 +187,7 @@ class Webhooks:
     def deliveries(
         self, identity: Identity, webhook_id: UUID | None = None, *, limit: int = MOST_LISTED
     ) -> builtins.list[Delivery]:
-        """List what a webhook, or every one, was told in the last thirty days, the latest first."""
+        """List the deliveries of one webhook, or of all, in the last thirty days, the latest first."""
         require_admin(identity)
         if webhook_id is not None:
             self.get(identity, webhook_id)
@@ -283,8 +290,8 @@ class Webhooks:
             raise InvalidInput("The address has to begin with https://.")
         if host == "localhost" or "." not in host or _is_number(host):
             raise InvalidInput(
-                f"{host} is no name of the internet. Whoever runs HR Assistant can allow a host of your own network "
-                "with RAG_WEBHOOK_HOSTS."
+                f"{host} is not a public host name. The operator of HR Assistant can allow a host of your own "
+                "network with RAG_WEBHOOK_HOSTS."
             )
 
     def _is_listed(self, address: str) -> bool:

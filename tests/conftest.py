@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import functools
 import gc
@@ -75,6 +76,19 @@ if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="hr-tests-", dir=fast_folder())
     atexit.register(shutil.rmtree, os.environ["PYTEST_DEBUG_TEMPROOT"], ignore_errors=True)
 
+#: What takes longest. Where it comes last, the other workers of a run have nothing left to do beside it.
+LONGEST = (
+    "tests/browser/",
+    "tests/ingestion/test_kills.py",
+    "tests/test_docs.py",
+    "tests/records/test_time_zones.py",
+    "tests/test_lifecycle.py",
+    "tests/pages/test_every_word.py",
+    "tests/records/test_every_figure.py",
+    "tests/test_scheduled_backups.py",
+    "tests/test_commands.py",
+)
+
 names = itertools.count(1)
 #: Of a superuser; where it is set, tests work on that server instead of the embedded one.
 ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
@@ -82,6 +96,20 @@ ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=10, help="how often the test of killed workers kills its worker")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest: xdist gives each worker a stretch of the list, and each stretch begins so."""
+    workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    groups = [[item for item in items if item.nodeid.startswith(name)] for name in LONGEST]
+    taken = {item for group in groups for item in group}
+    others, ordered = [item for item in items if item not in taken], list[pytest.Item]()
+    for worker in range(workers):
+        size = (len(items) - len(ordered)) // (workers - worker)
+        first = [item for group in groups[worker::workers] for item in group]
+        ordered += [*first, *others[: max(0, size - len(first))]]
+        del others[: max(0, size - len(first))]
+    items[:] = [*ordered, *others]
 
 
 def pytest_collection_finish() -> None:
@@ -125,6 +153,18 @@ def kept_readers() -> Iterator[None]:
         yield
     for kept in made:
         kept.end()
+
+
+@pytest.fixture(autouse=True)
+def no_loop_of_the_browser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave the event loop that Playwright keeps in this thread out of other tests: `asyncio.run` refuses beside it."""
+    is_browser = request.node.get_closest_marker("browser") is not None
+    kept = None if is_browser else asyncio._get_running_loop()
+    if kept is not None:
+        asyncio._set_running_loop(None)
+    yield
+    if kept is not None:
+        asyncio._set_running_loop(kept)
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +19,7 @@ from uuid import UUID
 from rag.ingestion.documents import DocumentLibrary
 from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity
+from tests.forked import forked_python, kill
 
 PROJECT = Path(__file__).resolve().parents[1]
 TENANT = "demo"
@@ -32,14 +31,15 @@ from pathlib import Path
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
 from rag.settings import Settings
 settings = Settings(data_dir=Path(sys.argv[2]), openai_api_key="sk-test", openai_base_url=sys.argv[3])
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()
-pipeline = Pipeline(database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
+files = FileStore(settings.data_dir / "files")
+pipeline = IngestionPipeline(database, files, Providers(settings), Ledger(database), settings)
 Queue(database, pipeline, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2).start_worker()
 print("ready", flush=True)
 parent = os.getppid()
@@ -59,8 +59,8 @@ class WorkerProcess:
     openai_url: str
 
     def start(self) -> subprocess.Popen[bytes]:
-        """A worker that is ready. Kill it with its `kill`."""
-        command = [sys.executable, "-c", WORKER, self.database.conninfo, str(self.data_dir), self.openai_url]
+        """A worker that is ready. Kill it with `forked.kill`."""
+        command = [*forked_python(), "-c", WORKER, self.database.conninfo, str(self.data_dir), self.openai_url]
         command.append(self.database.key.hex())
         environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=PROJECT)
@@ -125,7 +125,7 @@ def kill_at_random(
                         storm.set_aside += 1
                         library.retry(admin, document.id)
                 time.sleep(0.03)
-            process.send_signal(signal.SIGKILL)
+            kill(process)
         if not is_over(documents) and storm.kills < kills:
             storm.kills += 1
             storm.steps.update(d.step.value for d in documents if d.status is not DocumentStatus.COMPLETED)

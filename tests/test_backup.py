@@ -21,16 +21,17 @@ from rag.settings import Settings
 from rag.storage.backup import back_up, restore
 from rag.storage.data_folder import move_restored, starting
 from rag.storage.embedded_postgres import DATABASE, remove_left, start_server
+from tests.forked import forked_python
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many days of annual leave do full-time employees have?"
 
 
-def run(data_dir: Path, *arguments: str) -> str:
+def run(data_dir: Path, *arguments: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "rag", *arguments],
+        [*forked_python(), "-m", "rag", *arguments],
         cwd=PROJECT,
-        env={**os.environ, "RAG_DATA_DIR": str(data_dir), "RAG_SAMPLES": "false"},
+        env={**os.environ, "RAG_DATA_DIR": str(data_dir), "RAG_SAMPLES": "false", **environment},
         capture_output=True,
         text=True,
         timeout=180,
@@ -47,7 +48,7 @@ def test_the_restored_copy_answers_the_same(tmp_path: Path) -> None:
         "Every employee gets 27 vacation days a year. Unused days lapse at the end of March.\n" * 3, "utf-8"
     )
     run(first, "tenant", "create", "acme")
-    prepared = [sys.executable, "-c", PREPARE]
+    prepared = [*forked_python(), "-c", PREPARE]
     environment = {**os.environ, "RAG_DATA_DIR": str(first), "RAG_SAMPLES": "false", "RAG_TENANT": "acme"}
     subprocess.run(prepared, cwd=PROJECT, env=environment, check=True, timeout=180)
     answer = run(first, "ask", QUESTION, "--tenant", "acme")
@@ -124,7 +125,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = made / "first"
     run(folder, "tenant", "create", "acme")
     environment = {**os.environ, "RAG_DATA_DIR": str(folder), "RAG_SAMPLES": "false", "RAG_TENANT": "acme"}
-    subprocess.run([sys.executable, "-c", PREPARE], cwd=PROJECT, env=environment, check=True, timeout=180)
+    subprocess.run([*forked_python(), "-c", PREPARE], cwd=PROJECT, env=environment, check=True, timeout=180)
     run(folder, "backup", str(made / "backup.tar"))
     return made
 
@@ -206,7 +207,7 @@ def test_a_backup_made_while_people_work_is_one_moment_of_all_tenants(tmp_path: 
     data = tmp_path / "first"
     environment = {**os.environ, "RAG_DATA_DIR": str(data), "RAG_SAMPLES": "false", "RAG_EXTRACTION_MEMORY_MB": "512"}
     with subprocess.Popen(
-        [sys.executable, "-c", BUSY], cwd=PROJECT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [*forked_python(), "-c", BUSY], cwd=PROJECT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True,
     ) as busy:  # fmt: skip
         try:
@@ -227,7 +228,7 @@ def test_a_backup_made_while_people_work_is_one_moment_of_all_tenants(tmp_path: 
         made = restore(Settings(data_dir=copy), tmp_path / f"{number}.tar")
         assert made.documents >= 2
         done = subprocess.run(
-            [sys.executable, "-c", CHECK], cwd=PROJECT, env={**environment, "RAG_DATA_DIR": str(copy)},
+            [*forked_python(), "-c", CHECK], cwd=PROJECT, env={**environment, "RAG_DATA_DIR": str(copy)},
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

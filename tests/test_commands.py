@@ -15,7 +15,7 @@ import pytest
 from rag.answering.writing import TOO_LONG
 from rag.errors import ProviderStreamCut
 from rag.ingestion.collections import find_collections
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.multi_query import NO_EMBEDDING
@@ -24,6 +24,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection
 from tests import hostile
+from tests.forked import forked_python
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -45,7 +46,7 @@ def command(database: Database, owner_conninfo: str, tmp_path: Path, provider_st
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "rag", *arguments],
+            [*forked_python(), "-m", "rag", *arguments],
             cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
 
@@ -65,7 +66,9 @@ def new_collection(
             [name],
         )
     (collection,) = find_collections(database, "demo", name=name)
-    pipeline = Pipeline(database, FileStore(settings.data_dir / "files"), providers, Ledger(database), settings)
+    pipeline = IngestionPipeline(
+        database, FileStore(settings.data_dir / "files"), providers, Ledger(database), settings
+    )
     pipeline.process_document(
         file=file, file_name=file_name, tenant_id="demo", collection=collection, generate_metadata=False
     )
@@ -143,6 +146,9 @@ def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
     whole = command(*ask)
     assert (whole.returncode, whole.stderr) == (0, "")
     assert whole.stdout.startswith("The documents say: ")
+    provider_standin.reply("The documents say: By rule 7.7, office 49 closes at 18:49 [1]. It has 812 lifts [1].")
+    doubted = command(*ask)
+    assert doubted.stderr == "Check this, its source does not say it: “It has 812 lifts”\n"
     provider_standin.reply("Page seven says [1] and", finish_reason="length")
     cut = command(*ask)
     assert (cut.returncode, cut.stderr.splitlines()[-1]) == (3, TOO_LONG)
@@ -209,10 +215,18 @@ def test_a_collection_is_made_configured_listed_and_deleted(command: Command) ->
     assert command("collection", "set", "Bindery", "top_k=20", "--name", "Rules", "--tenant", "demo").returncode == 0
     assert "Rules: civil, nl, " in (listed := command("collection", "list", "--tenant", "demo").stdout)
     assert " top_k=20" in listed
-    refused = command("collection", "delete", "Rules", "--tenant", "demo")
-    assert (refused.returncode, refused.stderr) == (1, "Type the collection's name, Rules, to delete it.\n")
-    assert command("collection", "delete", "Rules", "--confirm", "Rules", "--tenant", "demo").returncode == 0
+    binned = command("collection", "delete", "Rules", "--tenant", "demo")
+    assert binned.stdout.startswith("Rules is in the bin, for 30 days. `collection restore "), binned.stderr
     assert "Rules" not in command("collection", "list", "--tenant", "demo").stdout
+    assert command("collection", "list", "--bin", "--tenant", "demo").stdout.endswith("  Rules\n")
+    assert command("collection", "restore", "Rules", "--tenant", "demo").stdout == "Rules is back.\n"
+    refused = command("collection", "delete", "Rules", "--for-good", "--tenant", "demo")
+    assert (refused.returncode, refused.stderr) == (1, "Type the collection's name, Rules, to delete it.\n")
+    for_good = ("collection", "delete", "Rules", "--for-good", "--confirm", "Rules", "--tenant", "demo")
+    assert command(*for_good).stdout == "Rules is deleted for good.\n"
+    for place in ((), ("--bin",)):
+        assert "Rules" not in command("collection", "list", *place, "--tenant", "demo").stdout
+    assert "in the bin" in command("collection", "restore", "Rules", "--tenant", "demo").stderr
 
 
 def test_an_index_is_made_measured_and_dropped(command: Command, rules: Collection, database: Database) -> None:

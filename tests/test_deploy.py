@@ -14,6 +14,7 @@ import yaml
 from prometheus_client import REGISTRY
 
 from rag.__main__ import command_line
+from rag.api import health
 from rag.api.app import API_ROUTES
 from rag.monitoring import metrics
 from rag.settings import Settings, environment_name
@@ -95,6 +96,17 @@ def test_the_roles_are_those_of_the_docs() -> None:
     for statement in filter(None, map(str.strip, told.split(";"))):
         plain = statement.replace("'choose-one'", ":'owner'").replace("'choose-another'", ":'app'")
         assert f"{plain};" in script, plain
+
+
+def test_the_database_of_the_containers_has_the_settings_of_the_docs() -> None:
+    told = [block.text for block in blocks("docs/operations.md", "text")]
+    settings = next(text for text in told if "max_locks_per_transaction" in text)
+    wanted = dict(line.split(" = ") for line in settings.splitlines())
+    command = compose()["services"]["database"]["command"]
+    assert command[0] == "postgres"
+    given = dict(setting.split("=") for setting in command[2::2])
+    assert int(wanted["max_locks_per_transaction"]) == health.LOCKS
+    assert given == wanted | {"shared_buffers": given["shared_buffers"]}, "memory is each machine's own"
 
 
 def test_dashboards_and_alerts_read_metrics_that_exist() -> None:

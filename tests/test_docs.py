@@ -9,11 +9,9 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -30,6 +28,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from tests.conftest import fast_folder
 from tests.doc_blocks import PAGES, PROJECT, blocks
+from tests.forked import forked_python
 from tests.standin import ProviderStandin, many_words
 
 LANGUAGES = {"sh", "bash", "python", "sql", "nginx", "caddyfile", "text", "json", "jsonl", "toml"}
@@ -78,7 +77,7 @@ SAYS: dict[str, list[list[str]]] = {
             r"acme is deleted\.",
             r"Nothing is left\.",
         ],
-        [r"(?m)^ok +Database: the built-in Postgres", r"(?m)^ok +Documents: ", r"The product works\."],
+        [r"(?m)^ok +Database: It answers: the built-in database", r"(?m)^ok +Documents: ", r"The product works\."],
     ],
 }
 #: The same of the rows of statements that ask the product's database, written as Python writes them.
@@ -166,7 +165,7 @@ def shell(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     """An environment in which `python` is this one."""
     folder = tmp_path_factory.mktemp("bin")
     for name in ("python", "python3"):
-        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(forked_python())} "$@"\n')
         (folder / name).chmod(0o755)
     return {
         **os.environ,
@@ -194,7 +193,7 @@ def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: 
     run = [block for block in blocks(page, "sh", "python") if block.is_run]
     for block, says in zip(run, SAYS[page], strict=True):
         text = block.text.replace("http://localhost:8501", running.url).replace("rag_YOUR_KEY", secret)
-        command = ["sh", "-e", "-c", text] if block.language == "sh" else [sys.executable, "-c", text]
+        command = ["sh", "-e", "-c", text] if block.language == "sh" else [*forked_python(), "-c", text]
         done = subprocess.run(command, cwd=folder, env=shell, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, f"{page}:\n{text}\n{done.stdout}\n{done.stderr}"
         assert done.stdout or "cat >" in text, f"{page} has a command that says nothing:\n{text}"
@@ -299,9 +298,7 @@ def test_pages_uploads_and_streamed_answers_pass_the_proxy_of_the_documents(
             folder = tmp_path / "proxy"
             folder.mkdir()
             with {"nginx": nginx, "caddy": caddy}[program](folder, block.text, port, product.url):
-                # In a thread: browser tests of the same run keep an event loop in this one.
-                with ThreadPoolExecutor(1) as thread:
-                    thread.submit(asyncio.run, _look_at_a_page(f"127.0.0.1:{port}", cookie)).result()
+                asyncio.run(_look_at_a_page(f"127.0.0.1:{port}", cookie))
                 headers = {"Authorization": f"Bearer {secret}"}
                 with httpx.Client(base_url=public, headers=headers, timeout=60) as client:
                     _upload(client)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from dataclasses import replace
 
 import pytest
 
+from rag.api import health
 from rag.api.health import Check, check_rag_health
 from rag.isolation import confinement
 from rag.services import Services, assemble
@@ -31,7 +33,7 @@ def test_a_collection_whose_provider_is_missing_is_named_with_who_answers(
     parts.documents.ensure_collection("demo", "Civil", "civil", "ollama/bge-m3@1024", "ko")
     wanted, unreachable = collection_sentences(parts)
     assert wanted == (
-        "Notices wants gemini-flash-latest of Gemini; GEMINI_API_KEY is not set, so gpt-4o of OpenAI answers."
+        "Notices wants gemini-flash-latest of Gemini, which has no key (page Set-up); gpt-4o of OpenAI answers."
     )
     assert unreachable.startswith("Civil: ")
     assert "OLLAMA_URL" in unreachable
@@ -83,7 +85,7 @@ def test_a_tesseract_that_could_read_everything_is_named(
     assert said().state == "ok"
     monkeypatch.setattr(confinement, "_account", lambda rules: None)  # as an ordinary user
     assert said().state == "warning"
-    assert "RAG_TESSERACT=none" in said().sentence
+    assert "RAG_TESSERACT=none" in said().detail
     parts.pipeline.close()
 
 
@@ -117,4 +119,40 @@ def test_providers_are_asked_by_a_free_call_only_where_that_is_wanted(
     assert (refused.state, refused.sentence.startswith("The provider rejected the API key.")) == ("failed", True)
     assert refused.sentence.endswith(" ms)")
     parts.providers.close()
+    parts.pipeline.close()
+
+
+def test_a_server_with_too_little_room_for_locks_is_named(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = assemble(settings, database)
+    with database.transaction("demo") as connection:
+        row = connection.execute("SELECT current_setting('max_locks_per_transaction')::integer").fetchone()
+    assert row is not None
+
+    def said() -> list[str]:
+        return [check.detail for check in check_rag_health(parts).checks if check.name == "Locks of the database"]
+
+    monkeypatch.setattr(health, "LOCKS", row[0])
+    assert said() == []
+    monkeypatch.setattr(health, "LOCKS", row[0] + 1)
+    (sentence,) = said()
+    assert f"max_locks_per_transaction is {row[0]}." in sentence
+    assert f"Set it to {row[0] + 1} " in sentence
+    parts.pipeline.close()
+
+
+def test_what_an_administrator_reads_names_no_variable_and_no_command(
+    database: Database, settings: Settings, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "LOCKS", 10**6)
+    monkeypatch.setattr(confinement, "_landlock_version", lambda: 0)
+    monkeypatch.setattr(confinement, "_account", lambda rules: None)
+    bare = replace(settings, worker=False, tesseract="true", builtin_embedder="lexical", backup_to="")
+    parts = assemble(bare, database)
+    checks = check_rag_health(parts).checks
+    technical = re.compile(r"[A-Z]{2,}_[A-Z]+|[a-z]_[a-z]|python -m|builtin/|Landlock")
+    assert [check.sentence for check in checks if technical.search(check.sentence)] == []
+    named = {check.name for check in checks if technical.search(check.detail)}
+    assert {"Backups", "Embeddings", "Locks of the database", "Text recognition", "Worker"} <= named
     parts.pipeline.close()

@@ -30,9 +30,11 @@ OUTLIVE = {
     ("document_days", "collection_id"),
     ("document_days", "document_id"),
     ("cost_days", "collection_id"),
+    ("question_weeks", "collection_id"),
     ("question_time_weeks", "collection_id"),
     ("document_weeks", "collection_id"),
     ("document_weeks", "document_id"),
+    ("cost_weeks", "collection_id"),
 }
 #: Found by their document or their segment, which are referenced.
 BY_OTHERS = {("chunk_terms", "chunk_id"), ("chunk_bits", "chunk_id"), ("keyword_blocks", "collection_id")}

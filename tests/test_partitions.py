@@ -84,10 +84,10 @@ def test_a_search_reads_one_part_of_each_table(database: Database, collection: C
     assert found(listening, shelf.scope, PASSAGES[0])[0][0] == PASSAGES[0]
     listening.close()
     known = {name: value for values in listening.asked.values() for name, value in values.items()}
-    known |= {"reranked": 400, "drawn": 400}
+    known |= {"reranked": 400, "drawn": 400, "first": 4000}
     asked = {text: values for text, values in listening.asked.items() if "FROM" in text}
-    for name in ("search_by_bits", "search_by_meaning_bits"):
-        vector = known["vector"] if name == "search_by_bits" else HalfVector(known["vector"].to_list()[:384])
+    for name in ("search_by_bits", "search_wanted_by_bits", "search_by_meaning_bits"):
+        vector = HalfVector(known["vector"].to_list()[:384]) if "meaning" in name else known["vector"]
         asked[queries[name]] = {**known, "vector": vector}
     read: dict[str, set[str]] = {}
     with database.transaction("demo") as connection:

@@ -242,6 +242,7 @@ def test_statements_of_a_question_are_prepared_and_planned_once_on_a_connection(
 def test_a_statement_with_filters_that_vary_is_planned_for_each(alone: Database) -> None:
     """One plan for a week and a year, with and without a group, took ten times as long as one for each."""
     period = {"start": datetime(2026, 1, 1, tzinfo=UTC), "end": datetime(2026, 2, 1, tzinfo=UTC)}
+    period["before"] = datetime(2025, 12, 1, tzinfo=UTC)
     filters = {"collection_id": None, "of_group": None, "language": None, "status": "open", "off_topic": None}
     for _ in range(15):
         alone.fetch_planned("demo", "list_gaps", Gap, **period, **filters, least_probability=0.1, limit=5)

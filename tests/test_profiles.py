@@ -284,6 +284,8 @@ def test_a_field_is_overridden() -> None:
         pytest.param({"chat_model": " "}, "Model that answers", id="blank_model"),
         pytest.param({"query_patterns": [["(", ["a"]]]}, "regular expressions", id="broken_pattern"),
         pytest.param({"query_patterns": [["a"]]}, "regular expressions", id="half_a_pattern"),
+        pytest.param({"query_patterns": [["a{99999999999}", ["a"]]]}, "regular expressions", id="too_often"),
+        pytest.param({"query_patterns": [["(" * 900 + ")" * 900, ["a"]]]}, "regular expressions", id="too_deep"),
         pytest.param(
             {"recency_steps": [[30, 1.3], [7, 1.5]]}, "each more than the one before", id="steps_out_of_order"
         ),

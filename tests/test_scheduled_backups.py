@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
-import sys
+import tarfile
+import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from rag.api.health import check_rag_health
 from rag.errors import SettingsError
@@ -18,7 +23,11 @@ from rag.services import connect_services
 from rag.settings import Settings, load_settings
 from rag.storage.backup import back_up, restore
 from rag.storage.data_folder import BACKUP, RESTORE
-from rag.storage.scheduled_backups import NAME, REPORT, ScheduledBackups
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.erasures import read_register
+from rag.storage.scheduled_backups import LEFT_SECONDS, NAME, REPORT, FolderPlace, ScheduledBackups
+from tests.forked import forked_python
+from tests.records.test_privacy import tables_with
 from tests.s3_standin import ACCESS, SECRET, S3Standin
 from tests.test_backup import PREPARE, PROJECT, QUESTION, run
 
@@ -40,7 +49,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(folder, "tenant", "create", "demo")
     prepared = PREPARE.replace('"acme"', '"demo"')
     environment = {"RAG_DATA_DIR": str(folder), "RAG_SAMPLES": "false", "PATH": "/usr/bin:/bin"}
-    subprocess.run([sys.executable, "-c", prepared], cwd=PROJECT, env=environment, check=True, timeout=180)
+    subprocess.run([*forked_python(), "-c", prepared], cwd=PROJECT, env=environment, check=True, timeout=180)
     return folder
 
 
@@ -107,12 +116,45 @@ def test_a_backup_is_due_by_its_interval_old_ones_go_and_one_is_tried_each_month
     newest.write_bytes(newest.read_bytes()[:-1000])
     clock.now += timedelta(days=31)
     assert "made while the application runs" in backups.trouble()
-    newest.rename(place / f"hr-assistant-{clock.now:%Y%m%dT%H%M%S}Z.tar.age")
+    newest = newest.rename(place / f"hr-assistant-{clock.now:%Y%m%dT%H%M%S}Z.tar.age")
     backups.run_due()
     assert "as a trial failed" in backups.trouble()
     assert "not a backup that can be read" in backups.trouble()
     assert backups.ages()["trial"] == pytest.approx(timedelta(days=32).total_seconds())
     assert not [*data.glob(f"{BACKUP}*"), *data.glob(f"{RESTORE}*")]
+    # It is tried again after a day, not every minute.
+    failed = backups.last()[1]
+    clock.now += timedelta(hours=23)
+    backups.run_due()
+    assert backups.last()[1] == failed
+    clock.now += timedelta(hours=1)
+    newest.rename(place / f"hr-assistant-{clock.now:%Y%m%dT%H%M%S}Z.tar.age")
+    backups.run_due()
+    again = backups.last()[1]
+    assert again is not None
+    assert again.at == clock.now
+    assert "not a backup that can be read" in again.error
+
+
+def test_a_backup_is_private_while_it_is_copied_and_what_a_kill_left_goes(tmp_path: Path) -> None:
+    source, place = tmp_path / "made", tmp_path / "elsewhere"
+    place.mkdir()
+    left, under_way = place / ".hr-assistant-1.tar.part", place / ".hr-assistant-2.tar.part"
+    for path in (left, under_way):
+        path.write_bytes(b"half")
+    long_ago = time.time() - LEFT_SECONDS - 60
+    os.utime(left, (long_ago, long_ago))
+    os.mkfifo(source)
+    copying = threading.Thread(target=FolderPlace(place).store, args=(source, "hr-assistant-3.tar"))
+    copying.start()
+    with source.open("wb") as file:
+        file.write(b"password hashes")
+        file.flush()
+        (partial,) = place.glob(".hr-assistant-3*")
+        assert partial.stat().st_mode & 0o777 == 0o600
+    copying.join()
+    assert {path.name for path in place.iterdir()} == {under_way.name, "hr-assistant-3.tar"}
+    assert (place / "hr-assistant-3.tar").stat().st_mode & 0o777 == 0o600
 
 
 def test_only_the_private_key_opens_an_encrypted_backup(data: Path, tmp_path: Path) -> None:
@@ -153,7 +195,7 @@ def test_it_is_made_beside_the_application_and_doctor_says_how_it_went(data: Pat
     finally:
         services.close()
     listed = subprocess.run(
-        [sys.executable, "-m", "rag", "backups", "list"], cwd=PROJECT, env={**environment, "PATH": "/usr/bin:/bin"},
+        [*forked_python(), "-m", "rag", "backups", "list"], cwd=PROJECT, env={**environment, "PATH": "/usr/bin:/bin"},
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert listed.returncode == 0, listed.stderr
@@ -199,3 +241,102 @@ def test_what_is_not_set_is_said(tmp_path: Path) -> None:
         ScheduledBackups(Settings(data_dir=tmp_path, backup_to="x", database_url="postgresql://x")).make()
     with pytest.raises(SettingsError, match="above 0"):
         load_settings({"RAG_BACKUP_HOURS": "0"}, None)
+
+
+CANARY = "canary-51e8"
+LEAVE_TRACES = """
+WITH person AS (
+    INSERT INTO accounts (tenant_id, email, name, role, password_hash)
+    VALUES ('demo', 'canary-51e8@demo.example', 'Eve canary-51e8', 'employee', '') RETURNING id
+), talk AS (
+    INSERT INTO conversations (tenant_id, account_id, collection_id, title)
+    SELECT 'demo', person.id, collections.id, 'canary-51e8 leave' FROM person, collections RETURNING id
+)
+INSERT INTO chat_logs (tenant_id, account_id, conversation_id, question, answer, outcome, total_ms)
+SELECT 'demo', person.id, talk.id, 'Is there canary-51e8 leave?', 'canary-51e8', 'answered', 7 FROM person, talk
+"""
+
+
+def held(folder: Path) -> set[str]:
+    """Return the tables of a data folder that hold the canary."""
+    server = start_server(folder)
+    try:
+        return tables_with(make_conninfo(server.superuser, dbname=DATABASE), CANARY)
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    "way", ["beside the backup", "where backups are stored", "of the folder in use", "another way"]
+)
+def test_restoring_an_older_backup_brings_nobody_back_who_was_erased(installed: Path, tmp_path: Path, way: str) -> None:
+    first, second, place = tmp_path / "first", tmp_path / "second", tmp_path / "backups"
+    subprocess.run(["cp", "-a", str(installed), str(first)], check=True)
+    place.mkdir()
+    clock = Clock()
+    settings = Settings(data_dir=first, tenant="demo", backup_to=str(place))
+    backups = ScheduledBackups(settings, clock=clock)
+    parts = connect_services(settings)
+    try:
+        with parts.database.transaction("demo") as connection:
+            connection.execute(LEAVE_TRACES)
+        older = backups.make().name
+        receipt = parts.privacy.erase("demo", f"{CANARY}@demo.example")
+        clock.now += timedelta(days=1)
+        newer = backups.make().name
+    finally:
+        parts.close()
+    with tarfile.open(place / newer) as archive:
+        member = archive.extractfile("manifest.json")
+        assert member is not None
+        manifest = member.read().decode()
+    (noted,) = json.loads(manifest)["erasures"]
+    assert (noted["id"], noted["erased_id"], noted["tenant_id"]) == (str(receipt.id), str(receipt.erased_id), "demo")
+    registers = [first / "erasures.json", place / "hr-assistant-erasures.json"]
+    assert all(json.loads(path.read_text("utf-8")) == [noted] for path in registers)
+    assert not any(CANARY in text for text in (manifest, *(path.read_text("utf-8") for path in registers)))
+
+    arguments = ["restore", str(place / older)]
+    if way != "beside the backup":
+        arguments[1] = str(shutil.copy(place / older, tmp_path / "older.tar"))
+    if way == "of the folder in use":
+        arguments += ["--erasures", str(first / "erasures.json")]
+    if way == "another way":
+        # As when a database was taken back to an earlier time by its own means: only the data folder knows.
+        assert "erased since" not in run(second, *arguments)
+        shutil.copy(first / "erasures.json", second)
+    else:
+        kept = {"RAG_BACKUP_TO": str(place)} if way == "where backups are stored" else {}
+        assert "People erased since this backup was made: 1." in run(second, *arguments, **kept)
+    assert {"accounts", "chat_logs", "conversations"} <= held(second)
+
+    for _start in range(2):
+        parts = connect_services(Settings(data_dir=second, tenant="demo"))
+        try:
+            assert parts.privacy.receipts("demo") == [receipt]
+            with parts.database.transaction("demo") as connection:
+                erased = connection.execute("SELECT question FROM chat_logs WHERE total_ms = 7").fetchall()
+                assert erased == [("",)]
+        finally:
+            parts.close()
+    assert held(second) == set()
+
+
+def test_an_erasure_is_noted_although_the_place_of_backups_cannot_be_reached(data: Path, tmp_path: Path) -> None:
+    folder, place = tmp_path / "data", tmp_path / "backups"
+    subprocess.run(["cp", "-a", str(data), str(folder)], check=True)
+    settings = Settings(data_dir=folder, tenant="demo", backup_to=str(place))
+    parts = connect_services(settings)
+    try:
+        with parts.database.transaction("demo") as connection:
+            connection.execute(LEAVE_TRACES)
+        receipt = parts.privacy.erase("demo", f"{CANARY}@demo.example")
+    finally:
+        parts.close()
+    assert [one.id for one in read_register(folder / "erasures.json")] == [receipt.id]
+    place.mkdir()
+    ScheduledBackups(settings).make()
+    assert [one.id for one in read_register(place / "hr-assistant-erasures.json")] == [receipt.id]
+    (place / "hr-assistant-erasures.json").write_text("{", "utf-8")
+    with pytest.raises(SettingsError, match="not a register of erasures"):
+        ScheduledBackups(settings).shared_erasures()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,13 @@ def test_the_set_up_installs_by_hash_only(tmp_path: Path, monkeypatch: pytest.Mo
     launch.install(tmp_path / "requirements.txt", tmp_path)
     asked = (tmp_path / "asked").read_text().split()
     assert asked[:3] == ["-m", "pip", "install"]
-    assert "--require-hashes" in asked
+    assert {"--require-hashes", "--no-deps"} <= set(asked)
+
+
+def test_what_is_locked_is_all_that_the_packages_need() -> None:
+    # The set-up installs the list alone: what a package needs and the list leaves out would be missing.
+    checked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_nothing_of_the_product_imports_pytest() -> None:

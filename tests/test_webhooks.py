@@ -171,6 +171,30 @@ def test_a_delivery_is_sent_again_until_it_is_taken_or_its_address_is_gone(
     assert "could not be reached" in webhooks.deliveries(person())[0].answer
 
 
+def test_a_removed_webhook_is_put_back_with_its_secret_and_what_it_was_told(
+    database: Database, webhooks: Webhooks, receiver: Receiver
+) -> None:
+    made, secret = webhooks.add(person(), "Intranet", f"http://{receiver.host}/hook", ["gap.solved"])
+    webhooks.test(person(), made.id)
+    (delivery,) = waiting(database)
+    webhooks.deliver("demo", delivery)
+    before, told = webhooks.list(person()), webhooks.deliveries(person())
+    removed = webhooks.remove(person(), made.id)
+    assert (webhooks.list(person()), webhooks.deliveries(person())) == ([], [])
+    assert webhooks.emit("demo", "gap.solved", {}) == 0
+    assert secret not in removed
+    with pytest.raises(NotAllowed):
+        webhooks.put_back(person(Role.MANAGER), removed)
+    webhooks.put_back(person(), removed)
+    assert (webhooks.list(person()), webhooks.deliveries(person())) == (before, told)
+    with pytest.raises(InvalidInput, match="cannot be put back"):
+        webhooks.put_back(person(), removed)
+    assert webhooks.emit("demo", "gap.solved", {}) == 1
+    webhooks.deliver("demo", waiting(database)[-1])
+    headers, body = receiver.heard[-1]
+    assert Verifier(secret).verify(body, headers)["type"] == "gap.solved"
+
+
 def test_an_address_that_the_settings_name_no_longer_is_not_reached(
     database: Database, webhooks: Webhooks, receiver: Receiver
 ) -> None:

@@ -9,6 +9,7 @@ import ssl
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -56,7 +57,8 @@ class JsonHandler(QuietHandler):
 
 def _write_certificate(path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "stand-in")])
+    # A client that trusts several finds the right one by its name.
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"stand-in {uuid4()}")])
     now = dt.datetime.now(dt.UTC)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     certificate = (

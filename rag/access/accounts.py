@@ -1,4 +1,4 @@
-"""Accounts: sign-in by password, invitations, roles and password resets.
+"""Manage accounts: sign-in by password, invitations, roles and password resets.
 
 An attempt counts as wrong before its password is checked, so parallel guesses are slowed like sequential ones. Attempts
 from a browser in which the account has signed in before are counted separately, so strangers cannot delay the owner.
@@ -40,6 +40,7 @@ from rag.access.second_factor import SecondFactors
 from rag.access.sessions import (
     TOKEN,
     Sessions,
+    account_of_link,
     add_link,
     open_link,
     require_admin,
@@ -225,12 +226,7 @@ class Accounts:
 
     def account_of_link(self, token: str) -> Account:
         """Return the account whose password this link sets. The link stays valid. Raises `LinkExpired`."""
-        tenant_id, account_id = open_link(self._database, token, "set_password")
-        with self._database.transaction(tenant_id) as connection:
-            account = read_account(connection, "account", account_id=account_id)
-        if account is None or not account.is_active:
-            raise LinkExpired
-        return account
+        return account_of_link(self._database, token, "set_password")
 
     def set_password_by_link(self, token: str, password: str) -> Account:
         """Set the password of the link's account and end its sessions. Raises `LinkExpired`, `WeakPassword`."""
@@ -373,9 +369,9 @@ class Accounts:
             yield connection
 
     def _note_refused(self, found: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Note in each account's audit log why a sign-in was refused; having to wait longer is not worth a line.
+        """Note in each account's audit log why a sign-in was refused; a longer wait alone is not worth a line.
 
-        Where one account of an address let its person in, the others' companies are told nothing of it.
+        If one account of an address let its person in, nothing is noted for the other companies.
         """
         for (account_id, tenant_id), error in zip(found, refused, strict=True):
             if not isinstance(error, TooManyAttempts):

@@ -85,7 +85,7 @@ class ApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUse:
-    """One request of a key: who it acts as, its scopes, and what is left of its limit."""
+    """One request of a key: its identity, its scopes, and the rest of its limit."""
 
     identity: Identity
     key_id: UUID
@@ -112,7 +112,7 @@ class ApiKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = Lock()
-        #: The tenant of a secret never changes, so it is asked for once.
+        #: The tenant of a secret never changes, so it is read once.
         self._tenants: OrderedDict[str, str] = OrderedDict()
 
     def create(

@@ -132,7 +132,7 @@ class ConnectedApps:
         allowed = self._settings.connected_apps
         if allowed == "none" or (allowed == "admins" and not role.includes(Role.ADMIN)):
             who = "Nobody" if allowed == "none" else "Only administrators"
-            raise NotAllowed(f"{who} may connect programs here. Ask whoever runs HR Assistant (RAG_CONNECTED_APPS).")
+            raise NotAllowed(f"{who} may connect programs here. Ask the operator of HR Assistant (RAG_CONNECTED_APPS).")
 
     def connect(
         self, identity: Identity, program: Program, scopes: Sequence[str], *, redirect_uri: str, code_challenge: str
@@ -209,7 +209,7 @@ class ConnectedApps:
         except NotAllowed as exc:
             raise ScopeMissing(exc.message) from None
         self._limits.count_request(identity)
-        # What may be done is the person's, and of that only what is read.
+        # The rights are the person's, limited to reading.
         limit = self._settings.requests_per_minute
         return KeyUse(identity=identity, key_id=app_id, scopes=scopes, limit=limit, remaining=limit, reset_seconds=60)
 

@@ -17,6 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag import language
@@ -166,7 +167,7 @@ RETRY_SECONDS = 5
 OPEN_SECONDS = 0.7
 #: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
 RECHECK_SECONDS = 30.0
-#: Sessions and keys looked up at once. A session that began elsewhere is asked for there from time to time; those who
+#: Sessions and keys looked up at once. A session of another service is verified there from time to time; callers that
 #: wait for that must not keep others from being recognised.
 RECOGNISED_AT_ONCE = 100
 
@@ -186,7 +187,7 @@ class AuthGuard:
         self._app = app
         self._services = services
         self._public_methods = public_methods
-        # Of the API, open to everybody; who is recognised there may be told more.
+        # Routes of the API open to everybody; recognised callers may see more.
         self._open_paths = open_paths
         self._recheck_seconds = recheck_seconds
         self._sockets = Sockets()
@@ -300,15 +301,15 @@ class AuthGuard:
         if is_own_host(scope, services.settings) and is_same_origin(scope, services.settings):
             try:
                 identity = await self._identify(scope, services)
-            except DatabaseUnavailable:
-                await _close(receive, send, 1013, "try again later")
+            except DatabaseUnavailable as exc:
+                await _deny(scope, receive, send, exc)
                 return
         if identity is None:
-            await _close(receive, send, 4401, "sign in first")
+            await _deny(scope, receive, send, SignedOut())
             return
         session_id = identity.session_id
         if self._has_many_pages(identity, services.settings):
-            await _close(receive, send, 1013, "too many pages are open")
+            await _deny(scope, receive, send, _too_many_pages(services.settings))
             return
 
         async def is_alive() -> bool:
@@ -333,7 +334,7 @@ class AuthGuard:
         if is_for_programs(path):
             services.limits.count_request(identity)
         elif _is_page(scope, path) and self._has_many_pages(identity, services.settings):
-            raise TooManyRequests(MANY_PAGES.format(most=services.settings.pages_at_once), wait_seconds=RETRY_SECONDS)
+            raise _too_many_pages(services.settings)
         _count_upload(scope, identity, services)
 
     def _has_many_pages(self, identity: Identity, settings: Settings) -> bool:
@@ -541,6 +542,10 @@ def _requested_base(scope: Scope) -> str:
     return f"{scope.get('scheme', 'http')}://{host if HOST.fullmatch(host) else 'localhost'}"
 
 
-async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:
-    await receive()
-    await send({"type": "websocket.close", "code": code, "reason": reason})
+def _too_many_pages(settings: Settings) -> TooManyRequests:
+    return TooManyRequests(MANY_PAGES.format(most=settings.pages_at_once), wait_seconds=RETRY_SECONDS)
+
+
+async def _deny(scope: Scope, receive: Receive, send: Send, exc: RagError) -> None:
+    """Refuse a websocket with a status and a sentence; closed before it is open, it would be a bare 403."""
+    await WebSocket(scope, receive, send).send_denial_response(refusal(scope, exc))

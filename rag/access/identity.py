@@ -1,4 +1,4 @@
-"""The interface of a way to sign in, so that another one is another class.
+"""Define the interface of a way to sign in, so that adding one means adding a class.
 
 Every way results in an `Account` and then in the same server-side session.
 """

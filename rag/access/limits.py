@@ -1,4 +1,4 @@
-"""Rate limits per person and network address, and the delay after wrong passwords.
+"""Limit requests per person and network address, and delay sign-ins after wrong passwords.
 
 Requests, questions and uploads are counted in the memory of each process: with several processes behind a proxy each
 limits its own load. Limits across processes are counted in the database: wrong passwords and requests of API keys.
@@ -80,7 +80,7 @@ class Window:
         now = self._clock()
         while done and now - done[0][0] >= self._within:
             done.popleft()
-        # An amount above the whole limit is allowed when nothing else was counted.
+        # An amount above the whole limit is allowed if nothing else was counted.
         excess = sum(part for _, part in done) + amount - self.most
         if excess <= 0 or not done:
             return 0.0
@@ -109,8 +109,11 @@ class Limits:
         self._wrong = Window(settings.wrong_sign_ins_per_address, WRONG_WITHIN_SECONDS, clock)
 
     def count_question(self, identity: Identity) -> None:
-        """Count a question or search of a person; an API key has a limit of its own. Raises `TooManyRequests`."""
-        if identity.session_id:
+        """Count a question or search of a person, whatever program they ask by; an API key has a limit of its own.
+
+        Raises `TooManyRequests`.
+        """
+        if identity.is_person:
             _require(self._questions, QUESTIONS, str(identity.account_id))
 
     @contextmanager
@@ -122,7 +125,7 @@ class Limits:
         try:
             yield
         except RagError as exc:
-            if exc.status < 500 and identity.session_id:
+            if exc.status < 500 and identity.is_person:
                 self._questions.give_back(str(identity.account_id))
             raise
 
@@ -169,8 +172,8 @@ SILENT_SECONDS = 600
 #: Browsers that wait for one account, and for it at one address: a person who deletes cookies fills the queue of their
 #: own address only.
 MOST_WAITING, MOST_WAITING_AT_ADDRESS = 50, 3
-#: How often a new password may be asked for within a quarter of an hour, for one e-mail address. There is no limit for
-#: everybody together: strangers could use it up, and then nobody could ask.
+#: Requests for a new password within a quarter of an hour, per e-mail address. There is no common limit:
+#: strangers could use it up, and then nobody could request one.
 RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 
 
@@ -204,7 +207,7 @@ class Attempts:
     waiting: tuple[Waiting, ...] = ()
 
     def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
-        """Return the state after an attempt and the seconds to wait: with 0 it is counted, else it is queued.
+        """Return the state after an attempt and the seconds to wait: with 0 it counts now, else it is queued.
 
         It counts as wrong until the password turns out to be right.
         """

@@ -43,7 +43,7 @@ UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
+class SignInAttempt:
     """The values a browser was redirected with and has to return with."""
 
     state: str
@@ -73,7 +73,7 @@ class OpenIdProvider:
         """Return where the provider sends people back to; it has to be registered there."""
         return f"{self._settings.own_address}/sso/callback"
 
-    def address_for(self, attempt: Attempt) -> str:
+    def address_for(self, attempt: SignInAttempt) -> str:
         """Return where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
         endpoint = self._endpoint("authorization_endpoint")
         again = {"prompt": "login", "max_age": "0"} if attempt.asked_again_at else {}
@@ -83,7 +83,7 @@ class OpenIdProvider:
             )
             return str(url)
 
-    def finish(self, attempt: Attempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
+    def finish(self, attempt: SignInAttempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
         """Return the account of the person who came back. Raises `AccessError`, `ProviderError`."""
         if answer.get("state", "") != attempt.state:
             raise AccessError(NOT_VALID)
@@ -136,7 +136,7 @@ class OpenIdProvider:
             follow_redirects=False,
         )
 
-    def _exchange(self, code: str, attempt: Attempt) -> dict[str, Any]:
+    def _exchange(self, code: str, attempt: SignInAttempt) -> dict[str, Any]:
         endpoint = self._endpoint("token_endpoint")
         try:
             with self._client() as client:
@@ -148,7 +148,7 @@ class OpenIdProvider:
         except (httpx2.HTTPError, OSError) as exc:
             raise ProviderUnavailable(UNREACHABLE) from exc
 
-    def _identity_claims(self, token: Mapping[str, Any], attempt: Attempt) -> dict[str, Any]:
+    def _identity_claims(self, token: Mapping[str, Any], attempt: SignInAttempt) -> dict[str, Any]:
         try:
             decoded = self._decode(str(token.get("id_token", "")))
             claims = CodeIDToken(
@@ -241,7 +241,7 @@ class OpenIdProvider:
         return found
 
 
-def _proved_at(claims: Mapping[str, Any], attempt: Attempt) -> float | None:
+def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | None:
     """Return when the person signed in at the provider; None: just now.
 
     Many providers let in anybody who is already signed in there, without asking. Where a provider does not say when it
@@ -268,7 +268,7 @@ NOT_OF_AN_ORGANISATION = (
 )
 TOO_MANY_GROUPS = (
     "You are in so many groups that the sign-in service does not list them. An administrator there has to limit the "
-    "groups in the token to those of this application, or give it roles."
+    "groups in the token to the groups of this application, or give it roles."
 )
 NO_GROUP = "None of your groups is let in here. Ask an administrator."
 #: Anybody can open a Google account with their company's address; only with the claim `hd` is it the company's own

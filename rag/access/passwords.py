@@ -54,9 +54,9 @@ class Passwords:
 
 
 def decoy(hasher: PasswordHasher) -> str:
-    """Return what is stored for a password that nobody has: checking another against it takes as long as any check.
+    """Return a hash that no password has; checking a password against it takes as long as any check.
 
-    Drawn rather than hashed, so that a start does not wait for it: 0.2 s of processor time.
+    It is random and not computed, so that a start does not wait for it: 0.2 s of processor time.
     """
     salt, digest = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Answer every error of the API in one form: `application/problem+json` (RFC 9457) with a sentence, a code and an id.
+"""Answer every error of the API as `application/problem+json` (RFC 9457) with a sentence, a code and an id.
 
 The sentence is for a person, the code for a program, the id finds the request in the log. A traceback never leaves.
 """

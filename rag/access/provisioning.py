@@ -43,7 +43,7 @@ NEW = UUID(int=0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class DirectoryQuery:
     """Which people or groups a directory asks for, and which page of them."""
 
     id: str | None = None
@@ -94,7 +94,7 @@ class Provisioning:
 
     # People
 
-    def people(self, identity: Identity, wanted: Wanted) -> tuple[list[DirectoryPerson], int]:
+    def people(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryPerson], int]:
         """Return a page of the people, and how many there are in all."""
         with self._reading(identity) as connection:
             return self._people(connection, wanted), _count(connection, "count_provisioned_people", wanted)
@@ -114,7 +114,7 @@ class Provisioning:
             require_domain(address, read_value(connection, "tenant_domains") or [])
             row = connection.execute(queries["restore_provisioned_person"], {"email": address}).fetchone()
             if row is None:
-                if self._people(connection, Wanted(name=address)):
+                if self._people(connection, DirectoryQuery(name=address)):
                     raise AlreadyThere("There is an account with this address already.")
                 values = {"email": address, "name": normal_name(person.name), "role": Role.EMPLOYEE, "user_group": ""}
                 row = (add_account(connection, **values, password_hash=NOT_CHOSEN).id,)
@@ -153,7 +153,7 @@ class Provisioning:
 
     # Groups
 
-    def groups(self, identity: Identity, wanted: Wanted) -> tuple[list[DirectoryGroup], int]:
+    def groups(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryGroup], int]:
         """Return a page of the groups, and how many there are in all."""
         with self._reading(identity) as connection:
             return self._groups(connection, wanted), _count(connection, "count_provisioned_groups", wanted)
@@ -220,12 +220,12 @@ class Provisioning:
             connection.execute(queries["lock_accounts"])
             yield connection
 
-    def _people(self, connection: Connection, wanted: Wanted) -> list[DirectoryPerson]:
+    def _people(self, connection: Connection, wanted: DirectoryQuery) -> list[DirectoryPerson]:
         with connection.cursor(row_factory=class_row(DirectoryPerson)) as cursor:
             return cursor.execute(queries["provisioned_people"], wanted.parameters).fetchall()
 
     def _person(self, connection: Connection, person_id: str) -> DirectoryPerson:
-        found = self._people(connection, Wanted(id=person_id))
+        found = self._people(connection, DirectoryQuery(id=person_id))
         if not found:
             raise NotFound
         return found[0]
@@ -243,12 +243,12 @@ class Provisioning:
         except psycopg.errors.UniqueViolation as exc:
             raise AlreadyThere("There is an account with this address already.") from exc
 
-    def _groups(self, connection: Connection, wanted: Wanted) -> list[DirectoryGroup]:
+    def _groups(self, connection: Connection, wanted: DirectoryQuery) -> list[DirectoryGroup]:
         with connection.cursor(row_factory=class_row(DirectoryGroup)) as cursor:
             return cursor.execute(queries["provisioned_groups"], wanted.parameters).fetchall()
 
     def _group(self, connection: Connection, group_id: str) -> DirectoryGroup:
-        found = self._groups(connection, Wanted(id=group_id))
+        found = self._groups(connection, DirectoryQuery(id=group_id))
         if not found:
             raise NotFound
         return found[0]
@@ -276,7 +276,7 @@ class Provisioning:
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 
-def _count(connection: Connection, statement: str, wanted: Wanted) -> int:
+def _count(connection: Connection, statement: str, wanted: DirectoryQuery) -> int:
     row = connection.execute(queries[statement], wanted.parameters).fetchone()
     return int(row[0]) if row else 0
 

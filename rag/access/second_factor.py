@@ -20,10 +20,9 @@ from cryptography.fernet import Fernet
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.access.account_rows import read_account
 from rag.access.limits import next_attempt
-from rag.access.sessions import add_link, open_link, require_admin, require_recent, use_link
-from rag.errors import LinkExpired, NotAllowed, WrongPassword
+from rag.access.sessions import account_of_link, add_link, require_admin, require_recent, use_link
+from rag.errors import NotAllowed, WrongPassword
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
@@ -78,12 +77,7 @@ class SecondFactors:
 
     def account_of(self, token: str) -> Account:
         """Return the account whose password was correct. The token stays valid. Raises `LinkExpired`."""
-        tenant_id, account_id = open_link(self._database, token, "second_factor")
-        with self._database.transaction(tenant_id) as connection:
-            account = read_account(connection, "account", account_id=account_id)
-        if account is None or not account.is_active:
-            raise LinkExpired
-        return account
+        return account_of_link(self._database, token, "second_factor")
 
     def finish(self, account: Account, token: str) -> None:
         """Use the token up. Raises `LinkExpired` when another request has used it."""
@@ -124,7 +118,7 @@ class SecondFactors:
     def check(self, tenant_id: str, account_id: UUID, code: str, *, is_first: bool = False) -> None:
         """Check a code of the app or, with `is_first` false, a recovery code.
 
-        Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, which grow as those of passwords do.
+        Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, which grow as they do for passwords.
         """
         typed = "".join(code.split()).replace("-", "").lower()
         now = self._clock()

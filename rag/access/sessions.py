@@ -1,4 +1,4 @@
-"""Sessions and one-time links: an opaque token in the browser, its hash in a table, revocable on the server.
+"""Keep sessions and one-time links: an opaque token in the browser, its hash in a table, revocable on the server.
 
 Sessions are cached for three seconds, because a page asks many times while it loads. Ending a session in this process
 removes it from the cache at once and notifies everything that is open for it.
@@ -27,6 +27,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
+from rag.access.account_rows import read_account
 from rag.access.external import AccountFromElsewhere, SignInElsewhere, note_origin, renew_origin
 from rag.errors import AccessError, DatabaseUnavailable, LinkExpired, NotAllowed, ProviderError, SignInAgain
 from rag.settings import Settings
@@ -108,7 +109,7 @@ class Sessions:
         self._elsewhere: SignInElsewhere | None = None
         #: When an act was last noted, by session.
         self._acts: OrderedDict[str, float] = OrderedDict()
-        #: Counts what was forgotten, so that an answer read before is not kept after.
+        #: Counts removals, so that a value read before one is not cached after it.
         self._generation = 0
 
     def start(self, account: Account, user_agent: str = "") -> str:
@@ -359,6 +360,16 @@ def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UU
     if found is None:
         raise LinkExpired
     return found[0], found[1]
+
+
+def account_of_link(database: Database, token: str, purpose: Purpose) -> Account:
+    """Return the active account of a link that still works. The link stays valid. Raises `LinkExpired`."""
+    tenant_id, account_id = open_link(database, token, purpose)
+    with database.transaction(tenant_id) as connection:
+        account = read_account(connection, "account", account_id=account_id)
+    if account is None or not account.is_active:
+        raise LinkExpired
+    return account
 
 
 def use_link(connection: Connection, token: str, purpose: Purpose) -> None:

@@ -1,4 +1,4 @@
-"""Accounts whose passwords are at Supabase Auth; its token has tenant and role in `app_metadata`.
+"""Manage accounts whose passwords are at Supabase Auth; its token has tenant and role in `app_metadata`.
 
 A sign-in there starts one of our sessions, which we can end at once. We ask Supabase again each time its own token
 would expire: a person who is banned, deleted or signed out there is signed out here as well.
@@ -205,7 +205,7 @@ class SupabaseAccounts(Accounts):
         try:
             refresh_token = self._locker.decrypt(secret).decode()
         except InvalidToken as exc:
-            raise AccessError("SUPABASE_SERVICE_ROLE_KEY was changed. Sign in again.") from exc
+            raise AccessError("The key of the sign-in service was changed. Sign in again.") from exc
         with self._project.visitor() as client:
             try:
                 answer = call(client.auth.refresh_session, refresh_token)

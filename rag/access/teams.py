@@ -108,11 +108,18 @@ class TeamsBots:
         if not self._database.execute(identity, "switch_teams_bot", is_active=is_active):
             raise NotFound
 
-    def remove(self, identity: Identity) -> None:
-        """Forget the bot with its secret. Raises `NotAllowed`, `NotFound`."""
+    def remove(self, identity: Identity) -> str:
+        """Remove the bot with its secret; return what puts it back. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
-        if not self._database.execute(identity, "remove_teams_bot"):
+        kept = self._database.fetch_value(identity, "remove_teams_bot")
+        if kept is None:
             raise NotFound
+        return str(kept)
+
+    def put_back(self, identity: Identity, kept: str) -> None:
+        """Undo a removal. Raises `NotAllowed`, `InvalidInput`."""
+        require_admin(identity)
+        self._database.put_back(identity, "put_teams_bot_back", kept)
 
     # For messages from Teams
 

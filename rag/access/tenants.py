@@ -1,4 +1,4 @@
-"""Create, suspend, export and delete tenants.
+"""Create, suspend, export and delete tenants; keep each company's name and mark.
 
 These are operators' commands, but for what the administrators of a tenant do themselves. Everything except the list
 runs in the tenant's own transaction, so row-level security limits an export and a deletion as it limits a search.
@@ -6,8 +6,10 @@ runs in the tenant's own transaction, so row-level security limits an export and
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from PIL import Image, ImageOps, UnidentifiedImageError
 from psycopg import Connection, sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag.access.account_rows import normal_domain
-from rag.access.company_mark import drawn_again
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, SettingsError
+from rag.language import N_
 from rag.storage.data_folder import whole_file
 from rag.storage.database import Database, queries
 from rag.storage.files import TENANT, Originals
@@ -31,7 +34,19 @@ from rag.types import Identity, Who
 
 LONGEST_NAME = 120
 
-#: Columns that stay here: secrets, and what is computed from the rest.
+MARK_FORMATS = ("PNG", "JPEG", "WEBP")
+MAXIMUM_MARK_BYTES = 2 * 1024 * 1024
+MAXIMUM_MARK_PIXELS = 16_000_000
+#: The sidebar shows a mark at most 32 points high; screens have up to three pixels a point.
+MARK_SIZE = (480, 96)
+#: A picture that PNG compresses badly gets fewer colours.
+MAXIMUM_KEPT_BYTES = 100_000
+#: These are for people: other errors of this module are read by operators, in English.
+NO_PICTURE = N_("This is not a picture that can be used. Choose a PNG, JPEG or WebP file.")
+TOO_LARGE = N_("The mark has more than 2 MB. Choose a smaller picture.")
+TOO_MANY_PIXELS = N_("The mark has more than 16 million pixels. Choose a smaller picture.")
+
+#: Columns left out of an export: secrets, and values computed from the rest.
 NOT_EXPORTED = frozenset(
     {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret", "code_hash"}
     | {"embedding", "weights", "terms", "bits"}
@@ -116,7 +131,7 @@ class Tenants:
         `InvalidInput` for a file that is no picture or too large.
         """
         require_admin(identity)
-        mark = drawn_again(picture) if picture else None
+        mark = mark_from(picture) if picture else None
         with self._database.transaction(identity) as connection:
             connection.execute(queries["set_company_mark"], {"mark": mark})
             act = {
@@ -277,6 +292,39 @@ def count_rows(connection: Connection) -> dict[str, int]:
         if found and found[0]:
             counted[table] = found[0]
     return counted
+
+
+def mark_from(picture: bytes) -> bytes:
+    """Redraw an uploaded picture as a PNG of at most 480 x 96 pixels. Raises `InvalidInput`.
+
+    Only its colours are kept: no scripts, places or camera names. SVG is refused, because it may hold scripts.
+    """
+    if len(picture) > MAXIMUM_MARK_BYTES:
+        raise InvalidInput(TOO_LARGE)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(picture), formats=MARK_FORMATS) as opened:
+                if opened.width * opened.height > MAXIMUM_MARK_PIXELS:
+                    raise InvalidInput(TOO_MANY_PIXELS)
+                upright = ImageOps.exif_transpose(opened).convert("RGBA")
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
+        raise InvalidInput(NO_PICTURE) from exc
+    if box := upright.getchannel("A").getbbox():
+        upright = upright.crop(box)
+    upright.thumbnail(MARK_SIZE, Image.Resampling.LANCZOS)
+    written = _png(upright)
+    return written if len(written) <= MAXIMUM_KEPT_BYTES else _png(upright.quantize(64))
+
+
+def _png(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    clean = Image.new(image.mode, image.size)
+    clean.paste(image)
+    if image.mode == "P" and (palette := image.getpalette("RGBA")):
+        clean.putpalette(palette, "RGBA")
+    clean.save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 def _note(connection: Connection, action: str) -> None:

@@ -27,7 +27,7 @@ GRACE_SECONDS = 5.0
 
 
 class Sockets:
-    """Serves websockets and closes those of a session that ended."""
+    """Serves websockets and closes a session's websockets when it ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -87,7 +87,7 @@ class Widgets:
         self._database = database
         self._addresses = Window(address_per_minute, MINUTE)
         self._lock = Lock()
-        #: The tenant of a public key never changes, so it is asked for once.
+        #: The tenant of a public key never changes, so it is read once.
         self._tenants: OrderedDict[str, str] = OrderedDict()
 
     # For administrators
@@ -174,11 +174,18 @@ class Widgets:
                 connection.execute(queries["change_widget_limit"], limit)
         return self.get(identity, widget_id)
 
-    def remove(self, identity: Identity, widget_id: UUID) -> None:
-        """Remove a widget; its questions stay in the log. Raises `NotAllowed`, `NotFound`."""
+    def remove(self, identity: Identity, widget_id: UUID) -> str:
+        """Remove a widget; its questions stay in the log. Return what puts it back. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
-        if not self._database.execute(identity, "remove_widget", widget_id=widget_id):
+        kept = self._database.fetch_value(identity, "remove_widget", widget_id=widget_id)
+        if kept is None:
             raise NotFound
+        return str(kept)
+
+    def put_back(self, identity: Identity, kept: str) -> None:
+        """Undo a removal: the same tag works again in the pages that have it. Raises `NotAllowed`, `InvalidInput`."""
+        require_admin(identity)
+        self._database.put_back(identity, "put_widget_back", kept)
 
     # For visitors
 
@@ -206,9 +213,13 @@ class Widgets:
         if widget.asked_today >= widget.questions_per_day:
             raise TooManyRequests(DAY_OVER, wait_seconds=3600)
 
+    def is_widget(self, identity: Identity) -> bool:
+        """Return whether this is a widget that asks."""
+        return identity.email.startswith(ACTOR)
+
     def is_spent(self, identity: Identity) -> bool:
         """Return whether this is a widget that has spent its budget of this month."""
-        if not identity.email.startswith(ACTOR):
+        if not self.is_widget(identity):
             return False
         spent = self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id)
         return bool(spent)

@@ -15,12 +15,9 @@ from uuid import UUID
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import NO_LONGER_VALID, NOT_YET_VALID, phrase
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
-from rag.answering.events import AnswerEvent, CitationKind, DoneEvent, StepEvent, TextEvent
+from rag.answering.events import CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.answering.follow_up_rewriting import Standalone, shares_words, stand_alone
-from rag.answering.routed_answer import RoutedAnswer
-from rag.answering.routes import Reply
 from rag.answering.suggested_questions import filled_up, is_question, suggest_follow_ups
-from rag.answering.writing import AnswerWriter
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import ms_since
 from rag.profile import Profile
@@ -55,6 +52,8 @@ class Parts:
     settings: Settings
     #: Returns a sentence where no more may be spent for this person; "" where it may.
     stop_spending: Callable[[Identity], str] = lambda _identity: ""
+    #: Tells whether a budget holds for this person.
+    has_budget: Callable[[Identity], bool] = lambda _identity: False
 
 
 class AnswerRun:
@@ -76,21 +75,23 @@ class AnswerRun:
         self.cancel = cancel
         self.started = time.perf_counter()
         self.language = question_language(question)
-        #: What is answered in: the profile's language if it has one.
+        #: The language of the answer: the profile's if it has one.
         self.answer_language = profile.language.answer_language or self.language
         self.text = ""
         self.outcome = Outcome.ANSWERED
         self.state = MessageState.COMPLETE
-        #: Why it did not end well, and what was done without on the way: a sentence each.
+        #: Why it did not end well, and which steps were skipped on the way: a sentence each.
         self.reason = ""
         self.asides: list[str] = []
+        #: Of documents that are not valid today.
+        self.warnings: list[str] = []
         self.error = ""
         self.model = ""
         self.citations: tuple[Citation, ...] = ()
         self.kind: CitationKind = "cited"
         self.follow_ups: tuple[str, ...] = ()
         self.context: ContextResponse | None = None
-        #: What was sent to the model that answers; the last of several calls.
+        #: The messages sent to the answering model, in the last of several calls.
         self.messages: Sequence[ChatMessage] = ()
         self.details = RAGDetails()
         self.details.query.original = question.text
@@ -114,20 +115,17 @@ class AnswerRun:
 
     def hold_to_budget(self) -> None:
         """Go on without models that cost money once a budget is spent."""
-        if self.profile.spends and (why := self.parts.stop_spending(self.question.identity)):
+        if not self.profile.spends:
+            return
+        if self.parts.has_budget(self.question.identity):
+            # What this question cost so far counts for all that ask at the same time.
+            self.calls.write_known()
+        if why := self.parts.stop_spending(self.question.identity):
             self.profile = self.profile.model_copy(update={"spends": False})
             self.asides.append(why)
 
-    def route(self) -> Reply | None:
-        """Reply to small talk and to questions about whole documents; None for all others."""
-        return RoutedAnswer(self).reply()
-
-    def write_reply(self, reply: Reply) -> Iterator[AnswerEvent]:
-        """Show what a route replies."""
-        yield from RoutedAnswer(self).write(reply)
-
     def rewrite(self) -> Standalone:
-        """Make a question that stands alone of one that follows others."""
+        """Rewrite a follow-up question so that it can be understood without the conversation."""
         if not self.question.history or self.cancel.is_set():
             return Standalone(self.question.text)
         model = self._small_model()
@@ -165,7 +163,7 @@ class AnswerRun:
             recorder=self.calls,
         )
         if asked.is_joined:
-            # What only the question before it found comes nowhere near this one.
+            # Passages found only through the previous question are not near this one.
             own = (c for c in context.nearest if shares_words(self.question.text, c.matched_terms, self.language))
             context = replace(context, nearest=tuple(own))
         rewriting_ms = self.details.timing.openai_ms
@@ -178,14 +176,10 @@ class AnswerRun:
         self.asides += context.notices
         return context
 
-    def write(self, context: ContextResponse) -> Iterator[AnswerEvent]:
-        """Write the answer from the passages that were found, or say that there are none."""
-        return AnswerWriter(self).write(context)
-
     def check_citations(self) -> None:
-        """Mark the question's words and the answer's figures in each passage, and the figures that it does not hold.
+        """Mark the question's words and the answer's figures in each passage, and note figures it does not support.
 
-        The section of a passage is then the one in which most of what is marked stands.
+        Each citation then names the section that holds most of the marked words.
         """
         language = self.question.collection.language
         checked = tuple(
@@ -205,7 +199,7 @@ class AnswerRun:
                 language=detect_language(self.text[:400], [self.answer_language]),
                 likely=(language,),
             )
-            self.asides += self._warnings(checked)
+            self.warnings = self._warnings(checked)
         places = self.calls.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
         # A reply that names no source, or none that holds, is not an answer.
@@ -288,6 +282,8 @@ class AnswerRun:
         self.details.costs = self.calls.costs()
         self.details.timing.openai_ms = round(self.details.timing.openai_ms, 1)
         self.details.timing.total_ms = float(total_ms)
+        # Without titles: what is logged outlives documents.
+        self.details.notices = list(dict.fromkeys(self.asides)) or None
         # The documents an answer was built on; none where there was no answer.
         used = self.citations if self.kind == "cited" else ()
         self.cost = self.calls.close(
@@ -304,7 +300,7 @@ class AnswerRun:
         )
 
     def _prompt(self) -> Prompt | None:
-        """Return what was sent and the numbered passages, with what became of each as a source."""
+        """Return the messages sent and the numbered passages, each with its outcome as a source."""
         passages = self.context.citations if self.context is not None else ()
         if not passages and not self.messages:
             return None
@@ -326,8 +322,8 @@ class AnswerRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Return the sentences for the reader: why the answer did not end well, then what was done without."""
-        return tuple(filter(None, (self.reason, *self.asides)))
+        """Return the sentences for the reader: why the answer did not end well, then which steps were skipped."""
+        return tuple(filter(None, (self.reason, *self.asides, *self.warnings)))
 
     def done(self) -> DoneEvent:
         return DoneEvent(
@@ -368,7 +364,7 @@ class AnswerRun:
             self.calls.write()
 
     def withdraw(self) -> None:
-        """Take back what was shown: what is shown next takes its place."""
+        """Withdraw the text shown so far; the next text replaces it."""
         self.text, self.citations = "", ()
         self._is_withdrawn = self._starts_over = True
 

@@ -1,9 +1,9 @@
-"""What one question costs and how it ended: its rows in the ledger, its row in the log.
+"""Record what one question costs and how it ended: its rows in the ledger, its row in the log.
 
-Every call is written down before it is made, so that a process that dies owes nothing: what was under way is charged by
-estimate once its question is found abandoned. A charge is written the moment it is known; while somebody waits for the
-first words of an answer, together with the call that follows. One that the database does not take is written again when
-the log is closed.
+Every call is recorded before it is made. If the process dies, the calls under way are charged by estimate once the
+question is found abandoned. A charge is written as soon as it is known; while somebody waits for the first words of an
+answer, it is written together with the next call. A charge that the database refuses is written again when the log row
+is closed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rag.money.price_list import charge
 from rag.providers.retry import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace, Prompt
 from rag.retrieval.context_builder import document_day
+from rag.retrieval.processor import waiting
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
 
 log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ class CallRecords:
     def paying(self, operation: Operation, *, line: str = "") -> Iterator[None]:
         """Write down requests within before they are made, and charge those that bring nothing."""
         notes = Notes(partial(self.send, operation), self.drop)
-        with lost_calls(lambda usage: self.charge(operation, usage, line=line), notes=notes):
+        with waiting(), lost_calls(lambda usage: self.charge(operation, usage, line=line), notes=notes):
             yield
 
     def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
@@ -126,6 +127,10 @@ class CallRecords:
     def write(self) -> None:
         """Write the charges known so far, and from now on each at once: nobody waits for words any longer."""
         self._is_awaited = False
+        self.write_known()
+
+    def write_known(self) -> None:
+        """Write the charges known so far."""
         with suppress(DatabaseUnavailable):
             self._write()
 

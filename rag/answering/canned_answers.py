@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from rag.answering.citations import SHOWN_GROUP
+from rag.language import N_
 
-UNCITED = "This answer names no source. Compare it with the passages below."
+UNCITED = N_("This answer names no source. Compare it with the passages below.")
 NOTHING_FOUND = {
     "en": "The documents do not answer this question. The passages below come closest to it.",
     "nl": "De documenten beantwoorden deze vraag niet. De passages hieronder komen er het dichtst bij.",
@@ -70,7 +71,7 @@ NOTHING_NEAR = {
     "ar": "لا تجيب المستندات عن هذا السؤال، ولا يوجد فيها مقطع قريب منه.",
     "tr": "Belgeler bu soruyu yanıtlamıyor ve hiçbir bölüm ona yaklaşmıyor.",
 }
-#: Opens quotations of which it is not sure that they answer.
+#: Opens quotations that may not answer the question.
 CLOSEST = {
     "en": "This is the closest I found.",
     "nl": "Dit is wat er het dichtst bij komt.",
@@ -86,6 +87,7 @@ CLOSEST = {
     "ar": "هذا أقرب ما وجدته.",
     "tr": "Bulduğum en yakın bölüm bu.",
 }
+#: Opens quotations where there is no language model: an answer always says who wrote it.
 NO_MODEL = {
     "en": "No language model is configured, so these are the documents' own words.",
     "nl": "Er is geen taalmodel ingesteld; dit zijn de woorden van de documenten zelf.",
@@ -101,8 +103,7 @@ NO_MODEL = {
     "ar": "لم يُضبط أي نموذج لغوي، ولذلك هذه كلمات المستندات نفسها.",
     "tr": "Bir dil modeli ayarlanmamış; bunlar belgelerin kendi sözleridir.",
 }
-#: Opens the quotations that stand in for an answer whose model failed.
-#: Where a budget is spent and no model may be called; other languages get the English sentence.
+#: Used when a budget is spent and no model may be called; other languages get the English sentence.
 BUDGET_SPENT = {
     "en": "This month's budget is spent, so these are the documents' own words.",
     "nl": "Het budget van deze maand is op; dit zijn de woorden van de documenten zelf.",
@@ -112,6 +113,7 @@ BUDGET_SPENT = {
     "it": "Il budget di questo mese è esaurito; queste sono le parole dei documenti stessi.",
     "ko": "이번 달 예산을 모두 사용했으므로 문서의 문장을 그대로 보여 드립니다.",
 }
+#: Opens the quotations that replace an answer whose model failed.
 MODEL_FAILED = {
     "en": "The language model did not answer, so these are the documents' own words.",
     "nl": "Het taalmodel gaf geen antwoord; dit zijn de woorden van de documenten zelf.",
@@ -127,7 +129,7 @@ MODEL_FAILED = {
     "ar": "لم يُجب النموذج اللغوي، ولذلك هذه كلمات المستندات نفسها.",
     "tr": "Dil modeli yanıt vermedi; bunlar belgelerin kendi sözleridir.",
 }
-#: Opens the quotations that stand in for an answer that was withdrawn.
+#: Opens the quotations that replace a withdrawn answer.
 NOT_THE_MODELS = {
     "en": "The language model's answer could not be used, so these are the documents' own words.",
     "nl": "Het antwoord van het taalmodel was niet bruikbaar; dit zijn de woorden van de documenten zelf.",
@@ -145,7 +147,7 @@ NOT_THE_MODELS = {
 }
 
 
-#: Stands above quotations in another language than the question's.
+#: Precedes quotations in a language other than the question's.
 QUOTED_AS_THEY_STAND = {
     "en": "These passages are in {languages}; they are quoted as they stand.",
     "nl": "Deze passages zijn in het {languages}; ze worden letterlijk geciteerd.",
@@ -338,11 +340,11 @@ def says_not_found(text: str) -> bool:
     sentences = [part.strip() for part in _SENTENCE.split(_joined(text)) if part and part.strip()]
     before = accumulate(map(len, sentences), initial=0)
     opening = [sentence for sentence, length in zip(sentences, before, strict=False) if length <= OPENING_CHARACTERS]
-    # Most replies do not begin with it, and of those no more is looked at.
+    # Most replies do not begin with it and need no further check.
     if not any(map(_ANY.search, opening)):
         return False
     said = [_ANY.search(sentence) for sentence in sentences]
-    # What is cited or counted beside it, after it or in the same sentence, is an answer of a part.
+    # A citation or a figure beside it, after it or in the same sentence, answers part of the question.
     for sentence, found in zip(sentences, said, strict=True):
         rest = sentence if found is None else sentence[found.end() :]
         if SHOWN_GROUP.search(rest) and (found is None or _goes_on(rest)):

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from rag.answering.events import CitationKind
-from rag.answering.groundedness import ParsedQuestion, Source, faults
+from rag.answering.groundedness import CitedSource, QuestionContext, faults
 from rag.answering.sentences import Unit, units_of
 from rag.ingestion.chunking.spans import section_paths
 from rag.records.chat_logs import PassagePlace
@@ -71,7 +71,7 @@ class CitationFilter:
         return MARKER.sub(self._renumber, text[:end])
 
     def finish(self) -> str:
-        """Return what was held when the text ended."""
+        """Return the text held back when the stream ended."""
         held, self._held = self._held, ""
         # An opened bracket with nothing but a number is a marker the text broke off in.
         return re.sub(r"(?<![ \t])[ \t]*+[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, held)).rstrip(" \t")
@@ -108,15 +108,15 @@ def verified(
     only figures are compared. `likely` are the passages' likely languages.
     """
     by_number = {citation.number: citation for citation in citations}
-    # One for all sentences: what is read out of a passage is kept with it.
+    # One for all sentences: each passage keeps what was parsed from it.
     read = {number: source_of(citation, likely) for number, citation in by_number.items()}
-    asked = ParsedQuestion(question, language)
+    asked = QuestionContext(question, language)
     unsupported: dict[int, list[str]] = {}
     for claim, numbers in claims(text):
         sources = [by_number[number] for number in numbers if number in by_number]
 
-        def pages(sources: Sequence[Citation] = sources) -> list[Source]:
-            return [Source(page_text(source), "", likely) for source in sources]
+        def pages(sources: Sequence[Citation] = sources) -> list[CitedSource]:
+            return [CitedSource(page_text(source), "", likely) for source in sources]
 
         if claim and faults(claim, [read[source.number] for source in sources], asked, more=pages):
             for source in sources:
@@ -131,12 +131,12 @@ def verified(
     )
 
 
-def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> Source:
+def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> CitedSource:
     """Return a passage as what a sentence is compared with; `read` is what the model was given of it, its
     surroundings too.
     """
     heading = f"{citation.title} {citation.file_name} {citation.section}"
-    return Source(f"{citation.passage}\n\n{read}".strip(), heading, likely)
+    return CitedSource(f"{citation.passage}\n\n{read}".strip(), heading, likely)
 
 
 def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -229,10 +229,10 @@ def terms_held(terms: Sequence[str], text: str) -> int:
 
 
 def telling_sentence(passage: str, terms: Sequence[str]) -> str:
-    """Return the sentence of a passage that has most of the marked words; of equal ones that with most figures, which
-    are those of the question and the answer, else the first.
+    """Return the sentence of a passage with the most marked words; among equals the one with the most figures of the
+    question and the answer, else the first.
 
-    A heading says what is answered below it, and counts only where nothing else has any of these words.
+    A heading only announces the answer below it. It counts when no other sentence has any of these words.
     """
     figures = [term for term in terms if any(map(str.isdigit, term))]
 
@@ -245,9 +245,9 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 
 
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
-    """Return where in a passage that sentence stands; None where it has none of these words.
+    """Return the position of that sentence in a passage; None if it has none of these words.
 
-    A row of a table, whose sentence is made of its cells and heads, is the line with most of the words.
+    The sentence of a table row is made of its cells and heads, so its position is the line with the most of the words.
     """
     sentence = telling_sentence(passage, terms)
     if not terms_held(terms, sentence):
@@ -260,9 +260,7 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
 
 
 def with_section(citation: Citation, place: PassagePlace) -> Citation:
-    """Return the citation under the heading below which most of its marked words stand, of equal ones the passage's
-    own.
-    """
+    """Return the citation with the heading above most of its marked words; among equals the passage's own."""
     # Before the text a chunker may have put the header of a table; a text cut short has lost its end.
     before = len(citation.passage) - (place.end - place.start)
     if before < 0:

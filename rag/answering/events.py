@@ -1,4 +1,4 @@
-"""Events of an answer while it is written, in this order: steps, context, text, citations, done."""
+"""Define the events of an answer while it is written, in this order: steps, context, text, citations, done."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StepEvent:
 
 @dataclass(frozen=True)
 class ContextEvent:
-    """What was found and is about to be answered from."""
+    """The passages found, from which the answer is about to be written."""
 
     context: ContextResponse
 
@@ -39,7 +39,7 @@ class TextEvent:
     """Text to append. Every `[n]` in it is whole and points to a citation."""
 
     text: str
-    #: The text before it is withdrawn: this stands alone.
+    #: Whether this text replaces everything before it.
     starts_over: bool = False
 
 
@@ -51,6 +51,7 @@ class CitationsEvent:
     kind: CitationKind = "cited"
     state: MessageState = MessageState.COMPLETE
     notices: tuple[str, ...] = ()
+    outcome: Outcome = Outcome.ANSWERED
 
     @property
     def notice(self) -> str:
@@ -64,7 +65,7 @@ class DoneEvent:
 
     outcome: Outcome
     state: MessageState
-    #: Sentences for the reader: why the answer did not end well, then what was done without.
+    #: Sentences for the reader: why the answer did not end well, then which steps were skipped.
     notices: tuple[str, ...] = ()
     #: US dollars; None when a call had no known price.
     cost: Decimal | None

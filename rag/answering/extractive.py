@@ -1,8 +1,8 @@
-"""The answer without a language model: the sentences of the passages that say most of what was asked, word for word.
+"""Answer without a language model: quote the sentences of the passages that say most about the question.
 
-A sentence is worth the rarity (idf) of the question's terms in it, those of the headings above it counting half, its
-likeness in meaning where the caller can tell that, less for length and for a passage further down the list. Whether
-the passages answer at all is decided before: what is best in them is quoted.
+A sentence scores by the rarity (idf) of the question's terms in it (terms in the headings above it count half) and, if
+the caller can compare meaning, by its similarity to the question. Length and a lower place of its passage cost points.
+Whether the passages answer at all was decided before; this module quotes the best of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.answer_types import asked_type
-from rag.answering.quotations import LONGEST_SENTENCE, SAME, Candidate, Quotes, written
+from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, written
+from rag.answering.ranges import holds
 from rag.answering.sentences import POINTER, Kind, ends, section_pointed_to, units_of
 from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
@@ -26,12 +27,13 @@ from rag.ingestion.meaning import parts_of
 from rag.providers import Embedder
 from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.bm25.synonyms import reworded
-from rag.retrieval.evidence import COMPOUNDING, compound_share
+from rag.retrieval.bm25.synonyms import named_in, reworded
+from rag.retrieval.evidence import compound_share
 from rag.retrieval.language import detect_language
 from rag.retrieval.meaning import named_languages
+from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import split_question
-from rag.retrieval.search_query import asked_words
+from rag.retrieval.search_query import COMPOUNDING, asked_words
 from rag.types import Citation, ContextResponse
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of
@@ -53,6 +55,8 @@ LEAST_OWN = 0.5
 #: The sentence for a part of the question holds so much of that part's words.
 LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
+#: What one word of an expression counts without the others: "second" of "second job".
+PART_OF_EXPRESSION = 0.5
 #: What the first sentences gain below a heading that holds the whole question.
 BELOW_HEADING = (0.5, 0.25)
 #: A text so long at the beginning of another is the same one, cut.
@@ -61,13 +65,16 @@ LEAST_CUT = 40
 FRAGMENT_VALUE = 0.5
 #: A sentence of another document than the one the question names, such as the plan next to it.
 OTHER_DOCUMENT_VALUE = 0.5
-#: What is asked of rules and plans is mostly an amount, a date or a time limit.
+#: Questions about rules and plans mostly ask for an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
 TYPE_VALUE = 1.6
-#: A sentence without the kind of fact that is asked for.
+#: The factor for a sentence without the kind of fact that the question asks for.
 OTHER_TYPE_VALUE = 0.8
 #: A sentence in another language than that of the country the question names: it holds for another branch.
 OTHER_BRANCH_VALUE = 0.6
+#: One of a passage that nowhere says what the question is about, where another passage does: near in meaning are all of
+#: the question's own language. From 0.3 to 0.6 the same quotations come first.
+OTHER_SUBJECT_VALUE = 0.6
 #: One of a document whose title says that it holds no longer.
 WITHDRAWN_VALUE = 0.5
 WITHDRAWN = re.compile(
@@ -76,6 +83,9 @@ WITHDRAWN = re.compile(
     r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
     re.IGNORECASE,
 )
+#: The row of a range that the question's figure is in, and of one that it is not in: "up to 2 years" for somebody with
+#: six.
+INSIDE_VALUE, OUTSIDE_VALUE = 1.5, 0.5
 #: A sentence that says where the answer is, and not the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
@@ -97,12 +107,12 @@ ALL_IN_WORDS = 0.9
 SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 #: Sentences quoted of the best passage then, from its first on.
 FIRST_SENTENCES = 3
-#: A word so long is looked for in longer ones, in languages that write compounds as one; of one that is taken apart, so
-#: much has to be there.
+#: In languages that write compounds as one word, words of at least this length are also searched within longer ones;
+#: of a compound split into parts, this share has to be found.
 LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
-#: Terms that may stand among those of an expression: "work from the home office" says "work from home".
+#: Terms that may come between the terms of an expression: "work from the home office" says "work from home".
 WITHIN_EXPRESSION = 1
-#: Of a passage, by which its language is told.
+#: Characters of a passage used to detect its language.
 LANGUAGE_CHARACTERS = 400
 
 #: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
@@ -133,7 +143,7 @@ class _Part:
     """One of several questions: its terms, and what meaning adds to each sentence for it."""
 
     terms: frozenset[str]
-    meaning: dict[Candidate, float]
+    meaning: dict[CandidateSentence, float]
 
 
 def best_quotes(
@@ -159,21 +169,26 @@ def best_quotes(
     readings = [_read(question, citations, language)]
     other = reworded(question, language)
     if other and not _parts(question, language):
-        # "Vacation" is asked for, "annual leave" is written: of a sentence, the wording counts that it has more of.
+        # The question says "vacation", the document "annual leave": each sentence counts by its better match.
         readings.append(_read(other, citations, language))
-    question, asked, everything, candidates, weights, _ = max(readings, key=lambda reading: reading.most)
+    reading = max(readings, key=lambda reading: reading.most)
+    question, asked, subjects, everything, candidates, weights, _ = reading
     if not candidates:
         return None
     in_words = {c: max(reading.in_words.get(c, 0.0) for reading in readings) for c in candidates}
     parts = _parts(question, language)
     by_part = _by_part(candidates, citations, parts_by_number or {})
-    below = _first_below(everything, weights)
-    likely = {c: in_words[c] + by_part.get(c, 0.0) + below.get(c, 0.0) for c in candidates}
+    known = [_known(question, language, _spoken(citation, language)) for citation in citations]
+    words = [_said_by(everything, place) for place in range(len(citations))]
+    said = _subjects_said(words, subjects, known)
+    about = _subject_values(words, said, asked)
+    below = _first_below(everything, weights, known)
+    likely = {c: about[c.passage] * (in_words[c] + by_part.get(c, 0.0) + below.get(c, 0.0)) for c in candidates}
     # Comparing takes some 20 ms a sentence: where the words say all, they decide.
     is_compared = bool(parts) or max(in_words.values()) < ALL_IN_WORDS
     meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
-    scores = {c: likely[c] + meaning.get(c, 0.0) for c in candidates}
+    scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
     best = max(in_words[c] + meaning.get(c, 0.0) for c in candidates)
     if not meaning and best < LEAST_IN_WORDS:
         chosen = _beginning(candidates)
@@ -189,25 +204,61 @@ def best_quotes(
             for place, part in enumerate(parts, start=1)
         ]
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
-        chosen = _choose(ranked, scores, weights, asked_parts, meaning, is_sure=is_sure)
+        subject = frozenset().union(*subjects)
+        chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, is_sure=is_sure)
     quotes = written(chosen, scores, everything, citations, asked, days or {})
     return replace(
         quotes,
         is_of_type=kind is None or any(kind.held.search(text) for text in QUOTED.findall(quotes.text)),
+        is_about=not subjects
+        or any(said[place] for place, citation in enumerate(citations) if citation.number == quotes.numbers[0]),
         points_to=_pointed_to(candidates, scores, citations),
     )
 
 
+def _subjects_said(
+    words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], known: Sequence[frozenset[str] | None]
+) -> list[int]:
+    """Return how many of the question's subjects each passage says, with the headings above it.
+
+    `words` are those of each passage, and `known` the question's terms that its language has words for, None where it
+    is the question's own.
+    """
+    found = []
+    for said, terms in zip(words, known, strict=True):
+        # Of "월급은 언제 들어오나요" another language has the pay and not the verb.
+        named = subjects if terms is None else [subject & terms or subject for subject in subjects]
+        found.append(sum(subject <= said for subject in named))
+    return found
+
+
+def _subject_values(words: Sequence[frozenset[str]], said: Sequence[int], asked: frozenset[str]) -> list[float]:
+    """Return what a sentence of each passage counts: less than 1 where others say more of what the question names, and
+    nothing where those do and it holds no word of the question either.
+    """
+    most = max(said, default=0)
+    if not most:
+        return [1.0] * len(said)
+    return [
+        OTHER_SUBJECT_VALUE + (1 - OTHER_SUBJECT_VALUE) * number / most if own & asked else 0.0
+        for own, number in zip(words, said, strict=True)
+    ]
+
+
+def _said_by(everything: Sequence[CandidateSentence], place: int) -> frozenset[str]:
+    return frozenset[str]().union(*(c.terms | c.heading for c in everything if c.passage == place))
+
+
 def _of_one_branch(
-    ranked: list[Candidate],
-    in_words: dict[Candidate, float],
+    ranked: list[CandidateSentence],
+    in_words: dict[CandidateSentence, float],
     question: str,
     citations: Sequence[Citation],
     language: str,
-) -> list[Candidate]:
-    """Leave out what documents in other languages say where the best sentence is in the question's and says all of it.
+) -> list[CandidateSentence]:
+    """Drop sentences of documents in other languages when the best sentence, in the question's language, says it all.
 
-    They are those of other branches: "27 days" is the answer in Ottermere, and 28 is what holds in Utrecht.
+    Such documents belong to other branches: "27 days" is the answer in Ottermere, 28 in Utrecht.
     """
     best = ranked[0]
     if best.value < 1 or in_words[best] < ALL_IN_WORDS * best.value or named_languages(question):
@@ -217,12 +268,12 @@ def _of_one_branch(
 
 
 def _of_what_is_named(
-    ranked: list[Candidate],
-    everything: Sequence[Candidate],
+    ranked: list[CandidateSentence],
+    everything: Sequence[CandidateSentence],
     question: str,
     citations: Sequence[Citation],
     language: str,
-) -> list[Candidate]:
+) -> list[CandidateSentence]:
     """Leave out documents that nowhere say a name of the question, where the best sentence is from one that does.
 
     What the benefits guide pays a year says nothing of what PerksPlus does.
@@ -243,7 +294,7 @@ def _names(question: str, language: str) -> frozenset[str]:
 
 
 def _pointed_to(
-    candidates: Sequence[Candidate], scores: dict[Candidate, float], citations: Sequence[Citation]
+    candidates: Sequence[CandidateSentence], scores: dict[CandidateSentence, float], citations: Sequence[Citation]
 ) -> tuple[int, str] | None:
     """Return where the sentence leads that would be the best were it no pointer; None where it is none."""
     leading = {c: section for c in candidates if c.value < 1 and (section := section_pointed_to(c.text))}
@@ -268,7 +319,7 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
     found = {}
     for citation in context.citations:
         known, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
-        # A part that the model could not read has no cosine, and the others cannot be told apart.
+        # A part that the model could not read has no cosine, so the others cannot be ranked.
         if known and len(known) == len(parts):
             found[citation.number] = list(map(MeantPart, parts, known))
     return found
@@ -280,7 +331,8 @@ def likeness_by(embedder: Embedder) -> Similarities:
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
         try:
             # Both sides as questions: the model's authors advise it where texts of one kind are compared.
-            vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
+            with waiting():
+                vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
         except RagError:
             return [[0.0] * len(sentences) for _ in questions]
         asked, said = vectors[: len(questions)], vectors[len(questions) :]
@@ -290,8 +342,10 @@ def likeness_by(embedder: Embedder) -> Similarities:
 
 
 def _by_part(
-    candidates: Sequence[Candidate], citations: Sequence[Citation], parts_by_number: Mapping[int, Sequence[MeantPart]]
-) -> dict[Candidate, float]:
+    candidates: Sequence[CandidateSentence],
+    citations: Sequence[Citation],
+    parts_by_number: Mapping[int, Sequence[MeantPart]],
+) -> dict[CandidateSentence, float]:
     """Return what meaning adds to each sentence by the part of the passage it is in: nothing for the least alike of
     all parts,
     `PART_WEIGHT` for the most.
@@ -311,18 +365,21 @@ def _by_part(
     return found
 
 
-def _first_below(everything: Sequence[Candidate], weights: dict[str, float]) -> dict[Candidate, float]:
+def _first_below(
+    everything: Sequence[CandidateSentence], weights: dict[str, float], known: Sequence[frozenset[str] | None]
+) -> dict[CandidateSentence, float]:
     """Return what the first sentences below a heading gain that holds the whole question: "Payday" says what they say.
 
     Only of the first passage with such a heading: the order of the passages tells them apart.
     """
-    found: dict[Candidate, float] = {}
-    total = sum(weights.values())
+    found: dict[CandidateSentence, float] = {}
+    totals = [sum(weights.values()) if terms is None else _weight(weights, terms) for terms in known]
     for candidate in everything:
+        total = totals[candidate.passage]
         if found and candidate.passage != next(iter(found)).passage:
             break
         own = candidate.under - candidate.title
-        if candidate.kind == "heading" or not own or _weight(weights, own) < ALL_IN_WORDS * total:
+        if candidate.kind == "heading" or not own or not total or _weight(weights, own) < ALL_IN_WORDS * total:
             continue
         if len(found) < len(BELOW_HEADING):
             found[candidate] = BELOW_HEADING[len(found)] * candidate.value
@@ -334,10 +391,12 @@ class _Reading(NamedTuple):
 
     question: str
     asked: frozenset[str]
-    everything: list[Candidate]
-    candidates: list[Candidate]
+    #: Of them, those of each expression that names what the question is about.
+    subjects: tuple[frozenset[str], ...]
+    everything: list[CandidateSentence]
+    candidates: list[CandidateSentence]
     weights: dict[str, float]
-    in_words: dict[Candidate, float]
+    in_words: dict[CandidateSentence, float]
 
     @property
     def most(self) -> float:
@@ -351,9 +410,10 @@ def _read(question: str, citations: Sequence[Citation], language: str) -> _Readi
         c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, question, asked)
     ]
     candidates = _quotable(everything)
+    subjects = tuple(asked.intersection(tokenize(name, language)) for name in named_in(question, language))
     weights = _rarity(asked, everything)
-    in_words = _scores(candidates, everything, weights, len(citations)) if candidates else {}
-    return _Reading(question, asked, everything, candidates, weights, in_words)
+    in_words = _scores(candidates, everything, weights, subjects, len(citations)) if candidates else {}
+    return _Reading(question, asked, subjects, everything, candidates, weights, in_words)
 
 
 def _parts(question: str, language: str) -> list[str]:
@@ -373,7 +433,9 @@ def _spoken(citation: Citation, language: str) -> str:
     return detect_language(citation.passage[:LANGUAGE_CHARACTERS], [language])
 
 
-def _candidates(citation: Citation, place: int, language: str, question: str, asked: frozenset[str]) -> list[Candidate]:
+def _candidates(
+    citation: Citation, place: int, language: str, question: str, asked: frozenset[str]
+) -> list[CandidateSentence]:
     spoken = _spoken(citation, language)
     terms_in = partial(
         _terms_said, language=language, spoken=spoken, words=_other_words(question, language, spoken), asked=asked
@@ -382,7 +444,7 @@ def _candidates(citation: Citation, place: int, language: str, question: str, as
     named = named_languages(question)
     branch_value = OTHER_BRANCH_VALUE if named and spoken not in named else 1.0
     if WITHDRAWN.search(citation.title) and not WITHDRAWN.search(question):
-        # Asked for by its year, it is what is asked for.
+        # The question names its year, so it means this one.
         branch_value *= 1.0 if _figures(question) & _figures(citation.title) else WITHDRAWN_VALUE
     title = terms_in(citation.title)
     section = title | terms_in(citation.section)
@@ -390,11 +452,12 @@ def _candidates(citation: Citation, place: int, language: str, question: str, as
     known = _figures(question)
     kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
-    found: list[Candidate] = []
+    in_range = [holds(unit.text, known) if unit.kind == "row" else None for unit in units]
+    found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
     for position, unit in enumerate(units):
         terms = terms_in(unit.subject or unit.text)
-        # The heads of columns stand above each row, the names of rows beside each column.
+        # Column heads are above each row, row names beside each column.
         heads = terms_in(unit.text) if unit.subject else frozenset()
         if unit.kind == "heading":
             above = terms
@@ -405,10 +468,14 @@ def _candidates(citation: Citation, place: int, language: str, question: str, as
         is_of_type = kind is None or kind.held.search(unit.text) is not None
         if kind is not None:
             value *= TYPE_VALUE if is_of_type else OTHER_TYPE_VALUE
+        if unit.kind == "column" and any(in_range):
+            value *= OUTSIDE_VALUE
+        if unit.kind == "row" and (is_inside := in_range[position]) is not None:
+            value *= INSIDE_VALUE if is_inside else OUTSIDE_VALUE
         if len(unit.text) <= LONGEST_POINTER and (POINTER.search(unit.text) or section_pointed_to(unit.text)):
             value *= POINTER_VALUE
         found.append(
-            Candidate(
+            CandidateSentence(
                 unit.text,
                 unit.kind,
                 terms,
@@ -423,6 +490,13 @@ def _candidates(citation: Citation, place: int, language: str, question: str, as
             )
         )
     return found
+
+
+def _known(question: str, language: str, spoken: str) -> frozenset[str] | None:
+    """Return the question's terms for which another language has words; None for its own, which has them all."""
+    if spoken == language:
+        return None
+    return frozenset[str]().union(*(own for own, _ in _other_words(question, language, spoken)))
 
 
 @lru_cache(maxsize=500)
@@ -446,7 +520,7 @@ def _terms_said(
     words: Sequence[tuple[frozenset[str], tuple[frozenset[str], ...]]],
     asked: frozenset[str] = frozenset(),
 ) -> frozenset[str]:
-    """Return the terms of a text in the question's language, with those of the question that it says in other words."""
+    """Return the terms of a text in the question's language, and the question's terms that it expresses differently."""
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
     written = in_order if spoken == language else tokenize(text, spoken)
@@ -478,8 +552,8 @@ def _in_compounds(asked: frozenset[str], terms: frozenset[str]) -> frozenset[str
     )
 
 
-def _quotable(everything: Sequence[Candidate]) -> list[Candidate]:
-    """Return what may stand in an answer by itself; a heading only with what is below it."""
+def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
+    """Return the units that an answer may quote alone; a heading only together with the text below it."""
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)]
     # A sentence or row that the edge of its passage cut is whole in the next.
     texts = sorted({c.text for c in told})
@@ -499,7 +573,7 @@ def _value(text: str, kind: Kind, *, is_first: bool, is_last: bool) -> float:
     return FRAGMENT_VALUE if is_cut or (is_first and text[:1].islower()) else 1.0
 
 
-def _rarity(asked: frozenset[str], candidates: Sequence[Candidate]) -> dict[str, float]:
+def _rarity(asked: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
     """Return what each term of the question counts: 1 … 2, by its idf (Lucene's) over the sentences.
 
     Half of it is the same for all: the passages were found by the subject of the question, so that in them its words
@@ -516,8 +590,12 @@ def _weight(weights: dict[str, float], terms: frozenset[str]) -> float:
 
 
 def _scores(
-    candidates: Sequence[Candidate], everything: Sequence[Candidate], weights: dict[str, float], passages: int
-) -> dict[Candidate, float]:
+    candidates: Sequence[CandidateSentence],
+    everything: Sequence[CandidateSentence],
+    weights: dict[str, float],
+    subjects: Sequence[frozenset[str]],
+    passages: int,
+) -> dict[CandidateSentence, float]:
     """Return what each sentence holds of the question in words, 1 for all of it."""
     total = sum(weights.values()) or 1.0
     held = [
@@ -527,17 +605,22 @@ def _scores(
     most = max(held) or 1.0
     # The same words are worth more in a passage that is about the rest of the question too.
     named = max((c.title & weights.keys() for c in candidates), key=lambda terms: _weight(weights, terms))
-    return {c: _score(c, weights, named) / total * held[c.passage] / most for c in candidates}
+    return {c: _score(c, weights, named, subjects) / total * held[c.passage] / most for c in candidates}
 
 
-def _score(candidate: Candidate, weights: dict[str, float], named: frozenset[str]) -> float:
+def _score(
+    candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
+) -> float:
     """`named` are the question's terms in the title of the document that has most of them."""
     # The subject that the document is named for says no more in a sentence of it than above it.
+    said = candidate.terms | candidate.heading
+    torn = frozenset().union(*(expression for expression in subjects if not expression <= said))
     own = _weight(weights, _own(candidate, weights))
+    own -= (1 - PART_OF_EXPRESSION) * _weight(weights, _own(candidate, weights) & torn)
     if not own or len(candidate.text) > 2 * LONGEST_SENTENCE:
         return 0.0
     above = _weight(weights, candidate.heading - _own(candidate, weights))
-    # Below a few words nothing is said; far above, little of it is about the question.
+    # A unit of very few words says nothing; a very long one is mostly about something else.
     length = len(candidate.text.split()) if candidate.kind in ("row", "column") else len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
     value = candidate.value * (FIGURE_VALUE if candidate.figures else 1.0)
@@ -548,13 +631,12 @@ def _score(candidate: Candidate, weights: dict[str, float], named: frozenset[str
 
 def _meanings(
     questions: Sequence[str],
-    candidates: Sequence[Candidate],
-    likely: dict[Candidate, float],
+    candidates: Sequence[CandidateSentence],
+    likely: dict[CandidateSentence, float],
     similarities: Similarities | None,
-) -> list[dict[Candidate, float]]:
-    """Return what meaning adds for each question: nothing for the least alike of the sentences compared,
-    `MEANING_WEIGHT` for
-    the most; an empty list where meaning cannot be told.
+) -> list[dict[CandidateSentence, float]]:
+    """Return what meaning adds for each question: 0 for the least similar sentence, `MEANING_WEIGHT` for the most
+    similar one; an empty list if meaning cannot be compared.
     """
     if similarities is None:
         return []
@@ -573,10 +655,10 @@ def _meanings(
     return found
 
 
-def _beginning(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence]:
     """Return the first sentences of the best passage: no word of the question tells one from the other."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
-    chosen: list[Candidate] = []
+    chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
         room = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
         if len(chosen) == FIRST_SENTENCES or (chosen and len(candidate.text) > room):
@@ -585,7 +667,7 @@ def _beginning(candidates: Sequence[Candidate]) -> list[Candidate]:
     return chosen
 
 
-def _own(candidate: Candidate, weights: dict[str, float]) -> frozenset[str]:
+def _own(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[str]:
     """Return the terms that a sentence adds to its document's title; all of its terms when the question has no
     others.
     """
@@ -594,14 +676,15 @@ def _own(candidate: Candidate, weights: dict[str, float]) -> frozenset[str]:
 
 
 def _choose(
-    ranked: Sequence[Candidate],
-    scores: dict[Candidate, float],
+    ranked: Sequence[CandidateSentence],
+    scores: dict[CandidateSentence, float],
     weights: dict[str, float],
     parts: Sequence[_Part],
-    meaning: dict[Candidate, float],
+    meaning: dict[CandidateSentence, float],
+    subject: frozenset[str],
     *,
     is_sure: bool,
-) -> list[Candidate]:
+) -> list[CandidateSentence]:
     """Return the best sentence, the best for each part of the question, and others nearly as good."""
     chosen = [ranked[0]]
     for part in parts:
@@ -611,6 +694,7 @@ def _choose(
     best_own = _weight(weights, _own(ranked[0], weights))
     said = _weight(weights, ranked[0].terms | ranked[0].heading)
     is_whole = bool(weights.keys() & ranked[0].terms) and said >= ALL_IN_WORDS * sum(weights.values())
+    about = subject & (ranked[0].terms | ranked[0].heading)
     characters = sum(len(c.text) for c in chosen)
     for candidate in _beside(ranked[0], ranked):
         # What goes on beside the best sentence belongs to it, in words of its own.
@@ -622,7 +706,10 @@ def _choose(
             characters += len(candidate.text)
     for candidate in ranked[1:]:
         least = LEAST_OF_BEST if is_sure else LEAST_OF_UNSURE
-        # Beside the amount that was asked for, a sentence of another passage without one is no answer.
+        # Beside what the best says of the dentist, what another says of glasses is no answer.
+        if about - candidate.terms - candidate.heading:
+            continue
+        # Once the requested amount is quoted, a sentence of another passage without one is no answer.
         if candidate.is_of_type < ranked[0].is_of_type and candidate.passage != ranked[0].passage:
             continue
         if len(chosen) >= MAXIMUM_QUOTES or scores[candidate] < max(least * scores[ranked[0]], 1e-9):
@@ -642,7 +729,7 @@ def _choose(
     return chosen
 
 
-def _beside(best: Candidate, ranked: Sequence[Candidate]) -> list[Candidate]:
+def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
     """Return the sentences right before and after the best one."""
     return [
         c
@@ -655,8 +742,8 @@ def _beside(best: Candidate, ranked: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _best_of_part(
-    part: _Part, ranked: Sequence[Candidate], scores: dict[Candidate, float], weights: dict[str, float]
-) -> Candidate | None:
+    part: _Part, ranked: Sequence[CandidateSentence], scores: dict[CandidateSentence, float], weights: dict[str, float]
+) -> CandidateSentence | None:
     """Return the sentence that answers a part of the question; None where none has enough of its words or its
     meaning.
     """
@@ -665,7 +752,7 @@ def _best_of_part(
     if not total:
         return None
 
-    def in_words(candidate: Candidate) -> float:
+    def in_words(candidate: CandidateSentence) -> float:
         return (_weight(own, candidate.terms) + HEADING_WEIGHT * _weight(own, candidate.heading)) / total
 
     fitting = [c for c in ranked if in_words(c) > LEAST_OF_PART and (scores[c] > 0 or part.meaning.get(c))]
@@ -674,7 +761,7 @@ def _best_of_part(
     return max(fitting, key=lambda c: (in_words(c) * c.value + part.meaning.get(c, 0.0), scores[c]), default=None)
 
 
-def _crowds(candidate: Candidate, other: Candidate, scores: dict[Candidate, float]) -> bool:
+def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
     """Whether a row or a column is no answer beside another of its table: all of them hold the words of the heads."""
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
@@ -682,7 +769,7 @@ def _crowds(candidate: Candidate, other: Candidate, scores: dict[Candidate, floa
     return candidate.kind != other.kind or scores[candidate] < LEAST_OF_BEST_ROW * scores[other]
 
 
-def _say_the_same(one: Candidate, other: Candidate) -> bool:
+def _say_the_same(one: CandidateSentence, other: CandidateSentence) -> bool:
     if one == other:
         return True
     if one.figures - other.figures:

@@ -1,7 +1,7 @@
-"""Rewrite a question that needs its conversation into one that stands alone, so that a search finds what is meant.
+"""Rewrite a follow-up question into a standalone one, so that a search finds what it means.
 
-"And for part-timers?" says nothing to a search. With a model it is rewritten to stand alone; without one it is searched
-together with the question before it, where it looks like a follow-up.
+"And for part-timers?" says nothing to a search. A model rewrites it with the conversation at hand. Without a model, a
+question that looks like a follow-up is searched together with the one before it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from dataclasses import dataclass
 
 from rag.answering.prompts import recent_turns, rewrite_messages
 from rag.errors import ProviderError
+from rag.language import N_
 from rag.providers import ChatModel
 from rag.retrieval.bm25.index import tokenize
 from rag.types import ChatMessage, Usage
 
-NOT_REWRITTEN = "The question could not be rewritten to stand alone, so it was searched for as it is."
-NOT_REWRITTEN_JOINED = (
-    "The question could not be rewritten to stand alone, so it was searched for together with the one before it."
+NOT_REWRITTEN = N_("The follow-up question could not be rewritten, so it was searched for as it is.")
+NOT_REWRITTEN_JOINED = N_(
+    "The follow-up question could not be rewritten, so it was searched for together with the one before it."
 )
 HISTORY_TOKENS = 600
 REWRITE_OUTPUT_TOKENS = 200
 #: A question of so few terms, or one that begins as if it went on, is taken for a follow-up.
 FOLLOW_UP_TERMS = 2
-#: As far as a question is looked through for them.
+#: Only this many characters of a question are checked for them.
 SHORT_CHARACTERS = 400
 FOLLOW_UP_OPENING = re.compile(
     r"^\s*(?:(?:and|or|but|also|what about|how about|what if|en|of|maar|ook|wat als|hoe zit het|und|oder|aber|auch"
@@ -36,7 +37,7 @@ FOLLOW_UP_OPENING = re.compile(
 
 @dataclass(frozen=True)
 class Standalone:
-    """The question to search for, and what it took to put it so."""
+    """The question to search for, and how it was rewritten."""
 
     text: str
     usage: Usage | None = None
@@ -49,10 +50,10 @@ class Standalone:
 def stand_alone(
     question: str, history: Sequence[ChatMessage], *, language: str, model: ChatModel | None, maximum_characters: int
 ) -> Standalone:
-    """Return the question so that it can be understood without the conversation; as it is where there is none.
+    """Return the question so that it can be understood without the conversation; unchanged if there is none.
 
-    A model that fails or is cut at its length limit is done without, and `notice` says so. `language` is the
-    question's, an ISO 639-1 code.
+    If the model fails or reaches its length limit, the question stays as it is and `notice` says so. `language` is the
+    question's ISO 639-1 code.
     """
     turns = recent_turns(history, maximum_tokens=HISTORY_TOKENS)
     if not turns:
@@ -78,7 +79,7 @@ def stand_alone(
 
 def leans_on_history(question: str, language: str) -> bool:
     """Tell whether a question looks like one that cannot be understood alone."""
-    # A long question has its terms in its first words: a text of thousands of them is not taken apart for a count.
+    # The beginning of a long question is enough to count its terms.
     terms = tokenize(question[:SHORT_CHARACTERS], language)
     return len(terms) <= FOLLOW_UP_TERMS or bool(FOLLOW_UP_OPENING.search(question))
 

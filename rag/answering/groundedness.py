@@ -26,7 +26,7 @@ LEAST_PAIRS = 8
 #: Of a sentence's own words, so many at least are in what it cites. Another wording of the same fact keeps about half,
 #: a sentence about something else hardly any.
 LEAST_SHARED = 0.25
-#: From how many letters on the beginning of a word stands for the word.
+#: Words of at least this many letters are compared by their beginning.
 STEM_LETTERS = 5
 #: How alike, as shared terms of all terms, two statements are before their negations are compared.
 SAME_STATEMENT = 0.5
@@ -79,7 +79,7 @@ _NEGATIONS = {
         r"|\w(?:m[ae]z(?:l[ae]r)?|m[ae]y(?:[ae]ca[kğ]|ece[kğ])\w*|m[iıuü]yor\w*|m[ae]mektedir)\b",
     }.items()
 }
-#: Where one of these is, what is denied and what is not cannot be told by words.
+#: With one of these words in a sentence, words alone cannot tell which part of it is denied.
 _HEDGES = {
     language: re.compile(words, re.IGNORECASE)
     for language, words in {
@@ -105,7 +105,7 @@ _HEDGES = {
 
 
 @dataclass
-class Source:
+class CitedSource:
     """What a sentence cites: the passage as the model read it, below the names of its document and section."""
 
     text: str
@@ -137,7 +137,7 @@ class Source:
 
 
 @dataclass
-class ParsedQuestion:
+class QuestionContext:
     """The question and the language it is answered in: what a sentence may take as given."""
 
     question: str = ""
@@ -155,7 +155,11 @@ class ParsedQuestion:
 
 
 def faults(
-    claim: str, sources: Sequence[Source], asked: ParsedQuestion, *, more: Callable[[], Sequence[Source]] = tuple
+    claim: str,
+    sources: Sequence[CitedSource],
+    asked: QuestionContext,
+    *,
+    more: Callable[[], Sequence[CitedSource]] = tuple,
 ) -> frozenset[Fault]:
     """Return what a sentence says that the sources it cites do not.
 
@@ -170,7 +174,7 @@ def faults(
     return found
 
 
-def _faults(claim: str, sources: Sequence[Source], asked: ParsedQuestion) -> frozenset[Fault]:
+def _faults(claim: str, sources: Sequence[CitedSource], asked: QuestionContext) -> frozenset[Fault]:
     found: set[Fault] = set()
     if not sources:
         return frozenset()
@@ -197,7 +201,7 @@ def _language_of(text: str, likely: tuple[str, ...]) -> str:
     return detect_language(text, likely)
 
 
-# Passages are compared while an answer is written and when it is whole, and are those of other people's answers too.
+# The same passages are compared while an answer is written, when it is complete, and for other people's answers.
 @lru_cache(maxsize=8192)
 def _terms(text: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(text, language))
@@ -208,7 +212,7 @@ def _terms_of_passage(text: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(text, language))
 
 
-def _is_about_something_else(claim: str, terms: frozenset[str], asked: ParsedQuestion, known: frozenset[str]) -> bool:
+def _is_about_something_else(claim: str, terms: frozenset[str], asked: QuestionContext, known: frozenset[str]) -> bool:
     """Tell whether hardly a word of the sentence that the question does not give is in the sources."""
     language = asked.language
     own = _terms(claim, language) - _terms(asked.question, language)
@@ -284,12 +288,12 @@ def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[s
     return re.search(rf"\b{re.escape(initials)}\b", whole) is None
 
 
-def _is_denied(claim: str, sources: Sequence[Source], language: str) -> bool:
+def _is_denied(claim: str, sources: Sequence[CitedSource], language: str) -> bool:
     """Whether the statement most like the sentence, or a clause of it, says yes where it says no, or the other way."""
     return any(_is_turned_round(clause, sources, language) for clause in _clauses(claim))
 
 
-def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> bool:
+def _is_turned_round(clause: str, sources: Sequence[CitedSource], language: str) -> bool:
     negation, hedge = _NEGATIONS.get(language), _HEDGES.get(language)
     if negation is None or hedge is None or hedge.search(clause):
         return False
@@ -300,9 +304,9 @@ def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> b
     for source in sources:
         for statement, others in source.statements:
             shared = len(terms & others)
-            if shared > 1 and shared >= SAME_STATEMENT * len(terms | others):
+            if shared > 1 and shared >= SAME_STATEMENT * (together := len(terms) + len(others) - shared):
                 count = -1 if hedge.search(statement) else len(negation.findall(statement))
-                alike.append((shared / len(terms | others), count))
+                alike.append((shared / together, count))
     if not alike:
         return False
     best = max(likeness for likeness, _ in alike)
@@ -311,7 +315,7 @@ def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> b
 
 
 def is_negated(sentence: str, language: str) -> bool:
-    """Tell whether a sentence denies something, as far as its words tell."""
+    """Tell by its words whether a sentence denies something."""
     negation = _NEGATIONS.get(language)
     return negation is not None and bool(negation.search(sentence))
 

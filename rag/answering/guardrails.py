@@ -1,7 +1,7 @@
 """Guard an answer while a model writes it: whether it repeats itself, and whether its sources say what it cites.
 
 Weak models copy one passage until their length limit, or put a number behind a sentence of their own. Each piece of
-text is looked at once, so that a token costs microseconds.
+text is checked once, so that a token costs microseconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rag.answering.citations import LIST_NUMBER, SHOWN_MARKER, claims, source_of
-from rag.answering.groundedness import LANGUAGE_CHARACTERS, Fault, ParsedQuestion, Source, faults
+from rag.answering.groundedness import LANGUAGE_CHARACTERS, CitedSource, Fault, QuestionContext, faults
 from rag.retrieval.bm25.analysers import is_unspaced
 from rag.types import Citation
 
@@ -53,7 +53,7 @@ class Repetition:
 
     def feed(self, delta: str) -> None:
         self._pending += delta
-        # Within a word nothing can be told yet.
+        # An unfinished word cannot be judged yet.
         if len(self._pending) >= _LONGEST_LINE or " " in delta or "\n" in delta or is_unspaced(delta):
             self._take()
 
@@ -101,15 +101,15 @@ class Repetition:
 
 
 class AnswerWatch:
-    """What is wrong with an answer so far.
+    """Watches an answer for trouble while it is written.
 
-    `shown` maps the numbers of the context to those of the text and grows while the answer is written; `language_of`
-    tells the language of its beginning.
+    `shown` maps the context's numbers to the text's and grows while the answer is written; `language_of` detects the
+    language of its beginning.
     """
 
     def __init__(
         self,
-        sources: Mapping[int, Source],
+        sources: Mapping[int, CitedSource],
         shown: Mapping[int, int],
         question: str,
         language_of: Callable[[str], str],
@@ -118,16 +118,16 @@ class AnswerWatch:
         self._shown = shown
         self._question = question
         self._language_of = language_of
-        self._asked: ParsedQuestion | None = None
+        self._asked: QuestionContext | None = None
         self._beginning = ""
-        #: How much of the beginning its language was told by.
+        #: How much of the beginning was used to detect its language.
         self._looked_at = 0
         self._pending = ""
         self._repetition = Repetition()
         self.checked: list[CheckedClaim] = []
 
     def feed(self, delta: str) -> Trouble | None:
-        """Return what is wrong once this piece has come, so that no more need be written."""
+        """Add a piece of text and return the trouble it reveals, so that writing can stop."""
         if not delta:
             return None
         self._repetition.feed(delta)
@@ -143,7 +143,7 @@ class AnswerWatch:
         return self._trouble(LEAST_TO_STOP)
 
     def finish(self) -> Trouble | None:
-        """Return what is wrong with the whole answer."""
+        """Return the trouble with the complete answer."""
         self._repetition.finish()
         self._check(self._pending)
         self._pending = ""
@@ -152,7 +152,7 @@ class AnswerWatch:
     def _check(self, text: str) -> None:
         # Looked at again when there is twice as much: each look takes as long as checking a sentence.
         if self._asked is None or len(self._beginning) >= 2 * self._looked_at < 2 * LANGUAGE_CHARACTERS:
-            self._asked = ParsedQuestion(self._question, self._language_of(self._beginning))
+            self._asked = QuestionContext(self._question, self._language_of(self._beginning))
             self._looked_at = len(self._beginning)
         by_shown = {shown: number for number, shown in self._shown.items()}
         for claim, numbers in claims(text):
@@ -173,7 +173,7 @@ class AnswerWatch:
         return "unsupported" if is_plain else None
 
 
-def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, Source]:
+def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, CitedSource]:
     """Return what the model read of each passage, by its number in the context: with the text put around it."""
     places: list[int] = []
     at = 0

@@ -24,10 +24,10 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.answering.citations import citation_to_json
+from rag.answering.concurrency_limit import AnswerSlot, Turns
 from rag.answering.events import QUEUED, StepEvent, TextEvent
 from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
 from rag.answering.pipeline import Answerer
-from rag.answering.turns import Turn, Turns
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -37,6 +37,7 @@ from rag.errors import (
     RagError,
     TooManyRequests,
 )
+from rag.language import N_
 from rag.monitoring import metrics
 from rag.monitoring.tracing import span
 from rag.profile import Options
@@ -73,7 +74,7 @@ HISTORY_MESSAGES = 8
 MANY = "{most} answers are being written for you at this moment. Wait for one of them to end, or stop it."
 RETRY_SECONDS = 5
 BUSY = "An answer is still being written in this conversation. Wait for it to end, or stop it."
-SHUT_DOWN = "The application was shut down while this answer was being written."
+SHUT_DOWN = N_("The application was shut down while this answer was being written.")
 
 
 class LiveAnswers:
@@ -110,9 +111,9 @@ class LiveAnswers:
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
-        `options` are what this question wants otherwise than the collection does; `languages` are those of the asker's
-        browser or program. `history` is what was said before, for a program that keeps conversations itself.
-        `others` are searched beside the collection.
+        `options` replace settings of the collection for this question; `languages` come from the asker's browser or
+        program. `history` holds the earlier messages of a program that keeps conversations itself. `others` are
+        searched beside the collection.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
@@ -150,7 +151,7 @@ class LiveAnswers:
         history: Sequence[ChatMessage],
         others: tuple[Collection, ...],
         give_up_place: Callable[[], None],
-        turn: Turn,
+        turn: AnswerSlot,
     ) -> LiveAnswer:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
         if any(asked.tenant_id != identity.tenant_id for asked in (collection, *others)):
@@ -245,13 +246,13 @@ class LiveAnswers:
 
     @contextmanager
     def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
-        """Hold a place among the answers written for this person at once while one begins.
+        """Reserve a place among this person's concurrent answers while one begins.
 
-        What is yielded gives it up earlier; the lock has to be held for that.
+        Calling the yielded function releases it earlier; hold the lock for that.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
-        # A program asks for several people.
-        most = settings.answers_at_once if identity.session_id else settings.key_answers_at_once
+        # A key asks for several people.
+        most = settings.answers_at_once if identity.is_person else settings.key_answers_at_once
         with self._lock:
             under_way = sum(live.owner == owner and not live.is_done for live in self._answers.values())
             if most and under_way + self._beginning[owner] >= most:
@@ -344,10 +345,7 @@ class LiveAnswers:
         Those without a sign of life for 15 seconds, or for `quiet_seconds`: 0 is right at the start of the only
         process there is. Answers of a process that dies later are closed when somebody next looks at them.
         """
-        chat_logs = self._answerer.chat_logs
-        if quiet_seconds is None:
-            return chat_logs.close_abandoned(tenant_id)
-        return chat_logs.close_abandoned(tenant_id, quiet_seconds=quiet_seconds)
+        return self._answerer.chat_logs.close_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     def stop_all(self) -> None:
         """Stop every answer and store what it has; at the end of the process. Returns within a few seconds."""

@@ -1,4 +1,4 @@
-"""Labels of things that people name themselves, no two equal: what a reader or a widget chooses by."""
+"""Make distinct labels for things that people name themselves, so that readers and widgets can choose by them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHORT_ID = 8
 
 
 class Labels(Mapping[Option, str], Generic[Option]):
-    """Labels by option, no two equal. `of` is for `format_func`: it also names what is no longer there."""
+    """Labels by option, no two equal. `of` is for `format_func`: it has a label for deleted options too."""
 
     def __init__(self, labels: Mapping[Option, str], gone: str) -> None:
         self._labels = dict(labels)

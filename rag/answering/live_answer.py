@@ -1,4 +1,4 @@
-"""Follow an answer while it is written: any number of pages may, none can slow it down."""
+"""Follow an answer while it is written: any number of pages can, and none slows it down."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class LiveAnswer:
         #: How often the text was withdrawn and begun again.
         self.restarts = 0
         self.steps: list[StepEvent] = []
-        #: What was found, once it was; kept by the process that writes.
+        #: The passages found, once they are; only the writing process has them.
         self.context: ContextResponse | None = None
         self.citations: tuple[Citation, ...] = ()
         self.kind: CitationKind = "cited"
         self.state = MessageState.STREAMING
         self.outcome: Outcome | None = None
-        #: Sentences for the reader: why it did not end well, then what was done without.
+        #: Sentences for the reader: why it did not end well, then which steps were skipped.
         self.notices: tuple[str, ...] = ()
         self.follow_ups: tuple[str, ...] = ()
         #: Set to make the writer stop; `stop` is what a page calls.
@@ -86,7 +86,7 @@ class LiveAnswer:
         self.is_saved = False
         self._on_forced_end = on_forced_end
         self._changed = Condition()
-        #: Each with whether it is told of steps too, and not only of text and the end.
+        #: Each with whether it also wants steps, and not only text and the end.
         self._listeners: list[tuple[Callable[[], None], bool]] = []
         self._done = Event()
         self._is_written = Event()
@@ -196,7 +196,7 @@ class LiveAnswer:
             return Snapshot(self.text, tuple(self.steps), self.citations, self.state)
 
     def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
-        """End it within about 0.3 seconds; what was written is kept. Harmless when it has ended.
+        """End it within about 0.3 seconds and keep its text. Harmless when it has ended.
 
         A writer that hangs in a call is left behind: the answer ends for its readers, and the log when the call does.
         """

@@ -1,4 +1,4 @@
-"""Searches without an answer, for programs: each that was paid for is in the log of questions, with what it cost.
+"""Search without an answer, for programs, and log each paid search with its cost.
 
 Its row is of the kind `search`, so that figures of questions that people ask do not count it. It is opened before the
 first paid call, so that a kill in the middle of one is accounted for too; a search that costs nothing leaves no row.

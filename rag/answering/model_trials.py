@@ -89,7 +89,7 @@ class ModelTrials:
         return Trial(model=model, provider=provider, ms=took, cost=cost)
 
     def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[], list[Usage]]]:
-        """Return who is asked for which model, and the call."""
+        """Return the provider and model to try, and the call that does it."""
         profile = profile_of(collection)
         if task == "embedding_model":
             embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))

@@ -10,9 +10,13 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from rag.retrieval.dates import folded
+
 DATE = re.compile(r"(?<!\d)(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})(?!\d)")
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*(?:[.,]\d+)?")
 NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+#: Characters that a sign with a figure in it is short for: "⑫", "㋀", "㏾".
+MOST_OF_A_SIGN = 5
 GROUPING = "'’\u00a0\u202f "
 
 #: Number words up to twelve, then the round ones, in the languages whose documents spell them out.
@@ -70,7 +74,19 @@ SHORT_MONTHS = {
 }
 #: Months that are other words as well: one alone is no date.
 AMBIGUOUS_MONTHS = frozenset({"may", "march", "mars", "marzo", "maj", "luty", "mei", "mai"})
-_MONTH_NAME = "|".join(sorted({*MONTHS, *SHORT_MONTHS}, key=len, reverse=True))
+_MONTH_NAMES = sorted({*MONTHS, *SHORT_MONTHS}, key=len, reverse=True)
+#: Grouped by first letter: without regard to case, each of 150 names would be tried at each word.
+_MONTH_NAME = "|".join(
+    f"{first}(?:{'|'.join(name[1:] for name in _MONTH_NAMES if name[0] == first)})"
+    for first in dict.fromkeys(name[0] for name in _MONTH_NAMES)
+)
+#: Words that name no month unless they begin with a capital: "grade 5 may apply".
+_NO_MONTHS = frozenset({"may", "march"})
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+_MONTH_NUMBERS = {folded(name): number for name, number in (SHORT_MONTHS | MONTHS).items()}
+_LONG_MONTHS = frozenset(map(folded, MONTHS))
 _AND = r"(?:[-–—/,&+]|to|and|or|through|until|bis|und|oder|tot|en|of|t/m|au|et|ou|al|y|o|e|a|do|i|lub)"
 _ORDINAL = r"(?:st|nd|rd|th|er|[ºª.])?"
 _DAYS = rf"(?:\d{{1,2}}{_ORDINAL}\s{{0,2}}{_AND}\s{{0,2}}){{0,4}}\d{{1,2}}"
@@ -90,7 +106,7 @@ _DAY_FORMS = (
         r"(?:(?P<year>(?:19|20)\d\d)\s?[년年]\s?)?(?<!\d)(?P<month>\d{1,2})\s?[월月](?!간)\s?(?:(?P<days>\d{1,2})\s?[일日])?"
     ),
 )
-#: Year, month and day; None for what is not said.
+#: Year, month and day; None for a missing part.
 Day = tuple[int | None, int, int | None]
 
 
@@ -104,8 +120,8 @@ def figures(text: str) -> frozenset[str]:
         for part in (word, *word.split("-")):
             if part in NUMBER_WORDS:
                 readings.add(_canonical(str(NUMBER_WORDS[part])))
-            if part in MONTHS:
-                readings.add(str(MONTHS[part]))
+            if folded(part) in _LONG_MONTHS:
+                readings.add(str(_MONTH_NUMBERS[folded(part)]))
         tens, _, ones = word.partition("-")
         if NUMBER_WORDS.get(tens, 0) in range(20, 100) and NUMBER_WORDS.get(ones, 0) in range(1, 10):
             readings.add(str(int(NUMBER_WORDS[tens] + NUMBER_WORDS[ones])))
@@ -124,12 +140,13 @@ def days(text: str) -> frozenset[Day]:
     found: set[Day] = set()
     for date in DATE.findall(text):
         found.update(_numeric_days([int(part) for part in date]))
-    for form in _DAY_FORMS:
+    # Most texts name no month, and looking whether they do takes a tenth as long as looking for dates.
+    for form in _DAY_FORMS if _names_a_month(text) else _DAY_FORMS[-1:]:
         for match in form.finditer(text):
-            month = match["month"].lower()
-            if match["month"] in ("may", "march"):  # "grade 5 may apply"
+            month = folded(match["month"])
+            if match["month"] in _NO_MONTHS:
                 continue
-            number = int(month) if month.isdigit() else (MONTHS.get(month) or SHORT_MONTHS[month])
+            number = int(month) if month.isdigit() else _MONTH_NUMBERS[month]
             year = int(match["year"]) if match["year"] else None
             named = [int(day) for day in re.findall(r"\d+", match["days"] or "")]
             if not named and year is None and (month in AMBIGUOUS_MONTHS or month in SHORT_MONTHS.keys() - MONTHS):
@@ -140,9 +157,16 @@ def days(text: str) -> frozenset[Day]:
     return frozenset(day for day in found if 1 <= day[1] <= 12 and (day[2] is None or 1 <= day[2] <= 31))
 
 
+def _names_a_month(text: str) -> bool:
+    words = {folded(word) for word in set(_LETTERS.findall(text)) - _NO_MONTHS}
+    # "1stJuly" is one word.
+    return any(not _MONTH_NUMBERS.keys().isdisjoint(word[cut:] for word in words) for cut in (0, 1, 2))
+
+
 def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
-    """Return the dates of a claim of which no reading is among `known`, as its most precise reading."""
-    stated = days(claim)
+    """Return the dates of a claim that match none of `known` in any reading, each by its most precise reading."""
+    if not (stated := days(claim)):
+        return []
     # "1 July" is read as a month alone too, and "03/04/2026" in two ways: one of them is enough.
     precise = [day for day in stated if day[2] is not None] or [*stated]
     months = {day[1] for day in precise}
@@ -187,7 +211,9 @@ def _plain_character(match: re.Match[str]) -> str:
         return "\u202f"
     if character.isdecimal():
         return str(unicodedata.decimal(character))
-    return unicodedata.normalize("NFKC", character)
+    plain = unicodedata.normalize("NFKC", character)
+    # Some are short for a sentence (U+FDFA for four words), which no figure is.
+    return plain if len(plain) <= MOST_OF_A_SIGN else character
 
 
 def _written(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Draft opinions: find the references for a case, have a model write on those chosen, and keep what it wrote.
 
-A draft is its author's alone. It is written while somebody reads along; what was written when they leave is kept.
+Only its author can see a draft. It is written while they read along; if they leave, the text so far is kept.
 Source 002, 6 and 8.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +23,7 @@ from rag.answering.citations import CitationFilter
 from rag.answering.logged_search import Searches
 from rag.answering.prompts import opinion_rules
 from rag.errors import BudgetSpent, InvalidInput, NotFound, ProviderError, ProviderStreamEmpty, SettingsError
+from rag.language import N_
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
 from rag.profile import Options, Profile
@@ -32,7 +34,7 @@ from rag.providers.retry import estimated_chat, lost_calls
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.context_builder import ContextPassage, filled
 from rag.storage.database import Database
-from rag.types import ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, Usage, storable
+from rag.types import Charge, ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, Usage, storable
 
 #: The form of a reference where a collection's profile has none.
 REFERENCE_FORMAT = PROFILES[REFERENCE_PROFILES[0]].answer.context_format
@@ -40,12 +42,14 @@ HEADING = "【참고자료】"
 PART_HEADING = re.compile(r"【\s*(사건\s*자료|작성\s*예시|참고\s*자료|요청)\s*】")
 #: More of an analysis makes a search less sharp; its beginning names the case.
 ANALYSIS_CHARACTERS = 300
+#: How often a call gives a sign of life; after a minute without one it is taken for that of a dead process.
+ALIVE_SECONDS = 20.0
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
-    """Return what is searched for: the profile's words for this kind of opinion, then the summary, else the issues.
+    """Return the search text: the profile's words for this kind of opinion, then the summary, else the issues.
 
-    A kind that the profile does not know is searched for by its own name.
+    A kind unknown to the profile is searched by its own name.
     """
     kind = " ".join(opinion_type.split())
     known = dict(profile.search.opinion_queries).get(kind, kind)
@@ -73,10 +77,9 @@ def build_full_prompt(
     learning_examples: str | Sequence[str] = "",
     reference_rag_block: str = "",
 ) -> str:
-    """Return the whole prompt of an opinion: rules, the case, examples to learn the style from, references, what is
-    asked.
+    """Return the whole prompt of an opinion: rules, the case, style examples, references and the request.
 
-    Parts that are empty are left out with their headings. `reference_rag_block` stands as `reference_block` made it.
+    Empty parts are left out with their headings. `reference_rag_block` is inserted as `reference_block` made it.
     """
     examples = [learning_examples] if isinstance(learning_examples, str) else list(learning_examples)
     parts = [
@@ -95,14 +98,17 @@ def _part(heading: str, text: str) -> str:
 
 #: An opinion is several pages long; an answer in the chat is not.
 LEAST_OUTPUT_TOKENS = 4096
-CUT = "The draft reached its length limit and ends here."
-LEFT = "Nobody waited for the rest of this draft."
-NO_MODEL = "No language model is configured, so nothing can be drafted: set GEMINI_API_KEY, or OPENAI_API_KEY."
+CUT = N_("The draft reached its length limit and ends here.")
+LEFT = N_("Nobody waited for the rest of this draft.")
+NO_MODEL = N_(
+    "There is no language model, so nothing can be drafted. An administrator can paste a key of Google Gemini or "
+    "OpenAI on the page Set-up."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundReferences:
-    """What was searched for a case, and the passages found, nearest first."""
+    """The search text of a case and the passages found, nearest first."""
 
     query: str
     results: tuple[SearchResult, ...]
@@ -235,25 +241,35 @@ class Opinions:
             citations=Jsonb(given),
             model=model.model,
         )
-        pieces = self._pieces(identity, opinion_id, profile, prompt, len(given))
+        pieces = self._pieces(identity, opinion_id, collection, prompt, len(given))
         return Draft(id=opinion_id, pieces=pieces, prompt=prompt)
 
     def _pieces(
-        self, identity: Identity, opinion_id: UUID, profile: Profile, prompt: str, references: int
+        self, identity: Identity, opinion_id: UUID, collection: Collection, prompt: str, references: int
     ) -> Generator[str]:
+        profile, tenant_id = profile_of(collection), identity.tenant_id
         model = self._providers.chat_model_for(profile)
         if model is None:
             raise SettingsError(NO_MODEL)
         messages = [ChatMessage(role="user", content=prompt)]
-        prices = self._chat_logs.tenant_prices(identity.tenant_id)
+        prices = self._chat_logs.tenant_prices(tenant_id)
         costs: list[Decimal | None] = []
+        call_id = self._ledger.begin_for_collection(
+            tenant_id, collection.id, "chat", estimated_chat(model.provider, model.model, messages)
+        )
+        told_at = time.monotonic()
         text, state, message, is_billed = "", "cut", LEFT, False
         filtered = CitationFilter(range(1, references + 1))
 
+        def priced(usage: Usage) -> Charge:
+            costs.append((paid := charge("chat", usage, prices)).cost)
+            return paid
+
         def pay(usage: Usage) -> None:
-            paid = charge("chat", usage, prices)
-            costs.append(paid.cost)
-            self._ledger.record(identity.tenant_id, paid)
+            self._ledger.record(tenant_id, priced(usage))
+
+        def finish(usage: Usage | None) -> None:
+            self._ledger.finish_for_collection(tenant_id, call_id, priced(usage) if usage else None)
 
         try:
             with lost_calls(pay):
@@ -263,6 +279,10 @@ class Opinions:
                     maximum_output_tokens=max(LEAST_OUTPUT_TOKENS, profile.answer.maximum_output_tokens),
                     cancel=Event(),
                 ):
+                    if time.monotonic() - told_at > ALIVE_SECONDS:
+                        # A call that nobody waits for is charged by its estimate.
+                        told_at = time.monotonic()
+                        self._database.execute(tenant_id, "resend_paid_call", id=call_id)
                     if isinstance(event, TextDelta):
                         if piece := filtered.feed(event.text):
                             text += piece
@@ -271,7 +291,7 @@ class Opinions:
                         pay(event.usage)
                     elif isinstance(event, Completed):
                         is_billed = True
-                        pay(event.usage or estimated_chat(model.provider, model.model, messages, text))
+                        finish(event.usage or estimated_chat(model.provider, model.model, messages, text))
                         is_whole = event.finish_reason != "length"
                         state, message = ("complete", "") if is_whole else ("cut", CUT)
                 if piece := filtered.finish():
@@ -280,11 +300,15 @@ class Opinions:
             if not text.strip():
                 raise ProviderStreamEmpty
         except ProviderError as error:
-            is_billed, state, message = True, "failed", error.message
+            if not is_billed:
+                counted = error.details.get("usage")
+                is_unsure = bool(text or error.details.get("is_perhaps_billed"))
+                finish(counted or (estimated_chat(model.provider, model.model, messages, text) if is_unsure else None))
+            is_billed, state, message = True, "failed", str(error)
             raise
         finally:
             if not is_billed:
-                pay(estimated_chat(model.provider, model.model, messages, text))
+                finish(estimated_chat(model.provider, model.model, messages, text))
             known = [cost for cost in costs if cost is not None]
             self._database.execute(
                 identity,
@@ -310,10 +334,16 @@ class Opinions:
             raise NotFound("This draft does not exist, or no longer.")
         return found[0]
 
-    def delete(self, identity: Identity, opinion_id: UUID) -> None:
-        """Delete one of your own drafts. Raises `NotFound`."""
-        if not self._database.execute(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id):
+    def delete(self, identity: Identity, opinion_id: UUID) -> str:
+        """Delete one of your own drafts, and return what puts it back. Raises `NotFound`."""
+        kept = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
+        if kept is None:
             raise NotFound("This draft does not exist, or no longer.")
+        return str(kept)
+
+    def put_back(self, identity: Identity, kept: str) -> None:
+        """Undo a deletion. Raises `PlaceTaken` where the draft is gone with its collection."""
+        self._database.put_back(identity, "put_opinion_back", kept)
 
     def _find(
         self, identity: Identity, *, opinion_id: UUID | None = None, limit: int = 1, offset: int = 0

@@ -14,11 +14,14 @@ from uuid import UUID
 
 from rag.answering.answer_run import AnswerRun, Parts
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.routed_answer import RoutedAnswer
+from rag.answering.writing import AnswerWriter
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
+from rag.retrieval.processor import working
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.types import (
@@ -47,8 +50,11 @@ class Answerer:
         settings: Settings,
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
+        has_budget: Callable[[Identity], bool] = lambda _identity: False,
     ) -> None:
-        """`stop_spending` says why no more may be spent for somebody, and "" where it may."""
+        """`stop_spending` says why no more may be spent for somebody, and "" where it may; `has_budget` whether a
+        budget holds for them.
+        """
         self.chat_logs = chat_logs
         self.settings = settings
         self._parts = Parts(
@@ -58,6 +64,7 @@ class Answerer:
             chat_logs=chat_logs,
             settings=settings,
             stop_spending=stop_spending,
+            has_budget=has_budget,
         )
 
     def answer(
@@ -85,24 +92,26 @@ class Answerer:
                 limited_to=question.limited_to,
             )
         run = AnswerRun(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
+        routed = RoutedAnswer(run)
         try:
-            run.hold_to_budget()
-            # Small talk and whole documents need no search.
-            reply = run.route()
+            with working():
+                run.hold_to_budget()
+                # Small talk and whole documents need no search.
+                reply = routed.reply()
+                context = run.retrieve(run.rewrite()) if reply is None else None
             if reply is not None:
-                yield from run.write_reply(reply)
-            else:
-                standalone = run.rewrite()
-                context = run.retrieve(standalone)
-                yield from run.write(context)
-            run.check_citations()
-            yield CitationsEvent(run.citations, run.kind, run.state, run.notices)
+                yield from routed.write(reply)
+            elif context is not None:
+                yield from AnswerWriter(run).write(context)
+            with working():
+                run.check_citations()
+            yield CitationsEvent(run.citations, run.kind, run.state, run.notices, run.outcome)
             run.suggest_follow_ups()
         except (GeneratorExit, KeyboardInterrupt):
             run.end(Outcome.STOPPED, MessageState.STOPPED)
             raise
         except RagError as exc:
-            run.end(Outcome.FAILED, MessageState.CUT if run.text else MessageState.FAILED, exc.message)
+            run.end(Outcome.FAILED, MessageState.CUT if run.text else MessageState.FAILED, str(exc))
         except Exception:
             log.exception("an answer failed")
             run.end(Outcome.FAILED, MessageState.CUT if run.text else MessageState.FAILED, str(RagError()))

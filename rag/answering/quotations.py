@@ -45,38 +45,45 @@ class Quotes:
 
     text: str
     numbers: tuple[int, ...]
-    #: Whether they hold the kind of fact that is asked for, such as an amount or a time.
+    #: Whether they hold the kind of fact asked for, such as an amount or a time.
     is_of_type: bool = True
+    #: Whether the first of them is from a passage that says what the question names: "parking".
+    is_about: bool = True
     #: Where what fits the question best sends its reader, in place of an answer: the number of a passage, and that of a
     #: section of its document.
     points_to: tuple[int, str] | None = None
 
+    @property
+    def answers(self) -> bool:
+        """Whether they may be called an answer; else they are the closest that was found."""
+        return self.is_of_type and self.is_about
+
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateSentence:
     text: str
     kind: Kind
     terms: frozenset[str]
     #: Place of its passage in the list, and its own within the passage.
     passage: int
     position: int
-    #: The terms of its document's title, of its section and of the heading above it, and those of the title alone.
+    #: The terms of its document's title, of its section and of the heading above it; and the title's terms alone.
     heading: frozenset[str]
     title: frozenset[str]
-    #: The numbers in it, those of the question left out.
+    #: The numbers in it, without the question's.
     figures: frozenset[str]
     #: Less than 1 for a fragment.
     value: float
-    #: Whether it holds the kind of fact that is asked for; true where any sentence may answer.
+    #: Whether it holds the kind of fact asked for; true if any sentence may answer.
     is_of_type: bool = True
     #: The terms of the heading right above it alone.
     under: frozenset[str] = frozenset()
 
 
 def written(
-    chosen: Sequence[Candidate],
-    scores: Mapping[Candidate, float],
-    everything: Sequence[Candidate],
+    chosen: Sequence[CandidateSentence],
+    scores: Mapping[CandidateSentence, float],
+    everything: Sequence[CandidateSentence],
     citations: Sequence[Citation],
     asked: frozenset[str],
     days: Mapping[UUID, str],
@@ -144,7 +151,7 @@ def written(
     return Quotes("\n\n".join(named), tuple(citations[place].number for place in passages))
 
 
-def _disagree(chosen: Sequence[Candidate], citations: Sequence[Citation]) -> bool:
+def _disagree(chosen: Sequence[CandidateSentence], citations: Sequence[Citation]) -> bool:
     """Whether sentences of two documents say the same with other figures."""
     return any(
         citations[one.passage].document_id != citations[other.passage].document_id
@@ -156,14 +163,14 @@ def _disagree(chosen: Sequence[Candidate], citations: Sequence[Citation]) -> boo
     )
 
 
-def _share_words(one: Candidate, other: Candidate) -> bool:
+def _share_words(one: CandidateSentence, other: CandidateSentence) -> bool:
     words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (one, other)]
     return len(words[0] & words[1]) > SAME * max(1, min(map(len, words)))
 
 
 def _has_sibling(
-    chosen: Sequence[Candidate],
-    everything: Sequence[Candidate],
+    chosen: Sequence[CandidateSentence],
+    everything: Sequence[CandidateSentence],
     citations: Sequence[Citation],
     asked: frozenset[str],
 ) -> bool:
@@ -182,7 +189,7 @@ def _has_sibling(
     )
 
 
-def _heading_above(by_place: Mapping[tuple[int, int], Candidate], passage: int, place: int) -> str:
+def _heading_above(by_place: Mapping[tuple[int, int], CandidateSentence], passage: int, place: int) -> str:
     """Return the nearest heading above within the passage, which may hold more than one section; empty without any."""
     above = (by_place[passage, before] for before in range(place - 1, -1, -1) if (passage, before) in by_place)
     return next((bare for c in above if c.kind == "heading" and (bare := bare_heading(c.text))), "")
@@ -206,7 +213,7 @@ def _last_heading(citation: Citation) -> str:
     return bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2])
 
 
-def _exceptions_around(by_place: dict[tuple[int, int], Candidate], passage: int, place: int) -> list[int]:
+def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
     """Return the places of the sentences that limit this one; of the one it limits itself."""
     found: list[int] = []
     following = by_place.get((passage, place + 1))
@@ -224,7 +231,7 @@ def _exceptions_around(by_place: dict[tuple[int, int], Candidate], passage: int,
     return found
 
 
-def _opening_of(by_place: dict[tuple[int, int], Candidate], passage: int, place: int) -> list[int]:
+def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
     """Return the places of what opens the list of an item: alone, "travel expenses" may be covered or not."""
     if by_place[passage, place].kind != "item":
         return []
@@ -242,7 +249,7 @@ def _opening_of(by_place: dict[tuple[int, int], Candidate], passage: int, place:
     return [first - 1, first]
 
 
-def _items_after(by_place: dict[tuple[int, int], Candidate], passage: int, place: int) -> list[int]:
+def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
     """Return the places of a list's items after its opening line: as long as they look alike, and up to a length."""
     items: list[int] = []
     room = LONGEST_SENTENCE

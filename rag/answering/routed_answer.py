@@ -6,34 +6,19 @@ The pipeline asks here first; all other questions are searched for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from rag.answering.answer_run import AnswerRun
 from rag.answering.canned_answers import MODEL_FAILED, UNCITED, phrase
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.prompts import route_rules
-from rag.answering.routes import ModelPart, Reply, Router
-from rag.answering.writing import AnswerWriter
+from rag.answering.routes import ModelPart, Router, RouteReply
+from rag.answering.writing import AnswerWriter, WholeDocumentsCall
 from rag.errors import ProviderError, ProviderRefused
 from rag.providers import ChatModel
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
-
-if TYPE_CHECKING:
-    from rag.answering.answer_run import AnswerRun
-
-
-@dataclass(frozen=True, kw_only=True)
-class WholeDocumentsCall:
-    """What a call about whole documents is made with: its rules, and the filter that numbers the citations of them all.
-
-    `quotes` are the documents' own words for an answer that cannot be used; None where the call writes only a part.
-    """
-
-    system: str
-    filtered: CitationFilter
-    quotes: str | None = None
 
 
 class RoutedAnswer:
@@ -42,7 +27,7 @@ class RoutedAnswer:
     def __init__(self, run: AnswerRun) -> None:
         self._run = run
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> RouteReply | None:
         """Return what small talk, or a question about whole documents, is met with; None for all others."""
         run = self._run
         providers = run.parts.providers
@@ -60,7 +45,7 @@ class RoutedAnswer:
         with run.calls.paying("chat", line="rewriting"):
             return router.reply()
 
-    def write(self, reply: Reply) -> Iterator[AnswerEvent]:
+    def write(self, reply: RouteReply) -> Iterator[AnswerEvent]:
         """Show what a route hands back: its own text, or the language model's on its parts."""
         run = self._run
         context = ContextResponse(
@@ -87,14 +72,14 @@ class RoutedAnswer:
             else:
                 yield from self._at_once(model, reply, context)
         except ProviderRefused as exc:
-            run.end(Outcome.REFUSED, MessageState.CUT if run.text else MessageState.COMPLETE, exc.message)
+            run.end(Outcome.REFUSED, MessageState.CUT if run.text else MessageState.COMPLETE, str(exc))
         except ProviderError as exc:
             if not run.text:
                 yield from run.show(f"{phrase(MODEL_FAILED, run.answer_language)}\n\n")
                 yield from run.show_pieces(reply.text, context)
-            run.end(Outcome.FAILED, MessageState.CUT, exc.message)
+            run.end(Outcome.FAILED, MessageState.CUT, str(exc))
 
-    def _at_once(self, model: ChatModel, reply: Reply, context: ContextResponse) -> Iterator[TextEvent]:
+    def _at_once(self, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
         """Have a comparison or a list worded; the documents' own words follow where the model's cannot be used."""
         run = self._run
         filtered = CitationFilter([citation.number for citation in context.citations])

@@ -1,4 +1,4 @@
-"""A passage taken apart into what can be quoted: sentences, items of lists, rows of tables, and its headings."""
+"""Split a passage into units that can be quoted: sentences, list items, table rows and headings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 
-#: Refers to where something is said in place of saying it: "see section 4", "is described in the guide".
+#: Refers the reader elsewhere instead of giving the fact: "see section 4", "is described in the guide".
 POINTER = re.compile(
     r"\b(?:see (?:also )?(?:section|chapter|page|appendix|annex|the)|refer to"
     r"|(?:is|are) (?:described|explained|set out|covered|found) in|in (?:its|their) own (?:guide|document|policy)"

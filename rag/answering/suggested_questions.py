@@ -45,10 +45,10 @@ def suggest_follow_ups(
     cancel: Event,
     on_send: Callable[[Usage], object] = lambda expected: None,
 ) -> FollowUps:
-    """Ask for up to `count` questions; none where the model fails, is cancelled or takes too long.
+    """Ask the model for up to `count` questions; return none if it fails, is cancelled or takes too long.
 
-    Sets `cancel` itself when the time is up: by then it serves nothing else. `on_send` is told what the call is
-    expected to cost before it is made.
+    Sets `cancel` itself when the time is up; by then nothing else uses it. `on_send` gets the expected cost before the
+    call is made.
     """
     messages = follow_up_messages(
         question=question,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import UUID
 
+from rag.answering.answer_run import AnswerRun
 from rag.answering.canned_answers import (
     BUDGET_SPENT,
     CLOSEST,
@@ -30,6 +31,7 @@ from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
+from rag.answering.quotations import Quotes
 from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
@@ -37,25 +39,35 @@ from rag.errors import (
     ProviderStreamCut,
     ProviderStreamEmpty,
 )
+from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.retry import estimated_chat
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.language import detect_language
+from rag.retrieval.processor import working
 from rag.types import ContextResponse, MessageState, Outcome, Usage
 
-if TYPE_CHECKING:
-    from rag.answering.answer_run import AnswerRun
-    from rag.answering.routed_answer import WholeDocumentsCall
-
-#: What the call that writes the answer is known by.
+#: The name of the call that writes the answer.
 ANSWER = "answer"
-TOO_LONG = "The answer reached its length limit and ends here."
+TOO_LONG = N_("The answer reached its length limit and ends here.")
 #: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
 WITHDRAWN: dict[Trouble, str] = {
-    "repeats": "The language model repeated itself, so its answer was stopped and withdrawn.",
-    "unsupported": "Most of what the language model wrote is not in the passages it named: it was withdrawn.",
+    "repeats": N_("The language model repeated itself, so its answer was stopped and withdrawn."),
+    "unsupported": N_("Most of what the language model wrote is not in the passages it named: it was withdrawn."),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeDocumentsCall:
+    """What a call about whole documents is made with: its rules, and the filter that numbers the citations of them all.
+
+    `quotes` are the documents' own words for an answer that cannot be used; None where the call writes only a part.
+    """
+
+    system: str
+    filtered: CitationFilter
+    quotes: str | None = None
 
 
 class AnswerWriter:
@@ -87,16 +99,16 @@ class AnswerWriter:
         try:
             yield from self.stream(model, context)
         except ProviderRefused as exc:
-            run.end(Outcome.REFUSED, MessageState.CUT if run.text else MessageState.COMPLETE, exc.message)
+            run.end(Outcome.REFUSED, MessageState.CUT if run.text else MessageState.COMPLETE, str(exc))
             if not run.text:
                 run.show_nearest()
         except ProviderError as exc:
             if run.text:
-                run.end(Outcome.FAILED, MessageState.CUT, exc.message)
+                run.end(Outcome.FAILED, MessageState.CUT, str(exc))
                 return
             yield from self._quote(MODEL_FAILED)
-            # Of the model's own words none may have been shown: there is nothing that is kept.
-            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else exc.message
+            # Perhaps none of the model's words were shown, so there is nothing to keep.
+            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else str(exc)
             run.end(Outcome.FAILED, MessageState.CUT, why)
 
     def stream(
@@ -134,7 +146,7 @@ class AnswerWriter:
         usage: Usage | None = None
         error: ProviderError | None = None
         call_id = run.calls.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
-        # A summary is asked for in parts: what one of them lacks, another may say.
+        # A summary is written in parts: one may lack what another says.
         watch = None if asked and asked.quotes is None else self._watch(context, filtered)
         trouble: Trouble | None = None
         started = time.perf_counter()
@@ -240,41 +252,46 @@ class AnswerWriter:
         """Answer without a model: with the passages' own sentences, opened by why there is no model."""
         run = self._run
         context = run.context
-        quotes = None
-        if context is not None:
-            translated = run.details.query.translated_query
-            searched = translated or "\n".join(self._searched_text())
-            likely = [run.question.collection.language] if translated else [run.language]
-            quote = partial(
-                best_quotes,
-                searched,
-                language=detect_language(searched, likely),
-                similarities=self._likeness(),
-                parts_by_number=meant_parts(context),
-                days=run.calls.document_days(context.citations),
-            )
-            quotes = quote(context.citations)
-            if quotes is not None and quotes.points_to is not None:
-                # "See section 5.2" is no answer; that section may be one.
-                leading = next(c for c in context.citations if c.number == quotes.points_to[0])
-                context, section = run.parts.retriever.with_section(
-                    context, run.question.identity, leading.document_id, quotes.points_to[1]
-                )
-                quotes = (quote(section) if section else None) or quotes
+        context, quotes = self._quotes(context) if context is not None else (None, None)
         if context is None or quotes is None:
             run.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             run.show_nearest()
             yield from run.say(phrase(NOTHING_FOUND if run.citations else NOTHING_NEAR, run.answer_language))
             return
         opening = phrase(reason, run.answer_language)
-        if context.evidence == "perhaps" or not quotes.is_of_type:
-            # An amount is asked for, and nothing quoted names one: near is all it is.
+        if context.evidence == "perhaps" or not quotes.answers:
+            # The question asks for an amount and no quotation names one, or for parking and none speaks of it.
             opening = f"{phrase(CLOSEST, run.answer_language)} {opening}"
             if run.outcome is Outcome.ANSWERED:
                 run.end(Outcome.PERHAPS, MessageState.COMPLETE)
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, run.answer_language))))
         yield from run.show_pieces(f"{opening}\n\n{quotes.text}", context)
+
+    @working()
+    def _quotes(self, context: ContextResponse) -> tuple[ContextResponse, Quotes | None]:
+        """Return the sentences to quote, and the context they are from: with a section that they point to."""
+        run = self._run
+        translated = run.details.query.translated_query
+        searched = translated or "\n".join(self._searched_text())
+        likely = [run.question.collection.language] if translated else [run.language]
+        quote = partial(
+            best_quotes,
+            searched,
+            language=detect_language(searched, likely),
+            similarities=self._likeness(),
+            parts_by_number=meant_parts(context),
+            days=run.calls.document_days(context.citations),
+        )
+        quotes = quote(context.citations)
+        if quotes is None or quotes.points_to is None:
+            return context, quotes
+        # "See section 5.2" is no answer; that section may be one.
+        leading = next(c for c in context.citations if c.number == quotes.points_to[0])
+        context, section = run.parts.retriever.with_section(
+            context, run.question.identity, leading.document_id, quotes.points_to[1]
+        )
+        return context, (quote(section) if section else None) or quotes
 
     def _likeness(self) -> Similarities | None:
         """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""

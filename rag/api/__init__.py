@@ -1,1 +1,1 @@
-"""HTTP interface for programs and the pages of signing in."""
+"""Serve the HTTP interface for programs and the pages for signing in."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -93,7 +95,7 @@ async def docs() -> Response:
         swagger_favicon_url="/api/docs/favicon.png",
         swagger_ui_parameters=SWAGGER,
     )
-    # Screen readers are told its language, and where it begins.
+    # Tells screen readers its language, and where it begins.
     html = bytes(page.body).decode().replace("<html>", '<html lang="en">', 1)
     html = html.replace('<div id="swagger-ui">', '<main id="swagger-ui">', 1).replace("</div>", "</main>", 1)
     return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
@@ -153,6 +155,10 @@ class Api(FastAPI):
                 del operation["responses"]["422"]
         problem_schema = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
         schemas |= {**problem_schema.pop("$defs"), "Problem": problem_schema}
+        bodies = [
+            operation.get("requestBody") for methods in described["paths"].values() for operation in methods.values()
+        ]
+        _tell_defaults_in_words(schemas, bodies)
         described["components"]["securitySchemes"] = SECURITY_SCHEMES
         described["security"] = [{name: []} for name in SECURITY_SCHEMES]
         return described
@@ -178,6 +184,28 @@ class Api(FastAPI):
         asked = {**scope, "method": "", "path_params": {}}
         found = {route.method for route in self.api_routes if route.matches(asked)[0] is Match.PARTIAL}
         return found | {"HEAD"} if "GET" in found else found
+
+
+def _tell_defaults_in_words(schemas: dict[str, Any], bodies: Any) -> None:
+    """Take defaults out of the fields of bodies: openapi-typescript would have each of them sent."""
+    waiting, seen = _referenced(bodies), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        waiting += _referenced(schemas[name])
+        for field in schemas[name].get("properties", {}).values():
+            if (default := field.pop("default", None)) not in (None, "") and "Default" not in field.get(
+                "description", ""
+            ):
+                told = f"Default: {json.dumps(default)}."
+                field["description"] = f"{field['description']} {told}" if "description" in field else told
+
+
+def _referenced(described: Any) -> list[str]:
+    """Return the names of the schemas that a part of the description refers to."""
+    return re.findall(r"'\$ref': '#/components/schemas/([^']+)'", str(described))
 
 
 ROUTERS = (

@@ -100,10 +100,18 @@ class SettingChanges(ApiBody):
     )
 
 
-class Confirmation(ApiModel):
-    """The confirmation of a deletion."""
+class Deleting(ApiModel):
+    """Whether a collection goes to the bin or for good."""
 
-    name: str = Field(max_length=200, description="The name of the collection, as a confirmation.")
+    for_good: bool = Field(False, description="At once, also out of the bin. It cannot be brought back.")
+    name: str = Field("", max_length=200, description="The name of the collection. `forGood` needs it.")
+
+
+class Restored(ApiModel):
+    """A collection that is back from the bin."""
+
+    id: UUID
+    problems: list[str] = Field(description="Why some of its documents stay in the bin; empty where all came back.")
 
 
 class UploadForm(ApiBody):
@@ -268,9 +276,23 @@ def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -
     status_code=204,
     response_class=Response,
 )
-def delete_collection(caller: Caller, collection_id: UUID, confirmed: Annotated[Confirmation, Query()]) -> None:
-    """Delete a collection with its documents and conversations. Questions and costs stay in the analytics."""
-    services().documents.delete_collection(caller, collection_id, confirmed_name=confirmed.name)
+def delete_collection(caller: Caller, collection_id: UUID, how: Annotated[Deleting, Query()]) -> None:
+    """Put a collection into the bin for 30 days, with its documents and conversations; nobody finds any of it there.
+
+    With `forGood` it is deleted at once. Questions and costs stay in the analytics either way.
+    """
+    library = services().documents
+    if how.for_good:
+        library.delete_collection(caller, collection_id, confirmed_name=how.name)
+    else:
+        library.bin.put_collection(caller, collection_id)
+
+
+@router.post("/api/collections/{collection_id}/restore", summary="Take a collection back", dependencies=[ADMIN])
+def restore_collection(caller: Caller, collection_id: UUID) -> Restored:
+    """Take a collection out of the bin, with the documents that came there with it."""
+    problems = services().documents.bin.take_collection_back(caller, collection_id)
+    return Restored(id=collection_id, problems=problems)
 
 
 @uploads.post(

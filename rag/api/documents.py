@@ -14,6 +14,7 @@ from pydantic import Field
 
 from rag.access.problems import problems
 from rag.api.routing import ApiModel, ApiRoute, Caller, needs
+from rag.errors import NotFound
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.text import decode
@@ -192,9 +193,29 @@ def get_document(caller: Caller, library: Library, document_id: UUID) -> Documen
     status_code=204,
     response_class=Response,
 )
-def delete_document(caller: Caller, library: Library, document_id: UUID) -> None:
-    """Delete a document with all its versions. When this answers, nothing of it can be found or opened."""
-    library.delete(caller, document_id)
+def delete_document(
+    caller: Caller,
+    library: Library,
+    document_id: UUID,
+    for_good: Annotated[
+        bool, Query(alias="forGood", description="At once, also out of the bin. It cannot be brought back.")
+    ] = False,
+) -> None:
+    """Put a document with all its versions into the bin for 30 days, or delete it for good.
+
+    When this answers, nothing of it can be found or opened.
+    """
+    if for_good:
+        library.delete(caller, document_id)
+    elif not library.bin.put(caller, [document_id]):
+        raise NotFound
+
+
+@router.post("/api/documents/{document_id}/restore", summary="Take a document back", dependencies=[WRITE])
+def restore_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
+    """Take a document out of the bin with its versions; it answers again at once where it did."""
+    library.bin.take_back(caller, document_id)
+    return DocumentShape.of(library.get(caller, document_id))
 
 
 @router.get("/api/documents/{document_id}/versions", summary="Its versions", dependencies=[READ])

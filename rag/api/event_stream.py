@@ -21,13 +21,16 @@ from rag.access.problems import request_id
 from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
+from rag.language import N_, _, translated
 from rag.types import ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
 #: Pieces that come faster than this are sent together.
 PACE_SECONDS = 0.04
 #: The reason for an answer that ended without giving one.
-STOPPED = "This answer was stopped."
+STOPPED = N_("This answer was stopped.")
+#: Of a sentence that the chunks it cites do not bear out.
+UNSUPPORTED = N_("Check this, its source does not say it: “{sentence}”")
 HEARTBEAT = ": heartbeat\n\n"
 HEADERS = {
     "Cache-Control": "no-cache, no-transform",
@@ -153,14 +156,21 @@ async def answer_events(
 
 
 def ending(live: LiveAnswer) -> dict[str, Any]:
-    """Return how an answer ended: outcome, state, notices, and sentences that their chunks do not support."""
+    """Return how an answer ended: outcome, state, notices in the reader's language, and sentences to be checked."""
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
-    notices = list(live.notices)
+    notices = [translated(notice) for notice in live.notices]
     if not notices and live.state is not MessageState.COMPLETE:
-        notices = [STOPPED]
+        notices = [_(STOPPED)]
     ended = {"outcome": outcome.value, "state": live.state.value, "notices": notices}
     unsupported = list(dict.fromkeys(claim for citation in live.citations for claim in citation.unsupported))
     return ended | ({"unsupported": unsupported} if unsupported else {})
+
+
+def remarks(live: LiveAnswer) -> list[str]:
+    """Return what a reader should know of an answer, in their language: its notices, and sentences to be checked."""
+    ended = ending(live)
+    doubts = (_(UNSUPPORTED, sentence=sentence) for sentence in ended.get("unsupported", ()))
+    return [*ended["notices"], *doubts]
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:
@@ -176,7 +186,7 @@ def error_event(live: LiveAnswer, request_id: str) -> str:
     ended = ending(live)
     # An answer cut at a limit is an answer, but not a whole one.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
-    return failure_event(live.notice or STOPPED, code, request_id, ended)
+    return failure_event(" ".join(ended["notices"]) or _(STOPPED), code, request_id, ended)
 
 
 def failure_event(sentence: str, code: str, request_id: str, ended: Mapping[str, Any]) -> str:

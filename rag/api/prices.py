@@ -1,4 +1,4 @@
-"""Serve `/api/prices`: what models cost, as listed and as the tenant pays itself."""
+"""Serve `/api/prices`: the list prices of models, and the prices that the tenant pays itself."""
 
 from __future__ import annotations
 

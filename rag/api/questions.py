@@ -22,6 +22,7 @@ from rag.api.event_stream import EVENTS, AnswerStream, Changes, answer_events, e
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.search_results import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
+from rag.language import translated
 from rag.monitoring.tracing import ms_since
 from rag.profile import SETTINGS, Options
 from rag.profiles import PROFILES, profile_of
@@ -288,7 +289,7 @@ def search(
         results=results,
         total=len(results),
         latency_ms=round(ms_since(started)),
-        notices=list(found.notices),
+        notices=[translated(notice) for notice in found.notices],
         below_threshold=found.rag_details.search.below_threshold,
     )
 

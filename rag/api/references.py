@@ -1,7 +1,7 @@
 """Serve reference documents, the eight routes of source 002, and the block of references for an opinion's prompt.
 
-A document is sent as one PDF, or in steps as text, tags and vectors. Field names and errors are those of source 002:
-400 for a file that cannot be read or recognised, 500 where a model failed, with `success: false`.
+A document is sent as one PDF, or in steps as text, tags and vectors. Field names and errors follow source 002: 400 for
+a file that cannot be read or recognised, 500 if a model failed, with `success: false`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rag.api.questions import MOST_PASSAGES, SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, PartMissing
 from rag.ingestion.references import LONGEST_CATEGORY, LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
+from rag.language import translated
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.services import services
 from rag.types import Collection, Identity, SearchResult
@@ -463,7 +464,7 @@ def embed_reference_document(caller: Caller, id: UUID) -> Made:
 
 @router.delete(f"{PATH}/{{id}}", summary="Delete a document with its chunks", dependencies=[WRITE])
 def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
-    """Delete a document. When this answers, nothing of it can be found any more."""
+    """Delete a document for good, without the bin. When this answers, nothing of it can be found any more."""
     parts = services()
     parts.references.get(caller, id)
     parts.documents.delete(caller, id)
@@ -483,7 +484,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
         query=found.query,
         chunks=[Reference.of(item) for item in found.results],
         reference_rag_block=reference_block(profile_of(collection), found.results),
-        notices=list(found.notices),
+        notices=[translated(notice) for notice in found.notices],
     )
 
 
@@ -516,7 +517,7 @@ def generate_opinion(caller: Caller, body: Case) -> Drafted:
         query=found.query,
         chunks=[Reference.of(item) for item in chosen],
         reference_rag_block=reference_block(profile_of(collection), chosen),
-        notices=list(found.notices),
+        notices=[translated(notice) for notice in found.notices],
         opinion=OpinionShape.of(parts.opinions.get(caller, draft.id)),
     )
 

@@ -47,7 +47,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from rag.access.problems import SCIM, refusal, unexpected
-from rag.access.provisioning import SCOPE, DirectoryGroup, DirectoryPerson, Wanted
+from rag.access.provisioning import SCOPE, DirectoryGroup, DirectoryPerson, DirectoryQuery
 from rag.api.bodies import read_json
 from rag.api.routing import HANDLERS_AT_ONCE, MAXIMUM_BODY_BYTES
 from rag.errors import InvalidInput, MethodNotAllowed, NotFound, RagError, ScopeMissing, SignedOut
@@ -189,7 +189,7 @@ class People:
     def query(self, asked: Any) -> Response:
         """Return one page of the matches."""
         start, count = max(_number(asked, "startIndex", 1), 1), min(_number(asked, "count", 100), MOST_RESULTS)
-        wanted = Wanted(**_filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
+        wanted = DirectoryQuery(**_filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
         found, total = self.find(wanted)
         listed = ListResponse[self.model](  # type: ignore[name-defined]
             total_results=total, start_index=start, items_per_page=len(found), resources=found
@@ -197,7 +197,7 @@ class People:
         chosen = _chosen(asked, self.model)
         return _json(listed.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
 
-    def find(self, wanted: Wanted) -> tuple[list[Any], int]:
+    def find(self, wanted: DirectoryQuery) -> tuple[list[Any], int]:
         people, total = self.kept.people(self.identity, wanted)
         return [self.shown(person) for person in people], total
 
@@ -217,7 +217,7 @@ class People:
         return _json(shown, status=201, headers={"Location": str(made.meta.location)})
 
     def replace(self, one: str, body: Body) -> Response:
-        """Write every attribute; what is left out is removed, but nobody is deactivated by that."""
+        """Write every attribute; missing ones are removed, but a missing `active` deactivates nobody."""
         given = self.model.model_validate(
             _booleans(body), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST, scim_policy=POLICY
         )
@@ -277,7 +277,7 @@ class Groups(People):
     model: Any = Group
     endpoint = "Groups"
 
-    def find(self, wanted: Wanted) -> tuple[list[Any], int]:
+    def find(self, wanted: DirectoryQuery) -> tuple[list[Any], int]:
         groups, total = self.kept.groups(self.identity, wanted)
         return [self.shown(group) for group in groups], total
 

@@ -1,7 +1,7 @@
 """Turn hits into the `RAGSearchResult` of the notice board's document (000).
 
-What that document keeps with each vector is its `metadata`. Documents that are no posts have the same fields as far as
-they apply, and where they come from beside them.
+`metadata` holds the fields that the source document keeps with each vector. Documents that are no posts have the same
+fields if they apply, and further ones for their origin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag.retrieval.ranking import attachments_of, web_address
 from rag.storage.database import Database
 from rag.types import SearchResult, Who
 
-#: The metadata of a vector in source 000, "Vector Record Structure", with the values for what is not known.
+#: The metadata of a vector in source 000, "Vector Record Structure", with the values for unknown fields.
 RECORD: Mapping[str, Any] = {
     "postId": "", "categoryId": "", "categoryName": "", "categorySlug": "", "title": "", "excerpt": "",
     "createdAt": 0, "updatedAt": 0, "backdatedAt": 0, "publishedAt": 0,

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from rag.access.api_keys import scopes_of
 from rag.access.guard import METRICS_PATH
 from rag.access.problems import problem, problems
-from rag.answering.turns import RETRY_SECONDS
+from rag.answering.concurrency_limit import RETRY_SECONDS
 from rag.api.health import Health, check_rag_health
 from rag.api.routing import ANYBODY, PUBLIC, ApiKey, ApiModel, ApiRoute, Caller, needs
 from rag.errors import DatabaseUnavailable, KeyRejected, RagError
@@ -44,6 +44,8 @@ class CheckShape(ApiModel):
     name: str
     state: Literal["ok", "missing", "warning", "failed"]
     sentence: str
+    #: Settings, commands and versions, for the person who runs the server.
+    detail: str = ""
 
 
 class DatabaseShape(ApiModel):

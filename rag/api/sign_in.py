@@ -23,7 +23,7 @@ from starlette.routing import Route
 from rag.access.guard import SESSION_COOKIE, cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
 from rag.access.limits import Browser
-from rag.access.oidc import Attempt, OpenIdProvider
+from rag.access.oidc import OpenIdProvider, SignInAttempt
 from rag.api import password_pages, second_factor_pages
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, said
 from rag.errors import AccessError, DatabaseUnavailable, NotFound, RagError, TooManyAttempts, WrongPassword
@@ -182,7 +182,7 @@ class SingleSignOn:
 
     async def start(self, request: Request) -> Response:
         target = safe_next(request.query_params.get("next", "/"))
-        attempt = Attempt(
+        attempt = SignInAttempt(
             state=secrets.token_urlsafe(24),
             nonce=secrets.token_urlsafe(24),
             verifier=secrets.token_urlsafe(48),
@@ -236,7 +236,7 @@ class SingleSignOn:
             raise NotFound
         return provider
 
-    def _attempt(self, request: Request) -> Attempt:
+    def _attempt(self, request: Request) -> SignInAttempt:
         try:
             settings = self._services().settings
             stored = _lock(settings).decrypt(
@@ -244,7 +244,7 @@ class SingleSignOn:
             )
         except InvalidToken as exc:
             raise AccessError(STALE) from exc
-        return Attempt(**json.loads(stored))
+        return SignInAttempt(**json.loads(stored))
 
 
 def _lock(settings: Settings) -> Fernet:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -27,18 +29,22 @@ from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.guard import SLACK
 from rag.access.problems import refusal
 from rag.answering.live_answer import LiveAnswer
+from rag.api.event_stream import remarks
 from rag.api.questions import chosen_collection
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
 from rag.language import N_, _
 from rag.profile import Options
 from rag.services import Services, services
-from rag.types import Citation, Collection, Identity, page_path, title_with_pages
+from rag.types import Citation, Collection, Identity, Role, page_path, title_with_pages
 
 log = logging.getLogger("rag.slack")
 PROGRAM = "slack"
 MAXIMUM_BYTES = 256 * 1024
-#: Slack refuses a text block beyond 3,000 characters, and a message beyond 50 blocks.
-MOST_CHARACTERS, MOST_SOURCES = 2900, 10
+#: Slack refuses a text block beyond 3,000 characters. Beyond so many blocks of text and of sources the rest is left to
+#: the conversation here.
+MOST_CHARACTERS, MOST_TEXTS, MOST_SOURCE_LISTS = 2900, 4, 3
+#: Answers that are waited for at once, each by a thread that does nothing else.
+MOST_AT_ONCE = 200
 #: An answer that takes longer hangs.
 ANSWER_SECONDS = 180.0
 MENTION = re.compile(r"<@[A-Z0-9]+>")
@@ -48,6 +54,8 @@ STRANGER = N_(
     "that you have in Slack."
 )
 OUTSIDE = N_("I do not answer in channels that are shared with other companies. Write me a direct message.")
+WAITING = N_("Reading the documents … If no answer has come in three minutes, please ask again.")
+LONGER = N_("The answer is longer than fits here. All of it is among your conversations in HR Assistant.")
 PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer here. Write me a direct message.")
 
 
@@ -65,6 +73,7 @@ class SlackBot:
             # A message of one of our programs must not make another one answer.
             ignoring_self_events_enabled=True,
             raise_error_for_unhandled_request=False,
+            listener_executor=ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="slack"),
         )
         self.app.event("app_mention")(self._on_mention)
         self.app.event("message")(self._on_message)
@@ -108,18 +117,16 @@ class SlackBot:
             if body.get("is_ext_shared_channel"):
                 raise NotAllowed(_(OUTSIDE))
             person = self._person(client, str(event.get("user", "")), str(body.get("team_id", "")))
-            live, said_at = self._ask(person, client, event, channel, thread, is_direct=is_direct)
+            with self._parts.limits.question(person):
+                live, said_at = self._ask(person, client, event, channel, thread, is_direct=is_direct)
         except RagError as exc:
             client.chat_postMessage(channel=channel, thread_ts=thread, text=exc.message)
             return
         live.wait(ANSWER_SECONDS)
         if not live.is_done:
             live.cancel.set()
-        text = live.text or live.notice or _("This answer could not be written. Please ask again.")
-        base = self._parts.settings.own_address
-        client.chat_update(
-            channel=channel, ts=said_at, text=_plain(text)[:MOST_CHARACTERS], blocks=_blocks(live, text, base)
-        )
+        blocks = _blocks(live, self._parts.settings.own_address)
+        client.chat_update(channel=channel, ts=said_at, text=blocks[0]["text"]["text"], blocks=blocks)
 
     def _ask(
         self,
@@ -136,20 +143,15 @@ class SlackBot:
         parts.limits.count_request(person)
         place = {"program": PROGRAM, "channel": channel, "thread": thread, "account_id": person.account_id}
         known = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
-        collection = self._collection(person, known)
-        if not is_direct and collection.groups:
-            raise NotAllowed(_(PRIVATE, name=collection.name))
+        wanted = parts.settings.slack_collection or None
+        if known is not None:
+            wanted = str(parts.conversations.get(person, known).collection_id)
+        collection = asked_collection(parts, person, wanted, is_direct=is_direct)
         question = MENTION.sub("", str(event.get("text", ""))).strip()
         live = parts.answers.ask(person, known, collection, question, options=Options(follow_ups=0))
         parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
-        said = client.chat_postMessage(channel=channel, thread_ts=thread, text=_("Reading the documents …"))
+        said = client.chat_postMessage(channel=channel, thread_ts=thread, text=_(WAITING))
         return live, str(said["ts"])
-
-    def _collection(self, person: Identity, conversation_id: UUID | None) -> Collection:
-        wanted = self._parts.settings.slack_collection or None
-        if conversation_id is not None:
-            wanted = str(self._parts.conversations.get(person, conversation_id).collection_id)
-        return chosen_collection(self._parts, person, wanted)
 
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
         """Return the account with a Slack user's e-mail address. Raises `NotAllowed` for everybody else.
@@ -174,15 +176,35 @@ class SlackBot:
         return person
 
 
-def _blocks(live: LiveAnswer, text: str, base: str) -> list[dict[str, Any]]:
-    """Return a message of Slack's: the answer, its sources with links, and the thumbs."""
-    blocks: list[dict[str, Any]] = [{"type": "section", "text": {"type": "mrkdwn", "text": _marked(text)}}]
-    citations = () if live.kind == "nearest" else live.citations[:MOST_SOURCES]
-    if citations:
-        lines = "\n".join(_source_line(citation, base) for citation in citations)
-        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": lines[:MOST_CHARACTERS]}]})
-    if live.notice and live.text:
-        blocks.append({"type": "context", "elements": [{"type": "plain_text", "text": live.notice[:MOST_CHARACTERS]}]})
+def asked_collection(parts: Services, person: Identity, wanted: str | None, *, is_direct: bool) -> Collection:
+    """Return the collection that a person asks: where others read along, one that everybody may read.
+
+    Raises `NotFound`, and `NotAllowed` where there is none of those, or another one is wanted.
+    """
+    collection = chosen_collection(parts, person, wanted)
+    if is_direct or not collection.groups:
+        return collection
+    as_everybody = replace(person, role=Role.EMPLOYEE, user_group="")
+    if wanted is None and (open_to_all := parts.documents.choose(as_everybody)) is not None:
+        return open_to_all
+    raise NotAllowed(_(PRIVATE, name=collection.name))
+
+
+def _blocks(live: LiveAnswer, base: str) -> list[dict[str, Any]]:
+    """Return a message of Slack's: the answer, its sources with links, what to know of it, and the thumbs."""
+    notes = remarks(live)
+    text = live.text or " ".join(notes) or _("This answer could not be written. Please ask again.")
+    texts = list(_pieces(_marked(text).strip()))
+    citations = () if live.kind == "nearest" else live.citations
+    lists = list(_pieces("\n".join(_source_line(citation, base) for citation in citations)))
+    blocks: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "mrkdwn", "text": piece}} for piece in texts[:MOST_TEXTS]
+    ]
+    blocks += [_context("mrkdwn", piece) for piece in lists[:MOST_SOURCE_LISTS]]
+    if len(texts) > MOST_TEXTS or len(lists) > MOST_SOURCE_LISTS:
+        notes.append(_(LONGER))
+    if notes and live.text:
+        blocks.append(_context("plain_text", "\n".join(notes)[:MOST_CHARACTERS]))
     if live.text:
         thumbs = [("rate_1", ":+1:", _("Helpful")), ("rate_0", ":-1:", _("Not helpful"))]
         blocks.append(
@@ -203,6 +225,23 @@ def _blocks(live: LiveAnswer, text: str, base: str) -> list[dict[str, Any]]:
     return blocks
 
 
+def _context(kind: str, text: str) -> dict[str, Any]:
+    return {"type": "context", "elements": [{"type": kind, "text": text}]}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces that Slack takes, parted at the end of a line or a word."""
+    while len(text) > MOST_CHARACTERS:
+        start = text[:MOST_CHARACTERS]
+        # Without either, not within what stands for a character, such as "&lt;".
+        ends = (start.rfind("\n"), start.rfind(" "), start.rfind("&") if "&" in start[-6:] else MOST_CHARACTERS)
+        end = next(end for end in ends if end > MOST_CHARACTERS // 2)
+        yield text[:end].rstrip()
+        text = text[end:].lstrip()
+    if text:
+        yield text
+
+
 def _source_line(citation: Citation, base: str) -> str:
     title = title_with_pages(citation.title or citation.file_name, citation.first_page, citation.last_page)
     return f"[{citation.number}] <{base}{page_path(citation.document_id, citation.first_page)}|{_plain(title)}>"
@@ -218,8 +257,7 @@ def _marked(text: str) -> str:
     escaped = _plain(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"*\1*", escaped)
     escaped = re.sub(r"(?m)^#{1,6}\s+(.+)$", r"*\1*", escaped)
-    escaped = re.sub(r"(?m)^(\s*)[-*]\s+", r"\1• ", escaped)
-    return escaped if len(escaped) <= MOST_CHARACTERS else escaped[: MOST_CHARACTERS - 2] + " …"
+    return re.sub(r"(?m)^([ \t]*)[-*]\s+", r"\1• ", escaped)
 
 
 #: The bot of this process's services.

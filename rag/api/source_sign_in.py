@@ -70,7 +70,7 @@ async def come_back(request: Request) -> Response:
 
 
 async def _answered(request: Request, act: Callable[[Identity, GoogleSignIn], Response]) -> Response:
-    """Do it for an administrator in their browser; what goes wrong is said on a page with the way back."""
+    """Run `act` for an administrator in their browser; show an error on a page with a link back."""
     identity = request.scope.get("identity")
     try:
         if not isinstance(identity, Identity) or not identity.may(Role.ADMIN) or request.scope.get("api_key"):

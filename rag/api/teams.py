@@ -1,4 +1,4 @@
-"""Take what Microsoft Teams sends. Microsoft's library is imported with the first of it, and not at every start."""
+"""Receive messages from Microsoft Teams. The first one imports Microsoft's library, so that a start need not."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def _conversations(parts: Services) -> TeamsConversations:
         if not _made or _made[0][0] is not parts:
             _made[:] = [(parts, TeamsConversations(parts))]
         return _made[0][1]
+
+
+async def finish(seconds: float) -> None:
+    """Wait until Teams has been told how answers ended."""
+    for _parts, conversations in _made:
+        await conversations.finish(seconds)
 
 
 async def messages(request: Request) -> Response:

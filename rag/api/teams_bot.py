@@ -1,10 +1,10 @@
 """Answer in Microsoft Teams: a question in, the answer with its sources out; a thread is a conversation.
 
-Microsoft's library checks the token of each message and speaks to Teams. It takes tokens of other issuers, and only
-warns where an answer would go elsewhere than the token says; here neither is taken. Who asks is the account with the
-same user name or e-mail address. In a personal chat people get what they may read. What is written in a channel or a
-group chat is read by everybody in it, so there only collections are asked that everybody in the company may read, and
-none where people of other companies take part.
+Microsoft's library checks the token of each message and speaks to Teams. It accepts tokens of other issuers, and only
+warns if an answer would go elsewhere than the token says; this module refuses both. The asker is the account with the
+same user name or e-mail address. In a personal chat, people get answers from everything they may read. A channel or a
+group chat is read by everybody in it, so there only collections open to the whole company are searched, and none if
+people of other companies take part.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from rag import language
 from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.teams import TeamsBot
 from rag.answering.live_answer import LiveAnswer
-from rag.api.questions import chosen_collection
-from rag.api.slack import OUTSIDE, PRIVATE
+from rag.api.event_stream import remarks
+from rag.api.slack import LONGER, OUTSIDE, WAITING, asked_collection
 from rag.errors import BodyUnreadable, KeyRejected, NotAllowed, NotFound, RagError, TooManyRequests
 from rag.language import N_, _
 from rag.profile import Options
@@ -60,7 +60,7 @@ BOT = "28:"
 ID = re.compile(r"[A-Za-z0-9:@._;=~+|-]{1,600}")
 MENTION = re.compile(r"<at>.*?</at>", re.DOTALL)
 #: Teams takes messages of about 100 KB, in which each character may be four bytes and is escaped.
-MOST_CHARACTERS, MOST_SOURCES, MOST_PEOPLE = 10_000, 10, 500
+MOST_CHARACTERS, MOST_SOURCES, MOST_PEOPLE = 10_000, 50, 500
 #: An answer that takes longer hangs.
 ANSWER_SECONDS = 180.0
 CALL_SECONDS = 20.0
@@ -217,15 +217,19 @@ class TeamsConversations:
                     await to_thread.run_sync(self._forget, turn, person)
                     await self._post(client, turn, _(HELLO))
                     return
-                live = await to_thread.run_sync(self._ask, turn, person, question)
+                live = await to_thread.run_sync(self._ask_within_limits, turn, person, question)
             except RagError as exc:
                 await self._post(client, turn, exc.message)
                 return
-            said = await self._post(client, turn, _("Reading the documents …"))
+            said = await self._post(client, turn, _(WAITING))
             await _wait(live)
             answer = _message(live, self._parts.settings.own_address)
             answer.id = said
             await client.conversations.update_activity(turn.place, said, answer)
+
+    def _ask_within_limits(self, turn: Turn, person: Identity, question: str) -> LiveAnswer:
+        with self._parts.limits.question(person):
+            return self._ask(turn, person, question)
 
     def _ask(self, turn: Turn, person: Identity, question: str) -> LiveAnswer:
         parts = self._parts
@@ -239,9 +243,7 @@ class TeamsConversations:
                 known = None
             else:
                 wanted = str(conversation.collection_id)
-        collection = chosen_collection(parts, person, wanted)
-        if not turn.is_direct and collection.groups:
-            raise NotAllowed(_(PRIVATE, name=collection.name))
+        collection = asked_collection(parts, person, wanted, is_direct=turn.is_direct)
         live = parts.answers.ask(person, known, collection, question, options=Options(follow_ups=0))
         parts.database.execute(person.tenant_id, "note_thread", **place, conversation_id=live.conversation_id)
         return live
@@ -303,6 +305,11 @@ class TeamsConversations:
             reason = str((found or {}).get("error"))[:80]
             raise NotAllowed(f"Microsoft does not accept the client secret of the bot in Teams ({reason}).")
         return str(found["access_token"])
+
+    async def finish(self, seconds: float) -> None:
+        """Wait until what is under way has been sent."""
+        if self._at_work:
+            await asyncio.wait(set(self._at_work), timeout=seconds)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         async def guarded() -> None:
@@ -368,14 +375,17 @@ def _text(text: str, **more: Any) -> Activity:
 
 def _message(live: LiveAnswer, base: str) -> Activity:
     """Return a message of Teams: the answer, its sources with links, and the thumbs."""
-    text = live.text or live.notice or _("This answer could not be written. Please ask again.")
-    parts = [_plain(text)[:MOST_CHARACTERS]]
-    citations = () if live.kind == "nearest" else live.citations[:MOST_SOURCES]
+    notes = remarks(live)
+    text = _plain(live.text or " ".join(notes) or _("This answer could not be written. Please ask again."))
+    parts = [text[:MOST_CHARACTERS]]
+    citations = () if live.kind == "nearest" else live.citations
     if citations:
         parts.append(f"**{_('Sources')}**")
-        parts.extend(_source_line(citation, base) for citation in citations)
-    if live.notice and live.text:
-        parts.append(f"*{_plain(live.notice)}*")
+        parts.extend(_source_line(citation, base) for citation in citations[:MOST_SOURCES])
+    if len(text) > MOST_CHARACTERS or len(citations) > MOST_SOURCES:
+        notes.append(_(LONGER))
+    if live.text:
+        parts.extend(f"*{_plain(note)}*" for note in notes)
     message = Activity(type="message", text_format="markdown", text="\n\n".join(parts))
     if not live.text:
         return message

@@ -27,12 +27,12 @@ from rag.access.guard import WIDGET, base_of
 from rag.access.problems import invalid, problems, refusal
 from rag.access.widgets import CLOSED, Widget
 from rag.answering.jobs import LiveAnswer
-from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
+from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending, remarks
 from rag.api.form_pages import filled, page_of
 from rag.api.questions import accepted_languages, chosen_collection
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
-from rag.language import N_, _
+from rag.language import N_, _, translated
 from rag.profile import Options
 from rag.services import services
 from rag.types import Citation
@@ -135,7 +135,7 @@ def change_widget(request: Request, widget_id: UUID, caller: Caller, body: Widge
     responses=problems(404),
 )
 def remove_widget(widget_id: UUID, caller: Caller) -> Response:
-    """Remove a widget; what was asked stays in the log."""
+    """Remove a widget; its questions stay in the log."""
     services().widgets.remove(caller, widget_id)
     return Response(status_code=204)
 
@@ -344,7 +344,7 @@ async def _events(live: LiveAnswer) -> AsyncIterator[str]:
             if not await changes.wait(HEARTBEAT_SECONDS):
                 yield HEARTBEAT
     sources = [] if live.kind == "nearest" else [_source(citation) for citation in live.citations]
-    yield _event("done", sources=sources, notice=live.notice, **ending(live))
+    yield _event("done", sources=sources, notice=translated(live.notice), remarks=remarks(live), **ending(live))
 
 
 def _source(citation: Citation) -> dict[str, Any]:

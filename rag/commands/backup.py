@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from rag.commands import Commands, add_command
@@ -24,6 +25,10 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--identity", type=Path, metavar="KEY", help="the file with the private key of an encrypted one"
     )
+    command.add_argument(
+        "--erasures", type=Path, metavar="FILE",
+        help="erasures.json of the folder that was in use: who was erased since is erased again",
+    )  # fmt: skip
     command.set_defaults(run=restore)
     text = "list, make and try the automatic backups (RAG_BACKUP_TO)"
     command = add_command(commands, "backups", text)
@@ -48,14 +53,26 @@ def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def restore(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.storage import backup
+    from rag.storage.erasures import read_register
+    from rag.storage.scheduled_backups import ScheduledBackups
 
-    brought = backup.restore(settings, arguments.path, identity=arguments.identity)
+    erasures = read_register(arguments.erasures) if arguments.erasures else []
+    try:
+        erasures += ScheduledBackups(settings).shared_erasures()
+    except SettingsError as exc:
+        print(
+            f"{exc.message} So nobody knows here who was erased since this backup was made: erase them again.",
+            file=sys.stderr,
+        )
+    brought = backup.restore(settings, arguments.path, identity=arguments.identity, erasures=erasures)
     print(f"{settings.data_dir}: {brought.documents} documents, {brought.files} originals. Start with: make run")
+    if brought.erasures_since:
+        print(f"People erased since this backup was made: {brought.erasures_since}. The first start erases them again.")
     return 0
 
 
 def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print what is stored; the exit status is 1 when something is wrong."""
+    """Print the stored backups; the exit status is 1 when something is wrong."""
     from rag.storage.scheduled_backups import ScheduledBackups
 
     backups = ScheduledBackups(settings)

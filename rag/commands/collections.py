@@ -15,6 +15,7 @@ from rag.errors import InvalidInput, SettingsError
 from rag.settings import Settings
 
 if TYPE_CHECKING:
+    from rag.ingestion.bin import BinnedCollection
     from rag.ingestion.reembedding import Reembedding
     from rag.ingestion.sources.sync import SyncReport
     from rag.retrieval.vector_index import VectorIndex
@@ -26,13 +27,14 @@ MOST_MISTAKEN = 0.2
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = add_command(commands, "collection", "list, make, configure or delete a collection")
+    parser = add_command(commands, "collection", "list, make, configure, delete or restore a collection")
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
     for act, text in (
         ("list", "all collections with their settings"),
         ("create", "make a collection"),
         ("set", "change a collection, or single settings of it"),
-        ("delete", "delete a collection with its documents and conversations"),
+        ("delete", "move a collection to the bin with its documents and conversations, or delete it for good"),
+        ("restore", "take a collection out of the bin with its documents"),
         ("index", "make an approximate index for a very large collection, and measure what it brings and loses"),
     ):
         command = acts.add_parser(act, help=text)
@@ -59,7 +61,12 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
             instead.add_argument("--status", action="store_true", help="measure the existing index again")
             instead.add_argument("--drop", action="store_true", help="drop it; vectors are scanned again")
         if act == "delete":
+            command.add_argument(
+                "--for-good", action="store_true", help="at once, also out of the bin; needs --confirm"
+            )
             command.add_argument("--confirm", default="", metavar="NAME", help="the collection's name once more")
+        if act == "list":
+            command.add_argument("--bin", action="store_true", help="those in the bin instead")
         command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     parser.set_defaults(run=collection)
     parser = add_command(commands, "sync", "make a collection equal to its sources: posts, a folder, an account")
@@ -138,14 +145,21 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
             )
             print(_described(made))
         elif arguments.act == "list":
+            if arguments.bin:
+                for binned in library.bin.collections(identity):
+                    print(f"{binned.id}  deleted for good on {binned.kept_until:%Y-%m-%d}  {binned.name}")
+                return 0
             for found in library.collections(identity):
                 print(_described(found))
+        elif arguments.act == "restore":
+            binned = _binned(parts, identity, arguments.collection)
+            problems = library.bin.take_collection_back(identity, binned.id)
+            print("\n".join(problems) or f"{binned.name} is back.")
+            return 1 if problems else 0
+        elif arguments.act == "delete":
+            return _delete(parts, identity, arguments)
         else:
             chosen = parts.choose_collection(identity.tenant_id, arguments.collection)
-            if arguments.act == "delete":
-                library.delete_collection(identity, chosen.id, confirmed_name=arguments.confirm)
-                print(f"{chosen.name} is deleted.")
-                return 0
             if arguments.act == "index":
                 return _index(parts, identity, chosen, arguments)
             changes = dict(_setting(value) for value in arguments.values)
@@ -159,6 +173,30 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
     finally:
         parts.close()
     return 0
+
+
+def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) -> int:
+    """Move a collection to the bin, or delete it for good, there or where it is."""
+    from rag.ingestion.bin import BIN_DAYS
+
+    library, wanted = parts.documents, arguments.collection
+    if arguments.for_good:
+        gone = library.choose(identity.tenant_id, wanted) or _binned(parts, identity, wanted)
+        library.delete_collection(identity, gone.id, confirmed_name=arguments.confirm)
+        print(f"{gone.name} is deleted for good.")
+        return 0
+    chosen = parts.choose_collection(identity.tenant_id, wanted)
+    library.bin.put_collection(identity, chosen.id)
+    print(f"{chosen.name} is in the bin, for {BIN_DAYS} days. `collection restore {chosen.id}` takes it back.")
+    return 0
+
+
+def _binned(parts: Services, identity: Identity, wanted: str) -> BinnedCollection:
+    """Return the collection in the bin with this name, the latest of several, or with this id."""
+    for found in parts.documents.bin.collections(identity):
+        if wanted in (found.name, str(found.id)):
+            return found
+    raise InvalidInput(f"There is no collection {wanted!r} in the bin. `collection list --bin` shows what is there.")
 
 
 def _index(parts: Services, identity: Identity, chosen: Collection, arguments: argparse.Namespace) -> int:

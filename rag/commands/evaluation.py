@@ -15,7 +15,7 @@ from rag.settings import Settings
 if TYPE_CHECKING:
     from rag.evaluation.runs import Run
 
-#: The exit status where a figure is below what was asked for.
+#: The exit status if a metric is below the required value.
 TOO_LOW = 3
 
 

@@ -118,7 +118,8 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
                 for citation in event.citations:
                     place = f", {citation.collection}" if citation.collection else ""
                     print(f"[{citation.number}] {citation.title}, page {citation.first_page}{place}")
-                say(event.notices)
+                doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
+                say([*(f"Check this, its source does not say it: “{claim}”" for claim in doubts), *event.notices])
                 status = exit_status(event.outcome, event.state)
     finally:
         parts.close()

@@ -1,4 +1,4 @@
-"""Read what is kept, and forget it: `report`, `privacy` and `audit`."""
+"""Read the records, and forget them: `report`, `privacy` and `audit`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command
 from rag.errors import DatabaseUnavailable, InvalidInput, NotFound
+from rag.language import LANGUAGES, speaking
 from rag.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,10 +28,14 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_report(commands: Commands[argparse.ArgumentParser]) -> None:
     command = add_command(
-        commands, "report", "write a report of the last days", more="The days end with yesterday, in UTC."
+        commands,
+        "report",
+        "write a report of the last days",
+        more="The days end with yesterday, in the company's time zone.",
     )
     command.add_argument("--days", type=int, default=7, help="how many, 7 by default")
     command.add_argument("--html", type=Path, default=None, metavar="FILE", help="write HTML there, to be mailed")
+    command.add_argument("--language", default="en", choices=list(LANGUAGES), help="the language it is written in")
     command.add_argument("--pdf", type=Path, default=None, metavar="FILE", help="write a PDF there")
     command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     command.set_defaults(run=report)
@@ -46,21 +51,23 @@ def report(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
-        period = Period.of_days(arguments.days, until=datetime.now(UTC).date() - timedelta(days=1))
+        period = Period.of_days(arguments.days, until=parts.analytics.zones.today(tenant) - timedelta(days=1))
         name = parts.tenants.get(tenant).name
-        digest = make_digest(parts.analytics, parts.gaps, tenant, tenant, name, period)
+        with speaking(arguments.language):
+            digest = make_digest(parts.analytics, parts.gaps, tenant, tenant, name, period)
     finally:
         parts.close()
-    if arguments.pdf is not None:
-        from rag.records.report_pdf import digest_pdf
+    with speaking(arguments.language):
+        if arguments.pdf is not None:
+            from rag.records.report_pdf import digest_pdf
 
-        arguments.pdf.write_bytes(digest_pdf(digest))
-        print(f"Written to {arguments.pdf}")
-    if arguments.html is not None:
-        arguments.html.write_text(digest.as_html(), "utf-8")
-        print(f"Written to {arguments.html}")
-    if arguments.html is None and arguments.pdf is None:
-        print(digest.as_text(), end="")
+            arguments.pdf.write_bytes(digest_pdf(digest))
+            print(f"Written to {arguments.pdf}")
+        if arguments.html is not None:
+            arguments.html.write_text(digest.as_html(), "utf-8")
+            print(f"Written to {arguments.html}")
+        if arguments.html is None and arguments.pdf is None:
+            print(digest.as_text(), end="")
     return 0
 
 
@@ -83,13 +90,15 @@ def _add_privacy(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def privacy(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.services import services
+    from rag.storage.data_folder import whole_file
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
     kept = parts.privacy
     try:
         if arguments.act == "export":
-            arguments.file.write_bytes(kept.export(tenant, arguments.email))
+            with whole_file(arguments.file) as file:
+                file.write(kept.export(tenant, arguments.email))
             print(f"Written to {arguments.file}")
         elif arguments.act == "erase":
             if not arguments.yes and not _agreed(arguments.email):

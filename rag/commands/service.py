@@ -148,6 +148,8 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
     marks = {"ok": "ok     ", "missing": "missing", "warning": "note   ", "failed": "FAILED "}
     for check in report.checks:
         print(f"{marks[check.state]}  {check.name}: {check.sentence}")
+        if check.detail:
+            print(f"         {check.detail}")
     if unread:
         print(unread)
     works = report.ok and not unread

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rag.answering.citations import without_markers
 from rag.errors import InvalidInput
+from rag.records.chat_logs import ChatLogEntry
 
 MAXIMUM_QUESTIONS = 5000
 MAXIMUM_CHARACTERS = 2000
@@ -26,7 +28,7 @@ class GoldenQuestion:
     question: str
     #: Title or file name of the document that answers it; "" where only the answer counts.
     document: str = ""
-    #: Pages of it, any of which answers; empty: any page.
+    #: Its pages that answer, each by itself; empty: any page.
     pages: tuple[int, ...] = ()
     #: A good answer in full.
     answer: str = ""
@@ -36,6 +38,8 @@ class GoldenQuestion:
     tags: tuple[str, ...] = ()
     #: Whether the documents answer it at all.
     is_answerable: bool = True
+    #: The logged question that it was made of, as text; "" for others. It is erased with the person who asked.
+    asked_as: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -80,7 +84,32 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
         language=str(row.get("language") or "").strip(),
         tags=tuple(_several(row.get("tags"))),
         is_answerable=answerable is None or answerable == "" or str(answerable).strip().lower() not in NO,
+        asked_as=str(row.get("asked_as") or ""),
     )
+
+
+def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
+    """Make a golden question of one that was asked, with the first source that holds what the answer says."""
+    question = entry.question
+    held = [passage for passage in (entry.prompt.passages if entry.prompt else ()) if passage.state == "held"]
+    of_first = [passage for passage in held if passage.document_id == held[0].document_id]
+    pages = {page for passage in of_first for page in range(passage.first_page, passage.last_page + 1)}
+    is_answerable = question.outcome in ("answered", "perhaps")
+    return GoldenQuestion(
+        question=" ".join(question.question.split()),
+        document=held[0].title if held else "",
+        pages=tuple(sorted(pages)),
+        answer=without_markers(question.answer).strip() if is_answerable else "",
+        language=question.language,
+        is_answerable=is_answerable,
+        asked_as=str(question.id),
+    )
+
+
+def golden_to_jsonl(questions: Iterable[GoldenQuestion]) -> bytes:
+    """Write questions as one JSON object a line, as `parse_golden` reads them."""
+    rows = [{name: value for name, value in one.to_json().items() if value not in ("", ())} for one in questions]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 def _json_rows(text: str) -> list[Mapping[str, Any]]:

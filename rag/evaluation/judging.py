@@ -98,9 +98,11 @@ class Judge:
                     messages_for(answer, cited), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
                     json_schema=SCHEMA,
                 )  # fmt: skip
+            records.charge("chat", completion.usage)
         except ProviderError:
             return None  # what it cost was reported where it was lost
-        records.charge("chat", completion.usage)
+        finally:
+            self._chat_logs.count_costs(asker.tenant_id, chat_log_id)
         return share_of(completion.text)
 
 

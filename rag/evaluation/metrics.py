@@ -62,7 +62,7 @@ TITLES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class EvaluatedAnswer:
     """What came of a question: the passages in their order, the answer and its sources."""
 
     ranked: Sequence[Citation]
@@ -75,7 +75,7 @@ class Reply:
     cost: float | None
 
 
-def figures_of(golden: GoldenQuestion, reply: Reply) -> dict[str, float]:
+def figures_of(golden: GoldenQuestion, reply: EvaluatedAnswer) -> dict[str, float]:
     """Measure one answer. A figure that the question does not allow is left out, so that means are of what counts."""
     found: dict[str, float] = {"total_ms": float(reply.total_ms)}
     if reply.cost is not None:

@@ -141,7 +141,7 @@ class Previews:
         return previews
 
     def _found(self, question: Question, profile: Profile) -> tuple[SearchOutcome, Decimal | None]:
-        # Answers are what is compared, so that the rule for a search without an answer does not count.
+        # Answers are compared, so the rule for a search without an answer does not apply.
         options = Options(only_evidence=profile.ranking.only_evidence)
         try:
             response = self._searches.search(question, profile=profile, options=options).response

@@ -1,29 +1,34 @@
 """Run golden questions through the product, store what each brought, and compare runs.
 
 Every question goes the whole way of a person's, and is logged as one of an evaluation. Its result is stored before the
-next is asked: a run that was interrupted goes on where it ended, and nothing is paid for twice.
+next is asked: a run that was interrupted goes on where it ended, and nothing is paid for twice. One process at a time
+works on a run: it renews its claim on the row of the run, and a killed process's claim runs out within a minute. No
+connection is held meanwhile. Where nothing answers any more, such as with a rejected key, the run is interrupted too:
+that says nothing about the documents.
 """
 
 from __future__ import annotations
 
 import builtins
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Event, Lock, Thread
 from typing import Any, Literal
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin
 from rag.answering.events import ContextEvent, DoneEvent, TextEvent
 from rag.answering.pipeline import Answerer
-from rag.errors import InvalidInput, NotFound, RagError
+from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, ProviderUnavailable, RagError
 from rag.evaluation.golden import GoldenQuestion, golden_from_json
 from rag.evaluation.judging import Judge
-from rag.evaluation.metrics import Comparison, Reply, compare, figures_of, means
+from rag.evaluation.metrics import Comparison, EvaluatedAnswer, compare, figures_of, means
+from rag.ingestion.document_jobs import JobControl
 from rag.profile import Profile
 from rag.profiles import DEFAULT, profile_by_name, profile_of
 from rag.retrieval.retriever import Retriever
@@ -36,6 +41,12 @@ log = logging.getLogger("rag.evaluation")
 MAXIMUM_LISTED = 50
 #: Proposals that are searched for: some ten milliseconds each, while somebody waits.
 MAXIMUM_CHECKED = 24
+#: After so many answers in a row that failed, what answers is taken to be down.
+MOST_FAILURES = 3
+#: So long a claim on a run holds without being renewed, and after how much of that it is renewed.
+CLAIM_SECONDS, RENEWED_AFTER = 60.0, 0.25
+TAKEN = "Another process works on this run. Look again when it has ended."
+INTERRUPTED = "{done} of {questions} questions are asked; the run was interrupted: {why}"
 #: Where proposals come from.
 Source = Literal["feedback", "gaps", "documents"]
 
@@ -57,11 +68,15 @@ class Run:
     finished_at: datetime | None
     #: Whether a model checks the answers as well.
     is_judged: bool = False
+    #: Whether it was made at night, of the collection's own questions and settings.
+    is_nightly: bool = False
+    #: Whether some process asks its questions now.
+    is_worked_on: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What was measured of one question."""
+    """The measurements of one question."""
 
     place: int
     figures: dict[str, float]
@@ -78,12 +93,23 @@ class _Proposal:
     language: str
     pages: list[int]
     is_answerable: bool
+    asked_as: str
 
 
 @dataclass(frozen=True)
 class _Golden:
     id: UUID
     golden: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question of a run with what came of it."""
+
+    place: int
+    chat_log_id: UUID
+    reply: EvaluatedAnswer
+    notice: str
 
 
 class Evaluations:
@@ -94,10 +120,17 @@ class Evaluations:
         self._database = database
         self._answerer = answerer
         self._by_words = by_words
+        self._control = JobControl(database)
         self.judge = judge
         self._cancel = Event()
+        #: Ends each answer that is under way.
+        self._asking: set[Event] = set()
         self._running: set[UUID] = set()
+        #: Why runs of this process were interrupted.
+        self._troubles: dict[UUID, str] = {}
         self._lock = Lock()
+        #: Runs in the background take turns: each asks as fast as it is answered.
+        self._turn = Lock()
 
     # Golden questions
 
@@ -114,19 +147,35 @@ class Evaluations:
                 row = {"collection_id": collection.id, "golden": Jsonb(question.to_json())}
                 connection.execute(queries["put_golden_question"], row)
 
-    def remove_golden(self, who: Who, golden_id: UUID) -> None:
-        """Remove a golden question. For administrators; raises `NotFound`."""
+    def change_golden(self, who: Who, collection: Collection, golden_id: UUID, question: GoldenQuestion) -> None:
+        """Put another golden question in the place of one. For administrators; raises `NotFound`."""
         require_admin(who)
-        if not self._database.execute(who, "delete_golden_question", id=golden_id):
+        row = {"id": golden_id, "collection_id": collection.id, "golden": Jsonb(question.to_json())}
+        with self._database.transaction(who) as connection:
+            connection.execute(queries["delete_same_golden_question"], row)
+            if not connection.execute(queries["change_golden_question"], row).rowcount:
+                raise NotFound
+
+    def remove_golden(self, who: Who, golden_ids: Sequence[UUID]) -> str:
+        """Remove golden questions, and return what puts them back. For administrators; raises `NotFound`."""
+        require_admin(who)
+        kept = self._database.fetch_value(who, "delete_golden_questions", ids=[*golden_ids])
+        if kept is None:
             raise NotFound
+        return str(kept)
+
+    def put_golden_back(self, who: Who, kept: str) -> None:
+        """Undo a removal. For administrators; raises `InvalidInput` where their collection is gone."""
+        require_admin(who)
+        self._database.put_back(who, "put_golden_questions_back", kept)
 
     def proposals(
         self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None
     ) -> builtins.list[GoldenQuestion]:
-        """Return questions that may become golden ones: rated as helpful, of gaps, or read from documents.
+        """Propose golden questions: rated as helpful, from gaps, or from documents.
 
-        Those of documents were written by the model that tagged them, or are about their headings; they are proposed
-        where a search by words finds them answered in that document first, with the pages found.
+        Questions from documents were written by the model that tagged them or from their headings; they are proposed,
+        with the pages found, if a search by words finds the answer in that document first.
         """
         found = self._database.fetch_all(
             who, f"golden_from_{source}", _Proposal, collection_id=collection_id, document_id=document_id,
@@ -135,7 +184,7 @@ class Evaluations:
         proposed = [
             GoldenQuestion(
                 question=row.question, document=row.document, answer=row.answer, language=row.language,
-                pages=tuple(row.pages), is_answerable=row.is_answerable, tags=(source,),
+                pages=tuple(row.pages), is_answerable=row.is_answerable, tags=(source,), asked_as=row.asked_as,
             )
             for row in found
         ]  # fmt: skip
@@ -174,6 +223,7 @@ class Evaluations:
         *,
         model: str = "",
         is_judged: bool = False,
+        is_nightly: bool = False,
     ) -> UUID:
         """Store a run that is to be made; `model` answers in place of the profile's.
 
@@ -195,8 +245,21 @@ class Evaluations:
             overrides=Jsonb(overrides),
             golden=Jsonb([question.to_json() for question in golden]),
             is_judged=is_judged,
+            is_nightly=is_nightly,
         )
         return UUID(str(found))
+
+    def interrupted(
+        self, collection: Collection, profile: Profile, golden: Sequence[GoldenQuestion], *, since: datetime
+    ) -> UUID | None:
+        """Return the latest nightly run of these questions and settings, begun since then, that has not ended."""
+        overrides = {name: values[1] for name, values in profile_by_name(profile.name).differences(profile).items()}
+        for run in self.runs(collection.tenant_id, collection.id):
+            if run.finished_at is None and run.is_nightly and run.created_at >= since:
+                is_same = (run.profile, run.overrides) == (profile.name, overrides)
+                if is_same and self.questions(collection.tenant_id, run.id) == list(golden):
+                    return run.id
+        return None
 
     def work(
         self,
@@ -207,33 +270,114 @@ class Evaluations:
         cancel: Event | None = None,
         on_progress: Callable[[int, int], None] = lambda done, questions: None,
     ) -> Run:
-        """Ask what a run has not asked yet, and return it; with `cancel` set it ends after the present question."""
+        """Ask what a run has not asked yet, and return it.
+
+        It ends before its end when `cancel` is set, else when the application stops; a question that is being answered
+        then is asked again. Raises `InvalidInput` while another process works on it, `ProviderUnavailable` where one
+        answer after the other fails, `TenantSuspended`.
+        """
+        self._control.stop_if_suspended(collection.tenant_id)
+        with self._claimed(collection.tenant_id, run_id) as worker:
+            self._work(collection, run_id, worker, asker, cancel or self._cancel, on_progress)
+        return self.run(collection.tenant_id, run_id)
+
+    @contextmanager
+    def _claimed(self, tenant_id: str, run_id: UUID) -> Iterator[UUID]:
+        """Be the only one that works on a run, and yield the worker's id. Raises `InvalidInput` where it is taken."""
+        worker = uuid4()
+        claim = {"run_id": run_id, "worker": worker, "seconds": CLAIM_SECONDS}
+        if not self._database.execute(tenant_id, "claim_run", **claim):
+            raise InvalidInput(TAKEN)
+        over = Event()
+
+        def renew() -> None:
+            while not over.wait(CLAIM_SECONDS * RENEWED_AFTER):
+                # Without the database, the results that are to be stored say so.
+                with suppress(DatabaseUnavailable):
+                    self._database.execute(tenant_id, "claim_run", **claim)
+
+        renewal = Thread(target=renew, name=f"claim of run {run_id}", daemon=True)
+        renewal.start()
+        try:
+            yield worker
+        finally:
+            over.set()
+            renewal.join()
+            with suppress(DatabaseUnavailable):  # then it runs out
+                self._database.execute(tenant_id, "release_run", run_id=run_id, worker=worker)
+
+    def _work(
+        self,
+        collection: Collection,
+        run_id: UUID,
+        worker: UUID,
+        asker: Identity,
+        cancel: Event,
+        on_progress: Callable[[int, int], None],
+    ) -> None:
         run = self.run(collection.tenant_id, run_id)
         profile = profile_by_name(run.profile).changed(**run.overrides)
         golden = self.questions(collection.tenant_id, run_id)
         done = {result.place: result.figures for result in self.results(collection.tenant_id, run_id)}
+        failed: list[_Asked] = []
+        has_answered = False
+
+        def keep(asked: _Asked) -> None:
+            done[asked.place] = self._measured(run, worker, profile, golden[asked.place], asked, asker)
+            on_progress(len(done), len(golden))
+
+        def interrupted() -> ProviderUnavailable:
+            why = failed[-1].notice or str(ProviderUnavailable())
+            return ProviderUnavailable(INTERRUPTED.format(done=len(done), questions=len(golden), why=why))
+
         for place, question in enumerate(golden):
             if place in done:
                 continue
-            if cancel is not None and cancel.is_set():
-                return self.run(collection.tenant_id, run_id)
-            chat_log_id, reply = self._ask(collection, profile, question, asker)
-            done[place] = figures_of(question, reply)
-            if run.is_judged and reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS):
-                share = self.judge.share_supported(asker, profile, chat_log_id, reply.answer, reply.cited)
-                done[place] |= {} if share is None else {"grounded_by_model": share}
-            self._database.execute(
-                collection.tenant_id,
-                "add_evaluation_result",
-                run_id=run_id,
-                place=place,
-                chat_log_id=chat_log_id,
-                figures=Jsonb(done[place]),
-            )
-            on_progress(len(done), len(golden))
+            if cancel.is_set():
+                return
+            asked = self._ask(collection, profile, question, asker, place=place)
+            if asked.reply.outcome is Outcome.STOPPED:
+                return
+            if asked.reply.outcome is Outcome.FAILED:
+                failed.append(asked)
+                if len(failed) == MOST_FAILURES:
+                    raise interrupted()
+                continue
+            has_answered = True
+            # Where others are answered, those before it that failed say something too.
+            for one in (*failed, asked):
+                keep(one)
+            failed.clear()
+        if failed and not has_answered:
+            raise interrupted()
+        for one in failed:
+            keep(one)
         figures = Jsonb(means([done[place] for place in sorted(done)]))
-        self._database.execute(collection.tenant_id, "finish_evaluation_run", run_id=run_id, figures=figures)
-        return self.run(collection.tenant_id, run_id)
+        end = {"run_id": run_id, "worker": worker, "figures": figures}
+        if not self._database.execute(collection.tenant_id, "finish_evaluation_run", **end):
+            raise InvalidInput(TAKEN)
+
+    def _measured(
+        self, run: Run, worker: UUID, profile: Profile, golden: GoldenQuestion, asked: _Asked, asker: Identity
+    ) -> dict[str, float]:
+        """Measure one answer and store what it brought. Raises `InvalidInput` where another process has the run now."""
+        reply = asked.reply
+        figures = figures_of(golden, reply)
+        if run.is_judged and reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS):
+            share = self.judge.share_supported(asker, profile, asked.chat_log_id, reply.answer, reply.cited)
+            figures |= {} if share is None else {"grounded_by_model": share}
+        stored = self._database.execute(
+            asker.tenant_id,
+            "add_evaluation_result",
+            run_id=run.id,
+            worker=worker,
+            place=asked.place,
+            chat_log_id=asked.chat_log_id,
+            figures=Jsonb(figures),
+        )
+        if not stored:
+            raise InvalidInput(TAKEN)
+        return figures
 
     def start(
         self,
@@ -242,26 +386,33 @@ class Evaluations:
         golden: Sequence[GoldenQuestion],
         profile: Profile | None = None,
         *,
+        model: str = "",
         is_judged: bool = False,
     ) -> UUID:
         """Begin a run in the background, of the collection's own settings without `profile`. For administrators."""
         require_admin(identity)
-        run_id = self.begin(collection, profile or profile_of(collection), golden, is_judged=is_judged)
+        run_id = self.begin(collection, profile or profile_of(collection), golden, model=model, is_judged=is_judged)
         self.go_on(identity, collection, run_id)
         return run_id
 
     def go_on(self, identity: Identity, collection: Collection, run_id: UUID) -> None:
-        """Go on with an interrupted run in the background; nothing where it is under way here. For administrators."""
+        """Go on with an interrupted run in the background; nothing where it is under way. For administrators."""
         require_admin(identity)
-        self.run(identity, run_id)
+        if self.run(identity, run_id).is_worked_on:
+            return
         with self._lock:
             if run_id in self._running or self._cancel.is_set():
                 return
             self._running.add(run_id)
+            self._troubles.pop(run_id, None)
 
         def work() -> None:
             try:
-                self.work(collection, run_id, identity, cancel=self._cancel)
+                with self._turn:
+                    self.work(collection, run_id, identity)
+            except RagError as exc:
+                log.warning("run %s was interrupted: %s", run_id, exc.message)
+                self._troubles[run_id] = exc.message
             except Exception:
                 log.exception("run %s was interrupted", run_id)
             finally:
@@ -270,22 +421,28 @@ class Evaluations:
 
         Thread(target=work, name=f"evaluation {run_id}", daemon=True).start()
 
+    def trouble(self, run_id: UUID) -> str:
+        """Return why a run that was begun in the background of this process was interrupted; "" where it was not."""
+        return self._troubles.get(run_id, "")
+
     def is_running(self, run_id: UUID) -> bool:
         """Return whether this process works on a run."""
         with self._lock:
             return run_id in self._running
 
     def stop(self) -> None:
-        """Have runs end after their present question; they can be gone on with."""
-        self._cancel.set()
+        """Have runs end; they can be gone on with."""
+        with self._lock:
+            self._cancel.set()
+            for cancel in self._asking:
+                cancel.set()
 
     def ask_again(self, identity: Identity, collection: Collection, question: str, profile: Profile) -> UUID:
         """Ask one question with another profile or other settings; return its row in the log.
 
         It counts as one of an evaluation: no question of a person, and its cost is in the ledger.
         """
-        chat_log_id, _ = self._ask(collection, profile, GoldenQuestion(question=question), identity)
-        return chat_log_id
+        return self._ask(collection, profile, GoldenQuestion(question=question), identity).chat_log_id
 
     def runs(self, who: Who, collection_id: UUID | None = None) -> builtins.list[Run]:
         """Return the newest runs first."""
@@ -301,7 +458,7 @@ class Evaluations:
         return found
 
     def results(self, who: Who, run_id: UUID) -> builtins.list[Result]:
-        """Return what was measured of each question, in their order."""
+        """Return the measurements of each question, in their order."""
         return self._database.fetch_all(who, "evaluation_results", Result, run_id=run_id)
 
     def questions(self, who: Who, run_id: UUID) -> builtins.list[GoldenQuestion]:
@@ -331,23 +488,35 @@ class Evaluations:
         return compare([asked[0][question] for question in both], [asked[1][question] for question in both])
 
     def _ask(
-        self, collection: Collection, profile: Profile, golden: GoldenQuestion, asker: Identity
-    ) -> tuple[UUID, Reply]:
+        self,
+        collection: Collection,
+        profile: Profile,
+        golden: GoldenQuestion,
+        asker: Identity,
+        *,
+        place: int = 0,
+    ) -> _Asked:
         question = Question(text=golden.question, identity=asker, collection=collection)
         chat_log_id = self._answerer.chat_logs.open(
             asker, golden.question, collection_id=collection.id, kind="evaluation"
         )
         ranked: Sequence[Any] = ()
-        text, end = "", None
-        for event in self._answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=chat_log_id):
-            if isinstance(event, ContextEvent):
-                ranked = event.context.citations or event.context.nearest
-            elif isinstance(event, TextEvent):
-                text = event.text if event.starts_over else text + event.text
-            elif isinstance(event, DoneEvent):
-                end = event
+        text, end, cancel = "", None, Event()
+        with self._lock:
+            self._asking.add(cancel)
+        try:
+            for event in self._answerer.answer(question, profile=profile, cancel=cancel, chat_log_id=chat_log_id):
+                if isinstance(event, ContextEvent):
+                    ranked = event.context.citations or event.context.nearest
+                elif isinstance(event, TextEvent):
+                    text = event.text if event.starts_over else text + event.text
+                elif isinstance(event, DoneEvent):
+                    end = event
+        finally:
+            with self._lock:
+                self._asking.discard(cancel)
         assert end is not None  # noqa: S101  an answer ends with DoneEvent
-        return chat_log_id, Reply(
+        reply = EvaluatedAnswer(
             ranked=ranked,
             answer=text,
             outcome=end.outcome,
@@ -355,3 +524,4 @@ class Evaluations:
             total_ms=end.total_ms,
             cost=None if end.cost is None else float(end.cost),
         )
+        return _Asked(place, chat_log_id, reply, end.notice)

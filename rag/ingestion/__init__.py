@@ -1,1 +1,1 @@
-"""From a file to searchable passages: extract, chunk, embed, tag, publish; each step durable."""
+"""Turn a file into searchable passages: extract, chunk, embed, tag, publish; each step durable."""

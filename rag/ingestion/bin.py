@@ -1,4 +1,4 @@
-"""The bin: deleted documents are found by nothing from then on, and can be had back for thirty days."""
+"""Keep deleted documents and collections in a bin: no search finds them, and they can be restored for thirty days."""
 
 from __future__ import annotations
 
@@ -34,17 +34,11 @@ Estimate = Callable[[Connection, DocumentJob], dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinnedDocument:
-    """A document in the bin, with all versions that came there with it."""
+class Binned:
+    """What is in the bin, and since when."""
 
     id: UUID
-    title: str
-    file_name: str
-    version: int
-    page_count: int
-    collection_id: UUID
     binned_at: datetime
-    binned_by_name: str
 
     @property
     def kept_until(self) -> datetime:
@@ -52,8 +46,29 @@ class BinnedDocument:
         return self.binned_at + timedelta(days=BIN_DAYS)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BinnedDocument(Binned):
+    """A document in the bin, with all versions that came there with it."""
+
+    title: str
+    file_name: str
+    version: int
+    page_count: int
+    collection_id: UUID
+    binned_by_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinnedCollection(Binned):
+    """A collection in the bin, with the documents that came there with it and what was asked in it."""
+
+    name: str
+    documents: int
+    conversations: int
+
+
 class Bin:
-    """Puts documents into the bin and takes them out. Changes need an administrator."""
+    """Puts documents and collections into the bin and takes them out. Changes need an administrator."""
 
     def __init__(
         self,
@@ -97,8 +112,44 @@ class Bin:
             binned |= {row[0] for row in rows}
         return binned
 
+    def put_collection(self, identity: Identity, collection_id: UUID) -> None:
+        """Put a collection into the bin with its documents; its conversations are hidden meanwhile.
+
+        When this returns, nobody can choose it, and no question finds what it holds. Raises `NotFound`, `SignInAgain`.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        where = {"collection_id": collection_id}
+        with one_act(), self._database.transaction(identity) as connection:
+            if connection.execute(queries["bin_collection"], where).fetchone() is None:
+                raise NotFound("This collection does not exist, or no longer.")
+            rows = connection.execute(queries["bin_documents_of"], where).fetchall()
+            answered = [document_id for document_id, status in rows if status == "completed"]
+            remove_documents(connection, tenant_id=identity.tenant_id, document_ids=answered)
+            connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
+
+    def collections(self, who: Who) -> builtins.list[BinnedCollection]:
+        """List the collections in the bin, what came last first."""
+        return self._database.fetch_all(who, "binned_collections", BinnedCollection)
+
+    def take_collection_back(self, identity: Identity, collection_id: UUID) -> builtins.list[str]:
+        """Take back a collection with the documents that came into the bin with it; return why some of them stay.
+
+        Where another collection has its name by now, it gets the day of its deletion behind it. Raises `NotFound`.
+        """
+        require_admin(identity)
+        where = {"collection_id": collection_id}
+        with one_act():
+            with self._database.transaction(identity) as connection:
+                wanted = [row[0] for row in connection.execute(queries["documents_binned_with"], where)]
+                taken = {**where, "document_ids": []}
+                if connection.execute(queries["take_collections_back"], taken).fetchone() is None:
+                    raise NotFound("This collection is no longer in the bin.")
+                connection.execute(queries["enqueue_schedule"], where)
+            return self.take_back_all(identity, wanted)
+
     def list(self, who: Who) -> list[BinnedDocument]:
-        """List what is in the bin, what came last first."""
+        """List the documents in the bin, the last deleted first."""
         return self._database.fetch_all(who, "binned_documents", BinnedDocument, limit=SHOWN)
 
     def count(self, who: Who) -> int:
@@ -146,7 +197,9 @@ class Bin:
     def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
         """Return those that are not in the bin; all of the others are taken back, in as many statements as for one."""
         with self._database.transaction(identity) as connection:
-            rows = connection.execute(queries["take_from_bin"], {"document_ids": [*document_ids]}).fetchall()
+            wanted = {"document_ids": [*document_ids]}
+            connection.execute(queries["take_collections_back"], {**wanted, "collection_id": None})
+            rows = connection.execute(queries["take_from_bin"], wanted).fetchall()
             for document_id, status in rows:
                 if status in ("reading", "processing"):
                     self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
@@ -182,6 +235,8 @@ class Bin:
             removed = dict(connection.execute(queries["take_out_of_bin_for_good"], parameters).fetchall())
             if removed:
                 request_file_removal(connection, tenant_id, [*removed.values()])
+            if not document_ids:
+                connection.execute(queries["take_collections_out_for_good"], {"days": BIN_DAYS})
             connection.execute(queries["enqueue_empty_bin"], {"days": BIN_DAYS})
         self._forget(tenant_id, removed)
         return len(removed)

@@ -1,4 +1,4 @@
-"""Collections: each has one profile and one embedding model, and an administrator may change single settings."""
+"""Manage collections: each has one profile and one embedding model; administrators may change single settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag.profile import Profile
 from rag.profiles import AS_THE_SOURCE, DEFAULT, profile_by_name
 from rag.providers.registry import Providers
 from rag.retrieval.query_understanding import require_linear_patterns
-from rag.settings.providers import variable_of
+from rag.settings.providers import provider_name, variable_of
 from rag.storage.database import Database, queries
 from rag.types import Collection, CollectionContents, Identity, Who
 
@@ -144,7 +144,8 @@ class CollectionLibrary:
         chosen = embedding_model or self._providers.default_embedder_id(profile_by_name(profile))
         provider = chosen.partition("/")[0]
         if not self._providers.is_configured(provider) and variable_of(provider):
-            raise InvalidInput(f"{chosen} is not configured: set {variable_of(provider)} and start again.")
+            title = provider_name(provider)
+            raise InvalidInput(f"{title} is not set up here: an administrator can paste its key on the page Set-up.")
         self._providers.embedder_for(chosen)
         made = self._database.execute(
             identity,

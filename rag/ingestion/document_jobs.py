@@ -1,4 +1,4 @@
-"""Jobs on documents: their lock, their progress, and how they are stopped."""
+"""Lock the jobs on documents, note their progress, and stop them."""
 
 from __future__ import annotations
 

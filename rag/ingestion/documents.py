@@ -1,4 +1,4 @@
-"""The document library, as pages and API use it: upload, confirm, look at, retry, delete.
+"""Manage the document library for pages and API: upload, confirm, view, retry, delete.
 
 Nothing here does long work: what takes time is queued in the same transaction that asks for it.
 """
@@ -121,7 +121,7 @@ MADE_FOR_A_READER = 4
 
 
 def _turn_by_turn(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Return the first question of each list, then the second of each; what is none is left out."""
+    """Return the first question of each list, then the second of each; skip entries that are no questions."""
     asked = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     turns = max((len(questions) for questions in asked), default=0)
     return [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
@@ -176,11 +176,11 @@ class DocumentLibrary(CollectionLibrary):
     ) -> Document:
         """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
 
-        Without a way to cut, or a kind of PDF, those of the collection hold. Other bytes under a name that is known
-        become its next version; the bytes of an earlier version restore it. `metadata` says what searches may be
-        narrowed by, in the fields that the collection has for that; `InvalidInput` for others. With `confirmed_up_to`,
-        in US dollars, nobody is asked about an estimate within it, unless the file replaces another. `replaces` is the
-        document that it becomes the next version of, whatever its name.
+        The chunking method and the kind of PDF default to the collection's. Different bytes under a known name become
+        the next version; the bytes of an earlier version restore it. `metadata` fills the collection's own fields, by
+        which searches can be narrowed; other fields raise `InvalidInput`. With `confirmed_up_to`, in US dollars, an
+        estimate within it needs no confirmation, unless the file replaces another. With `replaces`, the file becomes
+        the next version of that document, whatever its name.
 
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
@@ -251,7 +251,7 @@ class DocumentLibrary(CollectionLibrary):
             raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
 
     def retry(self, identity: Identity, document_id: UUID) -> Document:
-        """Queue a failed document again; what was done and paid is kept. Raises `InvalidInput` for any other."""
+        """Queue a failed document again; finished and paid steps are kept. Raises `InvalidInput` for any other."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
@@ -293,9 +293,9 @@ class DocumentLibrary(CollectionLibrary):
             self._removals.run(tenant_id)
 
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
-        """Delete a collection with its documents and conversations, once its name was given as a confirmation.
+        """Delete a collection with its documents and conversations, given its name as confirmation.
 
-        What was asked and what it cost stays in the analytics. Raises `InvalidInput` for another name, `NotFound`,
+        Its questions and costs stay in the analytics. Raises `InvalidInput` for another name, `NotFound`,
         `SignInAgain`.
         """
         require_admin(identity)
@@ -372,13 +372,13 @@ class DocumentLibrary(CollectionLibrary):
         limit: int = DOCUMENTS_PER_PAGE,
         offset: int = 0,
     ) -> Documents:
-        """Find a page of the documents that meet the filters; those of notice boards come last."""
+        """Find a page of the documents that meet the filters; posts of notice boards come last."""
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
         rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def rows(self, who: Who, filters: DocumentFilters, *, limit: int, sort: DocumentSort = "newest") -> Rows:
-        """List the documents that meet the filters as rows of a table; those of notice boards come last."""
+        """List the documents that meet the filters as rows of a table; posts of notice boards come last."""
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort, "limit": limit}
         rows = self._database.fetch_all(who, "library_rows", DocumentRow, **parameters)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
@@ -565,8 +565,9 @@ class DocumentLibrary(CollectionLibrary):
     ) -> Questions:
         """Suggest questions the collection's documents answer, from as many different documents as possible.
 
-        `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: questions in them come
-        first, of documents in that language and then of others, then those in the collection's own, then all others.
+        `languages` are the reader's, the preferred first (ISO 639-1, "ko-KR" is read as "ko"). Questions in them come
+        first, from documents in that language before others; then questions in the collection's language; then the
+        rest.
         """
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()

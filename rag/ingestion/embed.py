@@ -105,7 +105,7 @@ class EmbedStep:
     def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
         """Embed the chunks without a vector. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
 
-        What is paid is kept.
+        Paid batches are kept.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from procrastinate import BaseConnector
+from procrastinate.exceptions import UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
@@ -62,7 +63,7 @@ class Slots:
         return self._held.total() < self._number + spare
 
 
-class Places:
+class TenantSlots:
     """Counts the jobs of each tenant in this process. Only for the event loop of its workers."""
 
     def __init__(self, number: int) -> None:
@@ -106,6 +107,10 @@ class KnownJobs(JobManager):
     async def retry_job(self, job: Job, *arguments: Any, **options: Any) -> None:
         try:
             await super().retry_job(job, *arguments, **options)
+        except (UniqueViolation, AssertionError):
+            # Another job of this name began to wait meanwhile, and does the rest. procrastinate asserts that Postgres
+            # tells whose name that is, which row-level security keeps to itself.
+            await super().finish_job(job, Status.FAILED, delete_job=True)
         finally:
             self._leave(job)
 
@@ -118,9 +123,9 @@ class KnownJobs(JobManager):
 
 
 class FairJobs(KnownJobs):
-    """Hands the jobs of one queue to a worker of this process, as `Places` allows."""
+    """Hands the jobs of one queue to a worker of this process, as `TenantSlots` allows."""
 
-    def __init__(self, connector: BaseConnector, job_ids: set[int], places: Places, *, is_spare: bool) -> None:
+    def __init__(self, connector: BaseConnector, job_ids: set[int], places: TenantSlots, *, is_spare: bool) -> None:
         super().__init__(connector, job_ids)
         self._places = places
         self._is_spare = is_spare

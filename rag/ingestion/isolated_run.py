@@ -33,7 +33,7 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
-class Task:
+class DocumentTask:
     """A document, and how its process reaches the database and the providers."""
 
     conninfo: str
@@ -59,7 +59,7 @@ class IsolatedRuns:
 
         Raises `WorkKeepsDying` when the document ends its process each time, and what `stop_if_asked` raises.
         """
-        task = Task(
+        task = DocumentTask(
             self._database.conninfo,
             self._database.key,
             self._database.is_pooled,
@@ -83,7 +83,7 @@ class IsolatedRuns:
             for process in self._running:
                 process.kill()
 
-    def _answer(self, task: Task, stop_if_asked: Callable[[], None]) -> bytes:
+    def _answer(self, task: DocumentTask, stop_if_asked: Callable[[], None]) -> bytes:
         """Return the answer of a process; empty when it ended without one."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
@@ -112,7 +112,7 @@ def serve(files: Originals | None = None) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     tasks = sys.stdin.buffer
     try:
-        task: Task = pickle.load(tasks)  # noqa: S301 - from the process that started this one
+        task: DocumentTask = pickle.load(tasks)  # noqa: S301 - from the process that started this one
     except EOFError:  # which is gone already
         return
     threading.Thread(target=end_with, args=(tasks,), daemon=True).start()
@@ -126,13 +126,13 @@ def serve(files: Originals | None = None) -> None:
     os._exit(0)
 
 
-def work(task: Task, files: Originals) -> None:
+def work(task: DocumentTask, files: Originals) -> None:
     """Do the task with connections of this process's own."""
-    from rag.ingestion.pipeline import Pipeline  # which starts these processes
+    from rag.ingestion.pipeline import IngestionPipeline  # which starts these processes
 
     database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
     database.open()
-    pipeline = Pipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
+    pipeline = IngestionPipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
     try:
         pipeline.run_claimed(task.tenant_id, task.document_id)
     finally:

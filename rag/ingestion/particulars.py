@@ -1,4 +1,4 @@
-"""What people write about documents: title, folder, tags, owner, dates, language. It holds for all versions."""
+"""Keep what people write about documents: title, folder, tags, owner, dates, language. It applies to all versions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SavedView:
 
 @dataclass(frozen=True, kw_only=True)
 class Reminders:
-    """How many documents are no longer valid, and how many are to be looked at again."""
+    """The numbers of documents that are no longer valid, and of those due for review."""
 
     expired: int
     to_review: int
@@ -167,6 +167,11 @@ class DocumentParticulars:
         if not 1 <= len(name) <= LONGEST_VIEW_NAME:
             raise InvalidInput(f"Give the view a name of at most {LONGEST_VIEW_NAME} characters.")
         parameters = {"account_id": identity.account_id, "name": name, "filters": Jsonb(filters_to_json(filters))}
+        self._database.execute(identity, "save_view", **parameters)
+
+    def keep_view(self, identity: Identity, view: SavedView) -> None:
+        """Keep a view that was removed as it was."""
+        parameters = {"account_id": identity.account_id, "name": view.name, "filters": Jsonb(view.filters)}
         self._database.execute(identity, "save_view", **parameters)
 
     def drop_view(self, identity: Identity, view_id: UUID) -> None:

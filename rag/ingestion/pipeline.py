@@ -64,12 +64,12 @@ from rag.types import (
 )
 
 log = logging.getLogger("rag.ingestion")
-#: After this many starts without any progress, a document gets a process of its own. Starts alone prove nothing against
-#: its file: whatever ends this process ends the work on all its documents.
+#: After this many starts without progress, a document gets a process of its own. Starts alone prove nothing against its
+#: file: an event that ends this process ends the work on all its documents.
 STARTS_BEFORE_ISOLATION = 6
 
 
-class Pipeline:
+class IngestionPipeline:
     """Takes documents through their steps. Thread-safe; one worker at a time works on a document."""
 
     def __init__(
@@ -90,13 +90,13 @@ class Pipeline:
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
         self.recognition = TextRecognition(
-            self.sandbox, provider=providers.recogniser(), tesseract=tesseract_program(settings)
+            self.sandbox, provider=providers.recogniser, tesseract=tesseract_program(settings)
         )
         #: Claims jobs and asks them to stop.
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
         posts = PostReader(providers, calls, self.sandbox, self.recognition)
-        self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
+        self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition, posts)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)
         self._tag_step = TagStep(providers, calls)
@@ -116,8 +116,8 @@ class Pipeline:
     def _read(self, tenant_id: str, document_id: UUID) -> None:
         """Read the file and estimate the cost; the document then waits for an administrator's confirmation.
 
-        Documents of a source need none, nor those whose estimate is within the limit they were added with, unless
-        they would break the company's budget. Raises the `DocumentError` that says what is wrong with the file.
+        Documents of a source and documents within their confirmed limit need none, unless they would break the
+        company's budget. Raises the `DocumentError` that says what is wrong with the file.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
@@ -277,8 +277,8 @@ class Pipeline:
     def run(self, tenant_id: str, document_id: UUID) -> None:
         """Take a document through its remaining steps, until it is done or waits for an administrator.
 
-        What is wrong with the document is stored with it. Raises `JobTaken`, `JobInterrupted`, and the errors of
-        `TEMPORARY`, after which it can be run again.
+        An error of the document is stored with it. Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`,
+        after which it can be run again.
         """
         with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0

@@ -1,4 +1,4 @@
-"""How people ask about a section, by its heading: an amount, a procedure, a time limit, a person to turn to.
+"""Word questions about a section from its heading: an amount, a procedure, a time limit, a contact.
 
 A rule is tried on the whole heading, written as within a sentence; the first that fits makes the question. `{0}` is the
 heading, `{rest}` the part that the rule names so. What a rule needs to be in the section, such as an amount of money,
@@ -101,7 +101,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:.* )?\S*(?:vergoeding|toeslag|bonus|premie|bijdrage|korting|uitkering)", "Hoe hoog is de {0}?", "money"),
         (r"\S*ongeval", "Wat moet ik doen bij een {0}?"),
         (r"(?:ziekte|\S*ongeval\w*|brand|pesten|\S*intimidatie|diefstal|verlies)(?: .*)?", "Wat moet ik doen bij {0}?"),
-        # The heading stands for itself where it would need an article: "voor de opzegtermijn".
+        # The heading is set apart where it would need an article: "voor de opzegtermijn".
         (r".*", "{Cap}: wat zijn de regels?"),
     ),
     "de": _rules(
@@ -182,7 +182,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r".*(?:ücreti|ödeneği|primi|yardımı|tazminatı|indirimi|maaşı|desteği)", "{Cap} ne kadar?", "money"),
         (r"(?:.* )?(?:hastalık|kazası?|yangın|taciz|hırsızlık)", "{Cap} durumunda ne yapmalıyım?"),
         (r".* (?:kuralları|koşulları|şartları|hakları|saatleri|esasları|ilkeleri)", "{Cap} neler?"),
-        # The heading stands for itself: whatever followed it would need its ending.
+        # The heading is set apart: a word after it would have to agree with its ending.
         (r".*", "{Cap}: kurallar neler?"),
     ),
     "ar": _rules(
@@ -288,7 +288,7 @@ EMPTY = re.compile(
     r"|أحكام عامة|خاتمة",
     re.IGNORECASE,
 )
-#: What stands around the subject in titles of posts: "[긴급] …", "… 안내 : 공지사항".
+#: Text around the subject in titles of posts: "[긴급] …", "… 안내 : 공지사항".
 AROUND_TITLE = re.compile(
     r"^(?:\[[^\]]*\]|【[^】]*】)\s*|\s*:\s*공지사항$|\s*(?:안내|공지|공고|알림|개정)$|(?:のお知らせ|について|のご案内)$|(?:的)?通知$"
 )

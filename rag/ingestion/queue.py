@@ -33,8 +33,8 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
-from rag.ingestion.fairness import FairJobs, KnownJobs, Places
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.fairness import FairJobs, KnownJobs, TenantSlots
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers.retry import retry_after
 from rag.settings.providers import provider_name, provider_spec
@@ -63,11 +63,11 @@ OUTAGE_SECONDS = 3.0
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
-#: How often to look for what is due by day, week or month.
+#: How often to look for daily, weekly and monthly work that is due.
 CALENDAR_SECONDS = 60.0
 #: When to look again at work that another process holds.
 ELSEWHERE_SECONDS = 5.0
-#: How often jobs of a suspended tenant are looked at again; resuming it wakes them at once.
+#: How often jobs of a suspended tenant are tried again; resuming it wakes them at once.
 SUSPENDED_SECONDS = 300.0
 #: Longest wait for work to end by itself when the application stops.
 STOP_SECONDS = 1.5
@@ -109,7 +109,7 @@ class Queue:
     def __init__(
         self,
         database: Database,
-        pipeline: Pipeline,
+        pipeline: IngestionPipeline,
         *,
         concurrency: int = DOCUMENTS_AT_ONCE,
         retry_seconds: tuple[float, ...] = RETRY_SECONDS,
@@ -134,8 +134,10 @@ class Queue:
         self._wake: asyncio.Event | None = None
         #: Syncs a collection with its source; set by the module of sources.
         self.on_sync: Callable[[str, UUID], object] | None = None
-        #: Does the scheduled work that is due; set by `services`.
+        #: Does the short scheduled work that is due; set by `services`.
         self.on_every_minute: Callable[[], object] | None = None
+        #: Asks the golden questions that are due, for hours perhaps; set by `services`.
+        self.on_evaluations: Callable[[], object] | None = None
         #: Makes the backup that is due, and tries one; set where backups are made by themselves.
         self.on_backups: Callable[[], object] | None = None
         #: Asks for the syncs of a collection that are due by their schedule; set by the module of sources.
@@ -240,7 +242,7 @@ class Queue:
             pool_factory=partial(WorkerPool, self._database.key),
         )
         is_pooled = self._database.is_pooled
-        places = Places(self._concurrency)
+        places = TenantSlots(self._concurrency)
         self._job_ids.clear()
         # For each queue: how many jobs run at once, and who hands them out.
         served: list[tuple[str, int, JobManager]] = [
@@ -267,11 +269,12 @@ class Queue:
                 for queue, concurrency, jobs in served
             ]
             rescue = asyncio.create_task(self._rescue())
-            scheduled = asyncio.create_task(self._every_minute(self.on_every_minute))
-            backups = asyncio.create_task(self._every_minute(self.on_backups))
+            # Each by itself, so that what takes long does not hold up the others.
+            due = (self.on_every_minute, self.on_evaluations, self.on_backups)
+            scheduled = [asyncio.create_task(self._every_minute(work)) for work in due]
             stopped = asyncio.create_task(self._wake.wait())
             await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            beside = (*workers, rescue, scheduled, backups, stopped)
+            beside = (*workers, *scheduled, rescue, stopped)
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
@@ -486,11 +489,11 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
     if not isinstance(error, WAITED_FOR):
         return f"{error.message} {again}"
     waiting = f"{TAGS_WAIT} Waiting" if error.details.get("is_searchable") else "Waiting"
-    name, variable = provider_name(provider), provider_spec(provider).key_variable
-    if not variable:
+    name = provider_name(provider)
+    if not provider_spec(provider).key_variable:
         return f"{waiting}: {error.message} {again}"
     if isinstance(error, ProviderKeyRejected):
-        return f"{waiting}: the key was refused by {name}. An administrator has to check {variable}. {again}"
+        return f"{waiting}: the key was refused by {name}. An administrator has to check it on the page Set-up. {again}"
     return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
 
 

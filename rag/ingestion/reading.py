@@ -1,7 +1,7 @@
 """Read a document: the pages of its file, their language and the cost of processing them; then recognise its scans.
 
-Text recognition runs once the cost is confirmed, and stores each batch with its bill in one transaction. A page leaves
-the list of those awaited as it is stored, so a killed process pays for none of them again.
+Text recognition runs once the cost is confirmed, and stores each batch with its bill in one transaction. Storing a page
+removes it from the list of pending ones, so a killed process pays for none of them twice.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is we
 FEWEST_PAGES_TO_JUDGE = 3
 WITHOUT_ENGINE = (
     "Text recognition was asked for and is not available here, so the text that is in the file was taken. "
-    "UPSTAGE_API_KEY or an installed Tesseract adds it."
+    "A key of Upstage on the page Set-up adds it, and so does Tesseract on the server."
 )
 
 
 class ReadStep:
-    """Reads files in the sandbox and stores what was read in one transaction."""
+    """Reads files in the sandbox and stores the result in one transaction."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ReadStep:
         files: Originals,
         providers: Providers,
         sandbox: Sandbox,
-        engine: str | None,
+        recognition: TextRecognition,
         posts: PostReader,
     ) -> None:
         self._control = control
@@ -77,7 +77,7 @@ class ReadStep:
         self._files = files
         self._providers = providers
         self._sandbox = sandbox
-        self._engine = engine
+        self._recognition = recognition
 
     def read(self, job: DocumentJob) -> None:
         """Read a document's file. Raises what the sandbox says is wrong with it."""
@@ -132,7 +132,7 @@ class ReadStep:
                 expected,
                 moved_sections(extracted.sections, pages, expected),
                 self._providers,
-                recognition=expected_usage(self._engine, len(awaiting)),
+                recognition=expected_usage(self._recognition.engine, len(awaiting)),
             )
             sentence = reading_message(pages, awaiting=awaiting, assumed=expected_characters(pages, awaiting))
             message = " ".join(filter(None, (sentence, message)))
@@ -166,14 +166,12 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Choose the pages for text recognition; return a sentence as well when it was asked for and is not
-        available.
-        """
+        """Choose the pages for text recognition; also return a sentence if it was wanted but is not available."""
         if not is_pdf(document):
             return [], ""
         wanted = pages_to_recognise(pages, document.pdf_type)
-        if self._engine is not None or document.pdf_type != "scanned":
-            return wanted if self._engine is not None else [], ""
+        if self._recognition.engine is not None or document.pdf_type != "scanned":
+            return wanted if self._recognition.engine is not None else [], ""
         return [], WITHOUT_ENGINE
 
 
@@ -271,8 +269,8 @@ class RecogniseStep:
     ) -> tuple[Sequence[Page], tuple[Section, ...]]:
         """Return the pages with their text, and the sections at their new places.
 
-        Raises `NoTextInPdf` when there is no text on any page in the end, `SettingsError` when there is no engine any
-        more, `ProviderError`s, `DocumentError`s; what is paid is kept.
+        Raises `NoTextInPdf` if no page has text in the end, `SettingsError` if the engine is gone, `ProviderError`s and
+        `DocumentError`s; paid pages are kept.
         """
         awaited = list(job.document.ocr_pages)
         if awaited:

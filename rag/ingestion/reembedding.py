@@ -61,6 +61,14 @@ class Reembedding:
         return self.status == "switched" and self.cleaned_at is None
 
 
+class MoveCost(NamedTuple):
+    """What moving a collection takes. `cost` is in US dollars, None where no price is known."""
+
+    chunks: int
+    tokens: int
+    cost: Decimal | None
+
+
 class MissingVector(NamedTuple):
     """A chunk without a vector of the new model."""
 
@@ -102,26 +110,40 @@ class Reembeddings:
         and `InvalidInput` when the collection has it already or another move is under way.
         """
         require_admin(identity)
-        tenant_id = identity.tenant_id
+        embedder = self._other_embedder(identity, collection_id, to_model)
+        with self._database.transaction(identity) as connection:
+            move = self._cost(connection, identity, collection_id, embedder)
+            parameters = {"collection_id": collection_id, "to_model": embedder.id, **move._asdict()}
+            row = connection.execute(queries["add_reembedding"], parameters).fetchone()
+        if row is None:
+            raise InvalidInput("This collection is being moved to another model already. Cancel that first.")
+        return self.get(identity.tenant_id, row[0])
+
+    def cost_of(self, identity: Identity, collection_id: UUID, to_model: str) -> MoveCost:
+        """Return what `estimate` would say, without keeping it. Raises as it does."""
+        require_admin(identity)
+        embedder = self._other_embedder(identity, collection_id, to_model)
+        with self._database.transaction(identity) as connection:
+            return self._cost(connection, identity, collection_id, embedder)
+
+    def _other_embedder(self, identity: Identity, collection_id: UUID, to_model: str) -> Embedder:
         try:
-            collection = find_collection(self._database, tenant_id, collection_id)
+            collection = find_collection(self._database, identity.tenant_id, collection_id)
         except DocumentGone as exc:
             raise NotFound from exc
         embedder = self._providers.embedder_for(to_model)
         if embedder.id == collection.embedding_model:
             raise InvalidInput(f"This collection is embedded with {embedder.model} already.")
-        with self._database.transaction(identity) as connection:
-            asked = {"collection_id": collection_id, "to_model": embedder.id}
-            chunks, tokens = connection.execute(queries["count_chunks_to_reembed"], asked).fetchone() or (0, 0)
-            cost: Decimal | None = Decimal(0)
-            if embedder.is_paid and chunks:
-                usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens)
-                cost = charge("embedding", usage, price_overrides(self._database, tenant_id)).cost
-            parameters = {"chunks": chunks, "tokens": tokens, "cost": cost}
-            row = connection.execute(queries["add_reembedding"], asked | parameters).fetchone()
-        if row is None:
-            raise InvalidInput("This collection is being moved to another model already. Cancel that first.")
-        return self.get(tenant_id, row[0])
+        return embedder
+
+    def _cost(self, connection: Connection, identity: Identity, collection_id: UUID, embedder: Embedder) -> MoveCost:
+        asked = {"collection_id": collection_id, "to_model": embedder.id}
+        chunks, tokens = connection.execute(queries["count_chunks_to_reembed"], asked).fetchone() or (0, 0)
+        cost: Decimal | None = Decimal(0)
+        if embedder.is_paid and chunks:
+            usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens)
+            cost = charge("embedding", usage, price_overrides(self._database, identity.tenant_id)).cost
+        return MoveCost(chunks, tokens, cost)
 
     def undo(self, identity: Identity, switched: Reembedding) -> Reembedding:
         """Estimate the way back: free, except for chunks added since the switch."""

@@ -1,4 +1,4 @@
-"""Reference documents (source 002): a PDF taken through the whole pipeline at once, or registered and done by steps.
+"""Process reference documents (source 002): a PDF through the whole pipeline at once, or registered and step by step.
 
 Each step begins where the one before left off, so that what failed half-way is finished by asking for the rest.
 """
@@ -28,7 +28,7 @@ from rag.ingestion.document_jobs import (
 from rag.ingestion.document_rows import find_pages, page_from_row
 from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.publish import publish
 from rag.ingestion.tagging import MAXIMUM_FIELD_CHARACTERS, TagStep, tag_names
 from rag.ingestion.uploads import add_document, display_name
@@ -85,7 +85,7 @@ class ReferenceDocuments:
     """Registers, chunks, tags and embeds. Changes need an administrator; all work is done when a method returns."""
 
     def __init__(
-        self, database: Database, files: Originals, providers: Providers, ledger: Ledger, pipeline: Pipeline
+        self, database: Database, files: Originals, providers: Providers, ledger: Ledger, pipeline: IngestionPipeline
     ) -> None:
         self._database = database
         self._files = files
@@ -246,7 +246,7 @@ class ReferenceDocuments:
         return self.get(identity, document_id)
 
     def tag(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
-        """Tag the chunks that have no tags; what fails stays without and can be asked for again.
+        """Tag the chunks that have no tags; failed chunks stay untagged and can be tried again.
 
         Raises `StepNotPossible` before there are chunks. Without a language model nothing is tagged.
         """
@@ -261,9 +261,9 @@ class ReferenceDocuments:
         return self.get(identity, document_id)
 
     def embed(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
-        """Give every chunk without one its vector and make the document searchable; finishes a failed ingest too.
+        """Embed every chunk that has no vector and make the document searchable; also finish a failed ingest.
 
-        Raises `StepNotPossible` before there are chunks, and `ProviderError`s; what was paid is kept.
+        Raises `StepNotPossible` before there are chunks, and `ProviderError`s; paid vectors are kept.
         """
         job = self._job(identity, document_id)
         status = job.document.status

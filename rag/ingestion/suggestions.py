@@ -1,7 +1,7 @@
-"""Questions to suggest: asked as people ask, about a document's headings, and kept when the documents answer them.
+"""Suggest questions about a document's headings, worded as people ask, and keep those that the documents answer.
 
-A question is kept when a search by words alone, which costs nothing, finds its answer in this document before all
-others of the collection. So nobody is invited to ask what is then not found, with a model or without.
+A question is kept if a search by words alone, which costs nothing, finds its answer in this document before all others
+of the collection. So no suggestion leads to an answer that is not found, with a model or without.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rag.types import Identity, Question, Role, Section, sections_from_json
 KEPT, MOST_CHECKED = 6, 12
 #: The same in a language of readers that the document is not in: they wait for these searches, once.
 KEPT_ELSEWHERE, CHECKED_ELSEWHERE = 2, 3
-#: Questions of one form kept of a document: four times "What are the rules" is dull.
+#: Questions of one form kept for a document: four times "What are the rules" is dull.
 KEPT_OF_FORM = 2
 #: So many questions for facts are enough to leave out general ones, by the rank of these.
 ENOUGH = {2: 4, 3: 2}
@@ -71,7 +71,7 @@ NUMBERING = re.compile(
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateQuestion:
     """A question about a section, and what a passage that answers it holds."""
 
     text: str
@@ -87,7 +87,7 @@ class SuggestStep:
     """Chooses the questions to suggest about a published document."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
-        # Without keys: the check may cost nothing, and must not depend on what is configured today.
+        # Without keys: the check may cost nothing, and must not depend on today's configuration.
         by_words = Providers(Settings(data_dir=settings.data_dir, builtin_embedder="lexical"), with_meaning=False)
         self._database = database
         self._retriever = Retriever(database, by_words)
@@ -97,7 +97,7 @@ class SuggestStep:
         document = job.document
         language = document.language or job.collection.language
         written = [q for q in document.metadata.get("questions") or () if isinstance(q, str)]
-        candidates = [Candidate(question) for question in dict.fromkeys(written)]
+        candidates = [CandidateQuestion(question) for question in dict.fromkeys(written)]
         candidates += candidates_from(document.title, sections, text, language, limit=MOST_CHECKED)
         kept: list[str] = []
         forms: Counter[str] = Counter()
@@ -133,7 +133,7 @@ class SuggestStep:
         self._database.execute(tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
         return kept
 
-    def _is_answered(self, job: DocumentJob, candidate: Candidate, language: str) -> bool:
+    def _is_answered(self, job: DocumentJob, candidate: CandidateQuestion, language: str) -> bool:
         """Whether a search by words finds the answer in this document, before any other."""
         tenant_id = job.document.tenant_id
         asker = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
@@ -154,16 +154,16 @@ class SuggestStep:
 
 def candidates_from(
     title: str, sections: Sequence[Section], text: str, language: str, *, limit: int = MOST_CHECKED
-) -> list[Candidate]:
-    """Make questions about a document's sections in its language, the best first; those of one rank are taken evenly
-    from the beginning to the end.
+) -> list[CandidateQuestion]:
+    """Make questions about a document's sections in its language, the best first; equals are spread evenly from the
+    beginning to the end.
 
-    A document without sections, such as a post, is asked about by its title.
+    For a document without sections, such as a post, the title is used.
     """
     if language not in TEMPLATES:
         return []
     names = _names_in(text)
-    found: dict[str, Candidate] = {}
+    found: dict[str, CandidateQuestion] = {}
     above: list[tuple[int, str]] = []
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
@@ -187,9 +187,9 @@ def candidates_from(
     return sorted(varied(chosen, lambda candidate: candidate.form, limit), key=lambda candidate: candidate.rank[0] > 1)
 
 
-def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, language: str) -> list[Candidate]:
+def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, language: str) -> list[CandidateQuestion]:
     """Make questions in another language about the sections of a document whose headings it has words for."""
-    found: dict[str, Candidate] = {}
+    found: dict[str, CandidateQuestion] = {}
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
         heading = bare(section.title)
@@ -217,7 +217,7 @@ def _in_order(sections: Sequence[Section], text: str) -> list[Section]:
 
 def _candidate(
     heading: str, parent: str, body: str, title: str, language: str, names: frozenset[str]
-) -> Candidate | None:
+) -> CandidateQuestion | None:
     heading = bare(heading)
     is_dense = language in DENSE
     subject = heading
@@ -229,7 +229,7 @@ def _candidate(
         # Turkish says in one word what others need three for.
         if not (2 if language == "tr" else 3) <= words <= 14 and not (is_dense and len(heading) <= LONGEST_HEADING):
             return None
-        return Candidate(heading if is_question else f"{heading}{MARKS.get(language, '?')}", heading)
+        return CandidateQuestion(heading if is_question else f"{heading}{MARKS.get(language, '?')}", heading)
     if language in NEEDS_PARENT and NEEDS_PARENT[language].fullmatch(heading):
         if not parent or EMPTY.fullmatch(parent):
             return None
@@ -237,7 +237,7 @@ def _candidate(
     if not _can_be_asked_about(subject, is_dense=is_dense) or (own and (folded in own or own in folded)):
         return None
     if _is_name(subject, names):
-        return Candidate(DEFINITIONS[language].format(subject), heading, "", "name", (1, 0))
+        return CandidateQuestion(DEFINITIONS[language].format(subject), heading, "", "name", (1, 0))
     if language == "en":
         subject = re.sub(r"\s*\([^)]*\)$", "", subject)
     if language not in ("de", *DENSE, "ar"):
@@ -253,9 +253,9 @@ def _candidate(
         is_general = rule.heading.pattern == ".*"
         is_vague = not is_dense and " " not in subject
         has_figures = bool(NEEDS["days"].search(body) or NEEDS["money"].search(body))
-        # People ask for amounts and limits first, and then for what is to be done.
+        # People ask for amounts and limits first, then for procedures.
         rank = 2 + (not has_figures) if is_general else 0 if rule.need else 1
-        return Candidate(text, heading, rule.need, rule.question, (rank, int(is_vague)))
+        return CandidateQuestion(text, heading, rule.need, rule.question, (rank, int(is_vague)))
     return None
 
 
@@ -299,9 +299,9 @@ def _shown(section: str, content: str) -> str:
     return f"{' '.join(section.split())} {' '.join(content.split())}".casefold()
 
 
-def _evenly(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
+def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
     """Choose at most `limit` candidates of the lowest ranks, spread evenly over a rank that does not fit."""
-    chosen: list[Candidate] = []
+    chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
         wanted = min(limit - len(chosen), len(alike))
@@ -361,7 +361,7 @@ def capitalised(text: str, language: str) -> str:
 
 
 def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:
-    """Choose items in their order, those of a form that was chosen less often first."""
+    """Choose items in their order, preferring forms chosen less often."""
     rest = list(dict.fromkeys(items))
     chosen: list[Item] = []
     counts: Counter[str] = Counter()
@@ -373,9 +373,9 @@ def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> li
 
 
 def form_of(question: str) -> str:
-    """Tell questions apart that differ in more than their subject: by how they begin or, without spaces, end.
+    """Return the form of a question beside its subject: its beginning or, in scripts without spaces, its end.
 
-    Where the subject stands before a colon, what follows it counts.
+    If the subject comes before a colon, the text after it counts.
     """
     subject, colon, rest = question.partition(": ")
     if colon and subject.strip():

@@ -1,4 +1,4 @@
-"""Find words in documents: which documents hold them all, and where in one they are. Nothing is paid for it."""
+"""Find words in documents: which documents hold all of them, and where in one they are. It costs nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag.types import DocumentPage, Who
 def documents_with_words(database: Database, who: Who, collection_ids: Sequence[UUID], text: str) -> list[UUID]:
     """Return the searchable documents that hold every word of `text`, in any of its forms.
 
-    The words are taken apart as each language of the collections is; filler words count for nothing.
+    The words are analysed as in each language of the collections; filler words do not count.
     """
     if not collection_ids or not text.strip():
         return []
@@ -46,7 +46,7 @@ def documents_with_words(database: Database, who: Who, collection_ids: Sequence[
 
 #: Not within a word, for scripts that part their words.
 BEGINS = r"(?<![A-Za-z0-9\u00c0-\u052f])"
-#: Characters shown before and after what was found.
+#: Characters shown before and after a match.
 AROUND = 70
 
 

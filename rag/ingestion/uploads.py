@@ -53,10 +53,9 @@ def add_document(
 ) -> UUID:
     """Check a file, store it, and make its document; queued for reading when there is a queue.
 
-    Without a way to cut, or a kind of PDF, those of the collection hold. With `is_version` it is the next version of a
-    document with the same file name, if there is one; with `replaces`, of that document. With `confirmed_up_to`, in US
-    dollars, it is processed without being asked about when its estimate is within that and it replaces no other
-    document.
+    The chunking method and the kind of PDF default to the collection's. With `is_version` it becomes the next version
+    of a document with the same file name, if there is one; with `replaces`, of that document. With `confirmed_up_to`,
+    in US dollars, an estimate within it needs no confirmation if the file replaces no other document.
     """
     tenant_id = collection.tenant_id
     profile = profile_of(collection)

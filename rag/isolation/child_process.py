@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rag.isolation.confinement import READING, Rules, confinement
+from rag.isolation.confinement import READING, AccessRules, confinement
 from rag.isolation.enforcement import confine
 
 try:
@@ -86,7 +86,9 @@ def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
 # In the application
 
 
-def start_child(*command: str, rules: Rules = READING, descriptors: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+def start_child(
+    *command: str, rules: AccessRules = READING, descriptors: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
     """Start one of our modules as a process with pipes, not forked, because the application has threads.
 
     It inherits the open files of these `descriptors`. Its last argument is the order that `bound_child` puts in force.

@@ -45,11 +45,11 @@ HARMLESS = (
     # memory
     "brk", "madvise", "mincore", "mmap", "mprotect", "mremap", "msync", "munmap", "membarrier", "mlock", "munlock",
     "arch_prctl",
-    # what is open already
+    # files already open
     "read", "readv", "pread64", "preadv", "preadv2", "write", "writev", "lseek", "close", "close_range",
     "dup", "dup2", "dup3", "pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl",
     "epoll_wait", "epoll_pwait", "eventfd2", "fadvise64",
-    # files by name, as far as Landlock lets them be seen
+    # files by name, if Landlock shows them
     "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat",
     "getdents64", "getcwd",
     # its own threads and its own clock
@@ -87,7 +87,7 @@ MAC_PROFILE = """(version 1)
 
 
 @dataclass(frozen=True)
-class Rules:
+class AccessRules:
     """The files and programs that a process may reach. Everything else is closed."""
 
     reads: tuple[Path, ...] = ()
@@ -119,10 +119,10 @@ def interpreter_files() -> tuple[Path, ...]:
     return tuple(dict.fromkeys([*found, *map(Path, (*LIBRARIES, *DEVICES, *FONTS))]))
 
 
-READING = Rules(reads=interpreter_files())
+READING = AccessRules(reads=interpreter_files())
 
 
-def program_rules(program: Path) -> Rules:
+def program_rules(program: Path) -> AccessRules:
     """Return the files that Tesseract needs: itself, its libraries, its models."""
     program = program.resolve()
     near = program.parent.parent
@@ -132,7 +132,7 @@ def program_rules(program: Path) -> Rules:
     loader = elf_loader(program)
     # A script needs its interpreter, which is somewhere else on each machine.
     executes = (program, loader) if loader else (program, Path("/bin"), Path("/usr/bin"), *map(Path, LIBRARIES))
-    return Rules(reads=(*reads, *executes), executes=executes, memory_mb=PROGRAM_MEMORY_MB)
+    return AccessRules(reads=(*reads, *executes), executes=executes, memory_mb=PROGRAM_MEMORY_MB)
 
 
 def bounds_programs() -> str:
@@ -144,7 +144,7 @@ def bounds_programs() -> str:
         return "sandbox-exec"
     if version := _landlock_version():
         return f"Landlock {version}"
-    return READER_ACCOUNT if _account(Rules()) is not None else ""
+    return READER_ACCOUNT if _account(AccessRules()) is not None else ""
 
 
 def elf_loader(program: Path) -> Path | None:
@@ -169,7 +169,7 @@ def program_environment() -> dict[str, str]:
 
 
 @contextmanager
-def confinement(rules: Rules) -> Iterator[Confinement]:
+def confinement(rules: AccessRules) -> Iterator[Confinement]:
     """Make the rules ready for a process that is started inside the `with` block."""
     close_own_memory()
     account = _account(rules)
@@ -213,7 +213,7 @@ def close_own_memory() -> None:
         ctypes.CDLL(None).prctl(confined.PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _account(rules: Rules) -> tuple[int, int] | None:
+def _account(rules: AccessRules) -> tuple[int, int] | None:
     """Return the user and group to become; None unless this process is a root that may change."""
     if os.geteuid() != 0 or "account" in rules.without:
         return None
@@ -252,7 +252,7 @@ def _landlock_version() -> int:
         return 0
 
 
-def _landlock(rules: Rules) -> int | None:
+def _landlock(rules: AccessRules) -> int | None:
     """Return a descriptor of the rules of files; None where the kernel has no Landlock."""
     if "landlock" in rules.without or not _landlock_version():
         return None
@@ -318,7 +318,7 @@ def _has_seccomp() -> bool:
         return False
 
 
-def _mac_prefix(rules: Rules) -> tuple[str, ...]:
+def _mac_prefix(rules: AccessRules) -> tuple[str, ...]:
     """Return the command of macOS that starts another one under a profile."""
     if sys.platform != "darwin":
         return ()

@@ -24,10 +24,12 @@ from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 PROJECT = Path(__file__).resolve().parent.parent.parent
 #: Only programs and terminals read these; they stay English.
 NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
-#: Errors that are raised here are read by programs, or by whoever runs the product.
+#: Errors raised here are read by programs or by operators.
 ERRORS_IN_ENGLISH = (
-    "rag/providers/", "rag/api/", "rag/access/tenants.py",
-    "rag/retrieval/", "rag/ingestion/sources/vector_export.py", "rag/ingestion/sources/import_vectors.py",
+    "rag/providers/builtin_embedders.py", "rag/providers/cohere.py", "rag/providers/connections.py",
+    "rag/providers/cross_encoder.py", "rag/providers/meaning_worker.py", "rag/retrieval/search_query.py",
+    "rag/retrieval/query_understanding.py", "rag/retrieval/vector_index.py", "rag/api/", "rag/access/tenants.py",
+    "rag/ingestion/sources/vector_export.py", "rag/ingestion/sources/import_vectors.py",
     "rag/ingestion/sources/board/", "rag/ingestion/chunking/", "rag/profile/", "rag/profiles.py",
 )  # fmt: skip
 ERRORS = frozenset(name for name, value in vars(errors).items() if isinstance(value, type)) - {"SettingsError"}
@@ -54,7 +56,7 @@ def extract_errors(
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if called in KEYWORDS:
-            # Only what is written in the call: a word looked up in it is marked where its table is.
+            # Only literals in the call: a word from a table is marked in that table.
             wanted = KEYWORDS[called] or (1,)
             given = [item.value for item in node.args[: len(wanted)] if isinstance(item, ast.Constant)]
             literals = [text for text in given if isinstance(text, str)]
@@ -89,7 +91,7 @@ def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:
 
 
 def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
-    """Return the sentences that a module gives a name: one, or those of a table."""
+    """Return the sentences that a module assigns to names, alone or in a table."""
     named: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
@@ -133,7 +135,7 @@ def sentence_of(node: ast.expr) -> str:
 
 
 def name_of(node: ast.expr) -> str:
-    """Return what a translator may call this value."""
+    """Return a name for this value that a translator understands."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name.strip("_").lower() or "value"

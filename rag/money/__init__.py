@@ -1,1 +1,1 @@
-"""Money: prices, the price of each call, and the ledger."""
+"""Keep account of money: prices, the price of each call, budgets, and the ledger."""

@@ -1,4 +1,4 @@
-"""Hold what a company, a group or a person spends in a month to its budget.
+"""Hold what a company, a group or a person spends in a month of its time zone to its budget.
 
 The ledger is what counts. It is asked before each answer and again before its model is called, so that what goes beyond
 a budget is at most the calls that were under way.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import builtins
 import math
-import time as clock
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 from uuid import UUID
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import BudgetSpent, InvalidInput, NotFound
+from rag.records.time_zones import TimeZones, midnight
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import Identity, Who
@@ -30,7 +32,7 @@ MOST_REMEMBERED = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What may be spent this month, and what was, in US dollars. Calls without a known price are in neither."""
+    """The limit of this month and the amount spent, in US dollars. Calls without a known price count in neither."""
 
     id: UUID
     scope: Scope
@@ -46,7 +48,7 @@ class Budget:
     spent: Decimal
     #: Whether the person asked about agreed this month to go on.
     has_agreed: bool = False
-    #: The month in which other programs were told that it is spent.
+    #: The month in which webhooks reported that it is spent.
     told_month: date | None = None
 
     @property
@@ -73,28 +75,34 @@ class Budget:
 class Budgets:
     """Keeps budgets and computes how much of each is left."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
+        self._clock = clock
+        self._zones = TimeZones(database)
         #: People for whom no budget held when last looked, with when: most have none, and each question asks.
         self._without: dict[tuple[str, UUID], float] = {}
 
     def list(self, who: Who) -> builtins.list[Budget]:
-        """Return all budgets with what was spent this month: the company's first."""
+        """Return all budgets with the amounts spent this month, the company's first."""
         return self._states(_tenant_of(who), for_all=True)
+
+    def may_hold(self, identity: Identity) -> bool:
+        """Return whether a budget may hold for this person: none did when last looked, seconds ago, is a no."""
+        looked = self._without.get((identity.tenant_id, identity.account_id), -math.inf)
+        return self._clock() - looked >= LOOKED_AGAIN_SECONDS
 
     def spent_for(self, identity: Identity) -> Budget | None:
         """Return a budget that holds for this person and is spent; None while there is something left.
 
         A first budget that another process sets counts here within seconds.
         """
-        who = (identity.tenant_id, identity.account_id)
-        if clock.monotonic() - self._without.get(who, -math.inf) < LOOKED_AGAIN_SECONDS:
+        if not self.may_hold(identity):
             return None
         found = self._states(identity.tenant_id, for_account=identity.account_id, for_group=identity.user_group)
         if not found:
             if len(self._without) >= MOST_REMEMBERED:
                 self._without.clear()
-            self._without[who] = clock.monotonic()
+            self._without[identity.tenant_id, identity.account_id] = self._clock()
         return next((budget for budget in found if budget.is_spent or budget.asks), None)
 
     def asking(self, identity: Identity) -> Budget | None:
@@ -104,7 +112,7 @@ class Budgets:
 
     def agree(self, identity: Identity, budget_id: UUID) -> None:
         """Note that a person wants models to go on being called for them this month."""
-        first = datetime.now(UTC).date().replace(day=1)
+        first = self._zones.today(identity).replace(day=1)
         self._database.execute(
             identity, "agree_to_budget", budget_id=budget_id, account_id=identity.account_id, month=first
         )
@@ -167,23 +175,34 @@ class Budgets:
             ask_share=None if ask_percent is None else Decimal(ask_percent) / 100,
         )
 
-    def remove(self, identity: Identity, budget_id: UUID) -> None:
-        """Remove a budget. For administrators who signed in recently; raises as `set`, and `NotFound`."""
+    def remove(self, identity: Identity, budget_id: UUID) -> str:
+        """Remove a budget, and return what puts it back.
+
+        For administrators who signed in recently; raises as `set`, and `NotFound`.
+        """
         require_admin(identity)
         require_recent(self._database, identity)
-        if not self._database.execute(identity, "remove_budget", id=budget_id):
+        kept = self._database.fetch_value(identity, "remove_budget", id=budget_id)
+        if kept is None:
             raise NotFound
+        return str(kept)
+
+    def put_back(self, identity: Identity, kept: str) -> None:
+        """Undo a removal. Raises `NotAllowed`, and `InvalidInput` where another budget was set for the same."""
+        require_admin(identity)
+        self._without.clear()
+        self._database.put_back(identity, "put_budget_back", kept)
 
     def _states(
         self, tenant_id: str, *, for_all: bool = False, for_account: UUID | None = None, for_group: str = ""
     ) -> builtins.list[Budget]:
         # As the tenant: what a person may not read is spent all the same.
-        today = datetime.now(UTC).date()
+        today = self._zones.today(tenant_id)
         first = today.replace(day=1)
         asked = {
             "first": first,
             "last": today,
-            "start": _midnight(first),
+            "start": midnight(first, self._zones.of(tenant_id)),
             "month": first,
             "for_all": for_all,
             "for_account": for_account,
@@ -201,10 +220,6 @@ class Budgets:
 
 def _tenant_of(who: Who) -> str:
     return who.tenant_id if isinstance(who, Identity) else who
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
 
 
 def _amount(text: Decimal | str) -> Decimal:

@@ -78,7 +78,7 @@ class Ledger:
         *,
         finished: Iterable[Finished] = (),
     ) -> UUID:
-        """Record a call for a question before it is made, with its expected usage, and the charges of those before it.
+        """Record a question's call before it is made, with its expected usage, and the charges of earlier calls.
 
         If this process is killed, the ledger holds this estimate. Pass the result to `finish`.
         """
@@ -117,7 +117,10 @@ class Ledger:
                 self.record(tenant_id, charge, connection=connection)
 
     def finish(self, tenant_id: str, finished: Iterable[Finished], *, chat_log_id: UUID) -> None:
-        """Write the charges of calls and remove the records of those that have one, in one transaction."""
+        """Write the charges of calls and remove their records, in one transaction.
+
+        If a record is gone, that call's estimate was charged: no call is charged twice.
+        """
         if statements := self._finishing(tenant_id, finished, chat_log_id):
             self._database.execute_together(tenant_id, statements)
 
@@ -126,10 +129,11 @@ class Ledger:
     ) -> list[tuple[str, dict[str, Any]]]:
         statements: list[tuple[str, dict[str, Any]]] = []
         for charge, call_id in finished:
-            if call_id is not None:
-                statements.append(("finish_paid_call", {"id": call_id}))
-            if charge is not None:
-                statements.append(("record_charge", self._row_of(tenant_id, charge, None, chat_log_id)))
+            row = self._row_of(tenant_id, charge, None, chat_log_id) if charge is not None else {}
+            if call_id is None:
+                statements += [("record_charge", row)] if row else []
+            else:
+                statements.append(("record_charge_of_call" if row else "finish_paid_call", {**row, "id": call_id}))
         return statements
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:

@@ -1,4 +1,4 @@
-"""The profile of a collection: every setting by which it reads, chunks, searches, ranks and answers.
+"""Define the profile of a collection: every setting by which it reads, chunks, searches, ranks and answers.
 
 Each setting is declared once, in `rag/profile/parts.py`, with its default, title, bounds, unit and source. The settings
 page, the overrides stored with a collection, the options of a call and the limits of the API derive from it. It has one
@@ -37,7 +37,7 @@ LOCKED = "The {title} cannot be changed for a collection: {why}."
 
 
 class Profile(BaseModel):
-    """How a collection reads, chunks, searches, ranks and answers. The defaults are those of the HR document (004)."""
+    """How a collection reads, chunks, searches, ranks and answers. The defaults come from the HR document (004)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

@@ -39,7 +39,7 @@ def _not_blank(value: str) -> str:
 def _regular_expression(value: str) -> str:
     try:
         re.compile(value)
-    except re.error as exc:
+    except (re.error, OverflowError, RecursionError) as exc:
         raise ValueError(str(exc)) from exc
     return value
 
@@ -87,12 +87,12 @@ def setting(
     """Declare a field of a profile's part.
 
     Args:
-        source: Where the default comes from: the number of a source document with its heading, or "measured" or
-            "chosen" where none of them gives it.
-        locked: Why no collection can override it; empty where it can.
-        new_documents_only: Another value concerns only documents added from then on.
+        source: The origin of the default: the number of a source document with its heading, else "measured" or
+            "chosen".
+        locked: Why no collection can override it; empty if it can.
+        new_documents_only: A changed value only affects documents added from then on.
         per_call: A single call may choose another value.
-        only_with: Another setting and those of its values with which this one has an effect.
+        only_with: Another setting, and its values for which this one has an effect.
     """
     facts = {
         "unit": unit, "source": source, "locked": locked, "new_documents_only": new_documents_only,
@@ -120,7 +120,7 @@ class Part(BaseModel):
 PROFESSIONAL = ("chunking_method", ("professional", "auto"))
 NARRATIVE = ("chunking_method", ("narrative", "auto"))
 MARKDOWN = ("chunking_method", ("markdown", "auto"))
-#: Settings of which an override of 0 or nothing, as earlier versions stored it, means the default.
+#: Settings for which an override of 0 or nothing, as stored by earlier versions, means the default.
 ZERO_IS_DEFAULT = ("professional_", "narrative_", "markdown_", "separators", "chunking_by_type")
 #: A limit with the larger one it has to stay below.
 CHUNK_LIMITS = (
@@ -250,7 +250,7 @@ class Embedding(Part):
         source="004 DEFAULT_EMBEDDING_MODEL")
     index_titles: bool = setting(
         True, "Titles with passages",
-        "Embeds and indexes each passage with the title and section it stands under.",
+        "Embeds and indexes each passage together with its title and section.",
         source="measured: near-twin documents differ in little else; 003 1.3 embeds the passage alone")
     embedding_batch_size: int = setting(
         100, "Passages per request", "Sent to the embedding model at once.", unit="passages", ge=1, le=2048,
@@ -265,7 +265,7 @@ WEIGHTED = ("fusion", ("weighted", "raw"))
 
 
 class Search(Part):
-    """Settings of the search: what is searched for and which hits count."""
+    """Settings of the search: its wordings, its methods and which hits count."""
 
     group = "Search"
 
@@ -293,7 +293,7 @@ class Search(Part):
         unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
-        False, "Leave out what is not near enough",
+        False, "Leave out passages that are not near enough",
         "Leaves out every passage that is not above the similarity, however well its words fit.",
         per_call=True, source="004 match_document_chunks")
     bm25_k1: float = setting(
@@ -342,7 +342,7 @@ class Search(Part):
         "Looks for categories and years among the results, not in the search.",
         per_call=True, source="001 Search Implementation")
     opinion_queries: Pairs = setting(
-        (), "Searches by kind of opinion", "What is searched for with each kind.", source="002 6")
+        (), "Searches by kind of opinion", "The searches that each kind makes.", source="002 6")
     metadata_filters: Words = setting((), "Filters", "Metadata that a search can be narrowed by.", source="003 4.2")
 
 
@@ -353,14 +353,14 @@ class Understanding(Part):
 
     query_patterns: Patterns = setting(
         (), "Question patterns",
-        "Regular expressions and the categories they stand for, without look-around and back-references.",
+        "Regular expressions and the categories they mean, without look-around and back-references.",
         source="001 Query Analysis")
     correct_spelling: bool = setting(
         True, "Correct spelling", "Reads a word that no document has as the nearest one.", per_call=True,
         source="measured")
     filter_by_category: bool = setting(
         True, "Categories in questions",
-        "A word that stands for a category limits the search to it.",
+        "A word that means a category limits the search to it.",
         per_call=True, source="001 Query Analysis")
     filter_by_year: bool = setting(
         False, "Years in questions", "A year in the question limits the search to it.", per_call=True,
@@ -468,7 +468,7 @@ class Answer(Part):
         "hr", "Rules of answers", "The prompt of the profile.", locked=N_("they belong to the profile"),
         source="chosen")
     own_name: Text = setting(
-        "", "Name in the rules", "What the model is told this collection is, such as the name of your notice board.",
+        "", "Name in the rules", "How the model names this collection, such as the name of your notice board.",
         max_length=200, source="000 Gemini Inference: its prompt names the board")
     own_rules: Text = setting(
         "", "Rules of your own", "Added to the rules of answers.", max_length=4000,

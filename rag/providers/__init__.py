@@ -1,4 +1,4 @@
-"""Call the outside world: the only code that talks to the network.
+"""Call models and other services: the interfaces, and the only code that talks to providers.
 
 Each task of a provider has a small protocol. Results carry the provider's own counts in `Usage`, and only
 `ProviderError`s are raised. Text of documents enters a prompt by `as_data` and in no other way.
@@ -98,7 +98,7 @@ class ChatModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Reranking:
     """Indexes of the documents given with their relevance 0 … 1, best first."""
 
     results: tuple[tuple[int, float], ...]
@@ -112,12 +112,12 @@ class Reranker(Protocol):
     provider: str
     model: str
 
-    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking: ...
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking: ...
 
 
 @dataclass(frozen=True)
 class ParsedPages:
-    """Text by page of the file sent, counted from 1, and what was billed."""
+    """Text by page of the file sent, counted from 1, and the billed usage."""
 
     texts: Mapping[int, str]
     usage: Usage
@@ -137,7 +137,7 @@ class TextRecogniser(Protocol):
 
 
 class Connection:
-    """A configured provider, which makes the models it is asked for. Closing it ends the connections of all of them.
+    """A configured provider, which makes its models. Closing it ends the connections of all of them.
 
     A subclass has the methods of its entry's capabilities: chat_model, embedder, reranker, recogniser.
     """
@@ -175,7 +175,7 @@ class Connection:
 
 # Text of others in prompts
 
-#: Invisible characters that may be hidden between those of a mark.
+#: Invisible characters that may be hidden within a mark.
 _UNSEEN = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 _GAP = rf"[\s{_UNSEEN}]*+"
 _NAMES = ("passage", "question", "conversation", "document", "system", "assistant", "user", "instruction", "rules")

@@ -20,7 +20,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.monitoring.tracing import model_call
-from rag.providers import Connection, Ranking
+from rag.providers import Connection, Reranking
 from rag.providers.connections import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS
 from rag.providers.retry import billed_as, requested, retry_after_seconds
 from rag.settings import Settings
@@ -44,14 +44,14 @@ class CohereReranker:
         self._client = client
         self._timeout_seconds = timeout_seconds
 
-    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
         """Return the best `limit` documents by index with their relevance 0 … 1; at most 1,000 documents are sent.
 
         Raises `ProviderError`s. There are no retries: the caller has a usable order already.
         """
         documents = documents[:MAXIMUM_DOCUMENTS]
         if not documents or limit < 1:
-            return Ranking(results=(), usage=Usage(provider=self.provider, model=self.model))
+            return Reranking(results=(), usage=Usage(provider=self.provider, model=self.model))
         # Typed as an int by the SDK, which hands it to httpx as it is.
         options = cast(RequestOptions, {"max_retries": 0, "timeout_in_seconds": self._timeout_seconds})
 
@@ -81,7 +81,7 @@ class CohereReranker:
             with billed_as(usage), cohere_errors(self.provider):
                 results = tuple((int(item.index), float(item.relevance_score)) for item in answer.results)
                 self._check(results, len(documents))
-        return Ranking(results=results, usage=usage)
+        return Reranking(results=results, usage=usage)
 
     def _check(self, results: tuple[tuple[int, float], ...], count: int) -> None:
         indexes = [index for index, _ in results]

@@ -2,7 +2,7 @@
 
 An operator may name a private address, such as Ollama on this machine. An address others wrote, such as an
 attachment's, may not lead into a private network, and the addresses where clouds keep a machine's secrets are refused
-to both. Redirects are not followed: what is sent goes where the settings say.
+to both. Redirects are not followed: requests go only where the settings say.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from rag.settings.providers import BY_NAME, PROVIDERS, Capability, ProviderSpec,
 
 #: A connection that takes longer is given up.
 CONNECT_TIMEOUT_SECONDS = 5.0
-#: Connections to one provider; idle ones are kept for the next questions. With the transports' own 100, of
-#: which 20 are kept, people who ask at once would wait for each other's calls, and open a connection for each call.
+#: Connections to one provider; idle ones are kept for the next questions. With the transports' defaults, 100 of which
+#: 20 stay open, people who ask at once would wait for each other's calls and open a connection for each call.
 CONNECTIONS = 1000
 KEPT_CONNECTIONS = 100
 LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable, SettingsError
-from rag.providers import Ranking
+from rag.providers import Reranking
 from rag.types import Usage
 
 #: Most cross-encoders are trained on 512 tokens, question and passage together.
@@ -34,7 +34,7 @@ class LocalCrossEncoder:
     provider = "builtin"
 
     def __init__(self, path: Path) -> None:
-        """Load the files. Raises `SettingsError` naming what is missing."""
+        """Load the files. Raises `SettingsError` that names a missing one."""
         self.model = path.stem
         runtime, tokenizers = _optional("onnxruntime"), _optional("tokenizers")
         tokenizer_path = path.with_name("tokenizer.json")
@@ -54,20 +54,20 @@ class LocalCrossEncoder:
         if unknown:
             raise SettingsError(f"{path.name} is not a cross-encoder: it needs {', '.join(sorted(unknown))}.")
 
-    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
         """Return the best `limit` documents by index with their relevance 0 … 1.
 
         Raises `ProviderUnavailable` when the runtime fails and `ProviderAnswerInvalid` for an output of another shape.
         """
         usage = Usage(provider=self.provider, model=self.model)
         if not documents or limit < 1:
-            return Ranking(results=(), usage=usage)
+            return Reranking(results=(), usage=usage)
         batches = [
             self._relevance(query, documents[start : start + BATCH]) for start in range(0, len(documents), BATCH)
         ]
         scores = np.concatenate(batches)
         order = np.argsort(-scores, kind="stable")[:limit]
-        return Ranking(results=tuple((int(i), float(scores[i])) for i in order), usage=usage)
+        return Reranking(results=tuple((int(i), float(scores[i])) for i in order), usage=usage)
 
     def _relevance(self, query: str, documents: Sequence[str]) -> NDArray[np.float64]:
         try:

@@ -47,7 +47,7 @@ def generate_embeddings_batch(
 ) -> Embeddings:
     """Embed many texts in their order: (texts, dimensions) float32, rows of length 1, with every call's usage.
 
-    Raises as `generate_embedding`; to keep what was paid for before an error, take `embedding_batches`.
+    Raises as `generate_embedding`; use `embedding_batches` to keep the vectors paid for before an error.
     """
     vectors: list[FloatMatrix] = []
     usages: list[Usage] = []
@@ -235,7 +235,7 @@ def vector_from_json(value: Any) -> FloatMatrix | list[float]:
 
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
-    """Return the texts, of longer ones as much of their beginning as the model takes; these are counted in the log."""
+    """Return the texts, cutting each to the length that the model takes; the log counts the cut ones."""
     taken = []
     for text in texts:
         # No token is shorter than one byte.

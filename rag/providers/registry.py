@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rag.errors import ProviderError, SettingsError
+from rag.language import N_
 from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Connection, Embedder, Reranker, TextRecogniser
@@ -62,10 +63,18 @@ class EmbedderOption:
     dimensions: int
     #: The variable to set first; empty when it can be chosen now.
     missing: str
+    #: It compares what texts mean, not their words alone.
+    has_meaning: bool
 
 
 #: Longest wait for the answer to a probe.
 PROBE_SECONDS = 5.0
+NO_KEY = N_(
+    "These documents were embedded with {model} of {provider}, which is not configured: paste its key on the page "
+    "Set-up."
+)
+NOT_SET = N_("These documents were embedded with {model} of {provider}, which is not configured: set {variable}.")
+ELSEWHERE = N_("These documents were embedded with {model} of {provider}, but OPENAI_BASE_URL points to {primary}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,19 +167,18 @@ class Providers:
         if connection := self._connections.able("embed", provider):
             embedder = connection.embedder(model, dimensions)
         elif provider == "openai" and self._connections.at_primary is not None:
-            raise SettingsError(
-                f"These documents were embedded with {model} of {provider}, "
-                f"but OPENAI_BASE_URL points to {self.provider}."
-            )
+            raise SettingsError(ELSEWHERE.format(model=model, provider=provider, primary=self.provider))
         elif provider in ASKABLE:
-            raise SettingsError(
-                f"These documents were embedded with {model} of {provider}, which is not configured: "
-                f"set {variable_of(provider)}."
-            )
+            reason = NO_KEY if provider_spec(provider).key_variable else NOT_SET
+            raise SettingsError(reason.format(model=model, provider=provider, variable=variable_of(provider)))
         else:
             raise SettingsError(f"There is no provider {provider!r}; there are {', '.join(ASKABLE)}.")
         self._embedders[embedding_model_id] = embedder
         return embedder
+
+    def has_meaning(self, embedding_model_id: str) -> bool:
+        """Return whether collections with this embedder are compared by what texts mean, not by their words alone."""
+        return embedding_model_id != self._builtin.id or self.meaning is not None
 
     def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
         """Return the model of meaning for a collection with this embedder; providers' embedders need none."""
@@ -205,6 +213,7 @@ class Providers:
             model=model,
             dimensions=dimensions,
             missing="" if self.is_configured(provider) else variable_of(provider) or "OPENAI_API_KEY",
+            has_meaning=self.has_meaning(identifier),
         )
 
     def _wanted_embedder_id(self) -> str:

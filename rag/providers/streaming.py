@@ -30,8 +30,8 @@ Opened = TypeVar("Opened")
 LOOK_EVERY_SECONDS = 0.05
 
 
-class Source(Protocol[Item]):
-    """What is read."""
+class ClosableStream(Protocol[Item]):
+    """A stream of items that can be closed."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
@@ -41,7 +41,7 @@ class Source(Protocol[Item]):
         """End a read that is blocked; called from another thread."""
 
 
-def cancellable(open_source: Callable[[], Source[Item]], *, cancel: Event) -> Iterator[Item]:
+def cancellable(open_source: Callable[[], ClosableStream[Item]], *, cancel: Event) -> Iterator[Item]:
     """Yield the items of `open_source()`; end within 0.1 s once `cancel` is set, even before the source is open.
 
     Errors of opening and reading are raised here.
@@ -69,16 +69,16 @@ def cancellable(open_source: Callable[[], Source[Item]], *, cancel: Event) -> It
 class _Opening(Generic[Opened]):
     """A source being opened by a thread of its own."""
 
-    def __init__(self, open_source: Callable[[], Source[Opened]]) -> None:
+    def __init__(self, open_source: Callable[[], ClosableStream[Opened]]) -> None:
         self._open_source = open_source
         self._ready = Event()
         self._lock = Lock()
         self._is_left = False
-        self._source: Source[Opened] | None = None
+        self._source: ClosableStream[Opened] | None = None
         self._error: Exception | None = None
         Thread(target=self._run, name="provider-open", daemon=True).start()
 
-    def wait(self, cancel: Event) -> Source[Opened] | None:
+    def wait(self, cancel: Event) -> ClosableStream[Opened] | None:
         """Return the open source, or None when `cancel` was set before; then it is closed whenever it opens."""
         # The one thread that watches streams wakes this one: a hundred that look for themselves would wake each other.
         watched = WATCHER.watch(cancel, self._ready.set)
@@ -198,8 +198,8 @@ class ChatEvents:
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
         """Yield events until the provider ends the stream.
 
-        Raises `openai.APIError` for an event that reports an error, after the events before it; `ValueError` for what
-        is no JSON; the transport's errors.
+        Raises `openai.APIError` for an event that reports an error, after the events before it; `ValueError` for
+        invalid JSON; the transport's errors.
         """
         network = self._network
         if network is None:
@@ -215,7 +215,7 @@ class ChatEvents:
 
     def _events(self, reads: _PacedReads | None) -> Iterator[list[Mapping[str, Any]]]:
         pieces = self._stream.response.iter_bytes()
-        # What the bytes of a compressed stream hold cannot be counted before they are unpacked.
+        # Events of a compressed stream cannot be counted before it is unpacked.
         is_counted = reads is not None and "content-encoding" not in self._stream.response.headers
         rest = b""
         events: list[Mapping[str, Any]] = []
@@ -226,7 +226,7 @@ class ChatEvents:
             events += parsed
             if reads is not None:
                 reads.pending -= lines.count(b"")
-            # The next piece of the same read is there already: what is complete travels with it.
+            # The next piece of the same read is already there: complete events go out with it.
             is_whole = not is_counted or reads is None or reads.pending <= 0
             if events and (is_whole or failure is not None or is_last):
                 yield events

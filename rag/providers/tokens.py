@@ -1,6 +1,6 @@
 """Estimate the tokens of a text without the tokenizer's files, which would have to be downloaded.
 
-For estimates and budgets only: what is billed is what the provider counts.
+For estimates and budgets only: bills use the provider's own count.
 """
 
 from __future__ import annotations

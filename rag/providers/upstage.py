@@ -18,7 +18,7 @@ from rag.errors import (
 )
 from rag.monitoring.tracing import model_call
 from rag.providers import Connection, ParsedPages
-from rag.providers.retry import accounted, billed_as, current_sending
+from rag.providers.retry import accounted, billed_as, current_sending, retry_after_seconds
 from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
 from rag.types import Usage
@@ -146,11 +146,9 @@ def _rows(html: str) -> str:
 
 def _error_of(answer: httpx.Response) -> ProviderError:
     if answer.status_code in (401, 403):
-        return ProviderKeyRejected("Upstage rejected UPSTAGE_API_KEY. An administrator has to check it.")
-    try:
-        asked = {"retry_after_seconds": max(0.0, float(answer.headers.get("retry-after", "")))}
-    except ValueError:
-        asked = {}
+        return ProviderKeyRejected("Upstage rejected its key. An administrator has to check it on the page Set-up.")
+    seconds = retry_after_seconds(answer.headers)
+    asked = {} if seconds is None else {"retry_after_seconds": seconds}
     if answer.status_code in (402, 429):
         return ProviderQuotaExhausted(None, **asked)
     if answer.status_code == 408 or answer.status_code >= 500:

@@ -1,4 +1,4 @@
-"""Metrics for the analytics page: each is computed in SQL, within one tenant, by UTC days.
+"""Metrics for the analytics page: each is computed in SQL, within one tenant, by the days of its time zone.
 
 Costs come from the ledger, counts and times from the log of questions. A call without a known price counts as unpriced,
 never as zero. Days that are over are added up once (`AddedDays`); percentiles of times are within one percent.
@@ -11,7 +11,7 @@ import threading
 import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Literal, TypeVar
 from uuid import UUID
@@ -30,6 +30,7 @@ from rag.records.chat_logs import (
     prompt_from_json,
     questions_to_csv,
 )
+from rag.records.time_zones import TimeZones, midnight
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role, Who
 
@@ -43,6 +44,7 @@ FIRST, WHOLE = "first", "whole"
 ADDING_SECONDS = 0.5
 LONGEST_SECONDS = 600.0
 DAYS_AT_ONCE = 7
+KINDS_OF_SUMS = ("question", "time", "document", "cost")
 WEEKS_AT_ONCE = 4
 
 Unit = Literal["day", "week", "month"]
@@ -52,7 +54,7 @@ PartsBy = Literal["language", "group", "collection"]
 
 @dataclass(frozen=True)
 class Period:
-    """Whole UTC days, both ends included. Raises `InvalidInput` when it ends before it begins."""
+    """Whole days, both ends included. Raises `InvalidInput` when it ends before it begins."""
 
     first: date
     last: date
@@ -80,12 +82,13 @@ class Period:
         """Return how charts divide it: a quarter by days, two years by weeks."""
         return "day" if self.days <= 92 else "week" if self.days <= 730 else "month"
 
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self, zone: tzinfo) -> Mapping[str, Any]:
+        """Return the values for statements, with the moments at which the period begins and ends in a time zone."""
         return {
             "first": self.first,
             "last": self.last,
-            "start": datetime.combine(self.first, time(), UTC),
-            "end": datetime.combine(self.last + timedelta(days=1), time(), UTC),
+            "start": midnight(self.first, zone),
+            "end": midnight(self.last + timedelta(days=1), zone),
         }
 
 
@@ -109,15 +112,19 @@ class Filters:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionFilters:
-    """Further conditions of the list of questions. `text` is looked for in question and answer, in any case."""
+    """Further conditions of the list of questions. `text` is searched in question and answer, ignoring case."""
 
     text: str = ""
     outcome: str | None = None
     #: Questions that people and programs had answered, or searches of programs that were paid for.
     kind: Literal["question", "search"] = "question"
+    #: 1: rated as helpful, 0: as not helpful, by anybody; None: rated or not.
+    rating: int | None = None
 
     def parameters(self) -> Mapping[str, Any]:
-        return {"text": self.text.strip() or None, "outcome": self.outcome, "kind": self.kind}
+        return {
+            "text": self.text.strip() or None, "outcome": self.outcome, "kind": self.kind, "rating": self.rating,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +251,7 @@ class TimeBucket:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Breakdown:
     """Questions of one language, group or collection."""
 
     name: str
@@ -331,6 +338,17 @@ class LoggedError:
     outcome: str
     times: int
     last_at: datetime
+    latest_id: UUID
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedNotice:
+    """What answers had to do without, or were held back for, as their readers were told."""
+
+    notice: str
+    times: int
+    last_at: datetime
+    latest_id: UUID
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,6 +372,11 @@ EXPORT_LIMIT = 100_000
 @dataclass(frozen=True, kw_only=True)
 class _Name:
     name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Count:
+    questions: int
 
 
 class AddedDays:
@@ -390,14 +413,14 @@ class AddedDays:
             found = connection.execute(queries["days_to_roll"], {"limit": DAYS_AT_ONCE}).fetchall()
             days = {"days": [row[0] for row in found]}
             if found:
-                for kind in ("question", "time", "document", "cost"):
+                for kind in KINDS_OF_SUMS:
                     connection.execute(queries[f"forget_{kind}_days"], days)
                     connection.execute(queries[f"roll_{kind}_days"], days)
                 connection.execute(queries["note_rolled_days"], days)
             whole = connection.execute(queries["weeks_to_roll"], {"limit": WEEKS_AT_ONCE}).fetchall()
             weeks = {"weeks": [row[0] for row in whole]}
             if whole:
-                for kind in ("time", "document"):
+                for kind in KINDS_OF_SUMS:
                     connection.execute(queries[f"forget_{kind}_weeks"], weeks)
                     connection.execute(queries[f"roll_{kind}_weeks"], weeks)
                 connection.execute(queries["note_rolled_weeks"], weeks)
@@ -427,6 +450,7 @@ class Analytics:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.days = AddedDays(database)
+        self.zones = TimeZones(database)
 
     def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
         """Return totals of the period and the one before, and metrics by day for the sparklines.
@@ -449,14 +473,18 @@ class Analytics:
     def by_day(self, who: Who, period: Period, filters: Filters, unit: Unit | None = None) -> list[Day]:
         """Return the figures of each day, week or month; what divides the period best without `unit`."""
         unit = unit or period.unit
-        return self._all(who, "analytics_by_day", Day, period, filters, unit=unit, step=f"1 {unit}")
+        return self._all(
+            who, "analytics_by_day", Day, period, filters, unit=unit, step=f"1 {unit}", in_weeks=unit == "week"
+        )
 
     def cost_by_day(
         self, who: Who, period: Period, filters: Filters, by: CostsBy, unit: Unit | None = None
     ) -> list[DailyCost]:
         """Return what each operation, model, collection, group or purpose cost by day, week or month."""
         unit = unit or period.unit
-        return self._all(who, "analytics_cost_by_day", DailyCost, period, filters, by=by, unit=unit)
+        return self._all(
+            who, "analytics_cost_by_day", DailyCost, period, filters, by=by, unit=unit, in_weeks=unit == "week"
+        )
 
     def cost_by_model(self, who: Who, period: Period, filters: Filters) -> list[ModelCost]:
         """Return one row per provider, model and operation, the most expensive first, unpriced last."""
@@ -469,10 +497,10 @@ class Analytics:
 
         Days on which a stage did not run are left out.
         """
-        in_weeks = unit in (None, "week")
         return self._all(
-            who, "analytics_times", StageTimes, period, filters, unit=unit, stages=stages, in_weeks=in_weeks
-        )
+            who, "analytics_times", StageTimes, period, filters, unit=unit, in_weeks=unit in (None, "week"),
+            stages=[FIRST, WHOLE, *STAGES] if stages is None else stages,
+        )  # fmt: skip
 
     def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
         """Return how long each of `STAGES` took, as the period is best divided."""
@@ -482,9 +510,9 @@ class Analytics:
         """Return how many questions a stage took how long, `WHOLE` and `FIRST` among the stages."""
         return self._all(who, "analytics_time_histogram", TimeBucket, period, filters, stage=stage)
 
-    def by_part(self, who: Who, period: Period, filters: Filters, by: PartsBy) -> list[Part]:
+    def by_part(self, who: Who, period: Period, filters: Filters, by: PartsBy) -> list[Breakdown]:
         """Return questions and outcomes of each language, group or collection, most asked first."""
-        return self._all(who, "analytics_by_part", Part, period, filters, by=by)
+        return self._all(who, "analytics_by_part", Breakdown, period, filters, by=by)
 
     def top_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 10) -> list[DocumentUse]:
         return self._all(who, "analytics_top_documents", DocumentUse, period, filters, limit=limit)
@@ -495,7 +523,7 @@ class Analytics:
 
     def has_settled_documents(self, who: Who, period: Period, filters: Filters) -> bool:
         """Return whether any document could be found all through the period."""
-        start, collection_id = period.parameters()["start"], filters.collection_id
+        start, collection_id = midnight(period.first, self.zones.of(who)), filters.collection_id
         return bool(
             self._database.fetch_value(who, "analytics_has_settled_documents", start=start, collection_id=collection_id)
         )
@@ -517,6 +545,10 @@ class Analytics:
         """Return why the latest questions that came to no answer failed or were refused, at most `LATEST` of them."""
         return self._all(who, "analytics_errors", LoggedError, period, filters, latest=LATEST, limit=limit)
 
+    def notices(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedNotice]:
+        """Return what the latest questions did without, such as a reranker that did not answer."""
+        return self._all(who, "analytics_notices", LoggedNotice, period, filters, latest=LATEST, limit=limit)
+
     def repeated_calls(self, who: Who, period: Period, *, limit: int = 50) -> list[RepeatedCalls]:
         """Return calls that were cut off or repeated, of everything that was paid for in the period."""
         return self._all(who, "analytics_repeated_calls", RepeatedCalls, period, Filters(), limit=limit)
@@ -525,12 +557,20 @@ class Analytics:
         """Return questions with the outcome no_context, most asked first."""
         return self._all(who, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
 
-    def count_questions(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> int:
-        """Return how many questions there are on all pages: added up by day, unless a text is looked for."""
-        is_added_up = wanted.kind == "question" and not wanted.text.strip()
-        parameters = {**period.parameters(), **filters.parameters(), **wanted.parameters()}
-        name = "analytics_count_by_days" if is_added_up else "analytics_count_questions"
-        return int(self._database.fetch_value(who, name, **parameters))
+    def count_questions(
+        self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters, *, most: int | None = None
+    ) -> int:
+        """Return the number of questions on all pages: from daily sums, unless single questions are looked at.
+
+        Those are counted up to `most`, which is for texts: all answers of a year take seconds to look through.
+        """
+        if wanted.kind == "question" and not wanted.text.strip() and wanted.rating is None:
+            (found,) = self._all(who, "analytics_count_by_days", _Count, period, filters, outcome=wanted.outcome)
+        else:
+            (found,) = self._all(
+                who, "analytics_count_questions", _Count, period, filters, **wanted.parameters(), most=most
+            )
+        return found.questions
 
     def questions(
         self,
@@ -619,12 +659,12 @@ class Analytics:
         return questions_to_csv(rows, with_names=self.shows_names(who)).encode("utf-8-sig")
 
     def user_groups(self, who: Who, period: Period) -> list[str]:
-        rows = self._database.fetch_all(who, "analytics_user_groups", _Name, **period.parameters())
+        rows = self._database.fetch_all(who, "analytics_user_groups", _Name, **self._of_period(who, period))
         return [row.name for row in rows]
 
     def languages(self, who: Who, period: Period) -> list[str]:
         """Return the languages that were asked in."""
-        rows = self._database.fetch_all(who, "analytics_languages", _Name, **period.parameters())
+        rows = self._database.fetch_all(who, "analytics_languages", _Name, **self._of_period(who, period))
         return [row.name for row in rows]
 
     def totals(self, who: Who, period: Period, filters: Filters) -> Totals:
@@ -635,4 +675,8 @@ class Analytics:
     def _all(
         self, who: Who, name: str, row: type[Row], period: Period, filters: Filters, **parameters: Any
     ) -> list[Row]:
-        return self._database.fetch_lately(who, name, row, **period.parameters(), **filters.parameters(), **parameters)
+        given = {**self._of_period(who, period), **filters.parameters(), **parameters}
+        return self._database.fetch_lately(who, name, row, **given)
+
+    def _of_period(self, who: Who, period: Period) -> Mapping[str, Any]:
+        return period.parameters(self.zones.of(who))

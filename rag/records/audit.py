@@ -1,4 +1,4 @@
-"""The audit log: who changed what, and when. Append-only.
+"""Keep the audit log: who changed what, and when. Append-only.
 
 The database writes most entries itself, in the transaction of the change; `note` adds acts that change no row, such
 as an export.
@@ -21,7 +21,7 @@ from rag.storage.database import Database, queries
 from rag.types import Identity
 
 MAXIMUM_ENTRIES = 10_000
-#: Rows that are looked through for acts, and that one export holds.
+#: Rows that are searched for acts, and that one export holds.
 MAXIMUM_ROWS = 50_000
 #: Names of one act's things that a page is given; an export has them all.
 MAXIMUM_NAMES = 1_000
@@ -66,7 +66,7 @@ class AuditEntry:
 
 
 class AuditFilters(TypedDict, total=False):
-    """What is looked for: an act matches where one of its rows does."""
+    """The conditions of a search: an act matches if one of its rows does."""
 
     since: datetime | None
     actor: str | None

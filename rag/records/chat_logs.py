@@ -1,4 +1,4 @@
-"""The log of questions: every question has one row, opened before any work and closed with its outcome.
+"""Log every question in one row, opened before any work and closed with its outcome.
 
 The row's cost is the sum of its rows in the ledger, so the two always agree.
 """
@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from rag.language import N_
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge, read_prices
 from rag.providers.tokens import estimate_tokens
@@ -23,15 +24,15 @@ from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database
 from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
-from rag.types import Identity, Outcome, RAGDetails, Section, sections_from_json, storable_json
+from rag.types import Identity, Outcome, QueryDetails, RAGDetails, Section, sections_from_json, storable_json
 
 #: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
 QUIET_SECONDS = 15.0
-#: Searches and questions of commands give none; no call of theirs takes so long.
+#: Searches and questions of commands and evaluations give none; no call of theirs takes so long.
 LONG_QUIET_SECONDS = 600.0
-ABANDONED = "The application was ended while this answer was being written."
+ABANDONED = N_("The application was ended while this answer was being written.")
 #: Said after it where something had been written.
-KEPT = "What had been written is kept."
+KEPT = N_("What had been written is kept.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class SentPassage:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """What was sent to the model that answered, message by message, and the passages among it."""
+    """The messages sent to the answering model, and the passages among them."""
 
     messages: tuple[tuple[str, str], ...]
     passages: tuple[SentPassage, ...]
@@ -144,7 +145,7 @@ class ChatLogs:
     ) -> Decimal | None:
         """Log how a question ended, and return its cost in US dollars, None when a call had no known price.
 
-        Call it after the last row of the ledger. Closing again replaces what was written.
+        Call it after the last row of the ledger. Closing again replaces the earlier values.
         """
         with self.database.writing(tenant_id) as pipeline:
             row = pipeline.run(
@@ -178,34 +179,41 @@ class ChatLogs:
         self.database.execute(tenant_id, "discard_search", chat_log_id=chat_log_id)
 
     def close_abandoned(
-        self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
+        self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float | None = None
     ) -> int:
         """Close the answers a dead process left unfinished: logs as failed, messages as cut with a notice.
 
-        `quiet_seconds` without a sign of life count as dead; 0 at the start of the only process there is. Returns
-        how many were closed.
+        `quiet_seconds` without a sign of life count as dead; 0 at the start of the only process there is. When not
+        given, that is as long as others need that may be alive. Returns how many were closed.
         """
         closing = {
             "conversation_id": conversation_id,
-            "quiet_seconds": quiet_seconds,
+            "quiet_seconds": QUIET_SECONDS if quiet_seconds is None else quiet_seconds,
+            "quiet_seconds_of_programs": LONG_QUIET_SECONDS if quiet_seconds is None else quiet_seconds,
             "notice": ABANDONED,
             "notice_with_text": f"{ABANDONED} {KEPT}",
         }
         with self.database.transaction(tenant_id) as connection:
             ids = [row[0] for row in connection.execute(queries["close_abandoned"], closing).fetchall()]
-            logs = {"chat_log_ids": [found for found in ids if found is not None]}
-            under_way = connection.execute(queries["take_calls_of_questions"], logs).fetchall() if ids else []
+            closed = [found for found in ids if found is not None]
+            taken = {"chat_log_ids": closed, "quiet_seconds": closing["quiet_seconds_of_programs"]}
+            under_way = connection.execute(queries["take_calls_of_questions"], taken).fetchall()
             prices = read_prices(connection) if under_way else {}
             for chat_log_id, operation, name, expected, written in under_way:
-                # Nobody knows what became of these calls: the prompt was read, and what is stored was written.
+                # Nobody knows how these calls ended: assume that the prompt was read and the stored text written.
                 text = written if name == "answer" else ""
                 usage = usage_from_json(expected)
                 usage = replace(usage, output_tokens=estimate_tokens(text, model=usage.model))
                 item = charge(operation, usage, prices)
                 self._ledger.record(tenant_id, item, chat_log_id=chat_log_id, connection=connection)
             if under_way:
+                logs = {"chat_log_ids": [row[0] for row in under_way]}
                 connection.execute(queries["count_costs_of_questions"], logs)
         return len(ids)
+
+    def count_costs(self, tenant_id: str, chat_log_id: UUID) -> None:
+        """Write the ledger's sum to the row of a question that was paid for after it had ended."""
+        self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
         """Return the text of a passage's pages, to check claims against it; "" when they are deleted."""
@@ -242,8 +250,11 @@ class ChatLogs:
         """Return the query that was searched in place of the person's question; "" when it was the question itself."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
         found = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
-        texts = [*(found.get("expanded") or []), found.get("translatedQuery") or ""]
-        return next((text for text in texts if text and text != found.get("original")), "")
+        return QueryDetails(
+            original=found.get("original") or "",
+            expanded=found.get("expanded") or [],
+            translated_query=found.get("translatedQuery"),
+        ).searched_as
 
     def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
         """Return the tenant's own prices, by model and unit; empty without any."""
@@ -252,7 +263,7 @@ class ChatLogs:
 
 
 def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]) -> Prompt:
-    """Read what was sent, without the passages of documents that are gone since."""
+    """Read the messages sent, without the passages of documents deleted since."""
     there = set(kept_documents)
     found = tuple(
         SentPassage(
@@ -272,7 +283,7 @@ def prompt_from_json(messages: Any, passages: Any, kept_documents: Iterable[str]
     )
     is_whole = not any(passage.is_deleted for passage in found)
     sent = [(message["role"], message["content"]) for message in messages]
-    # What is left of a deleted document among the passages is not worth telling from the rest.
+    # It is not worth removing a deleted document's passages from the rest of the text.
     return Prompt(
         messages=tuple(sent if is_whole else [*sent[:-1], (sent[-1][0], "…")] if sent else ()), passages=found
     )
@@ -346,7 +357,7 @@ class LoggedQuestion:
     #: 1 helpful, 0 not, None without feedback.
     rating: int | None
     comment: str
-    #: Titles of the documents the answer was built on, as far as they are still there.
+    #: Titles of the documents the answer was built on, without deleted ones.
     documents: list[str]
     #: Who asked; "" where the reader may not know, and of programs.
     asker: str = ""

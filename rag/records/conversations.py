@@ -1,4 +1,4 @@
-"""Conversations, their messages, and feedback on answers.
+"""Keep conversations, their messages, and feedback on answers.
 
 People see only their own; other people's conversations do not exist for them.
 """
@@ -47,7 +47,7 @@ class ConversationPage:
     opened: Conversation | None
     #: Its messages, oldest first.
     messages: Sequence[Message]
-    #: Those of the list.
+    #: Conversations in the list.
     recent: Sequence[Conversation]
 
 
@@ -174,16 +174,21 @@ class Conversations:
         messages = [replace(row, state=MessageState(row.state)) for row in rows]
         return SharedConversation(conversation=found, shared_by=found.shared_by, messages=messages)
 
-    def delete(self, identity: Identity, conversation_id: UUID) -> None:
-        """Delete it with its messages; an answer still being written there ends. Raises `NotFound`."""
-        deleted = self._database.execute(
-            identity,
-            "delete_conversation",
-            account_id=identity.account_id,
-            conversation_id=conversation_id,
+    def delete(self, identity: Identity, conversation_id: UUID) -> str:
+        """Delete it with its messages, and return what puts it back; nothing of it stays in the database.
+
+        An answer still being written there ends. Raises `NotFound`.
+        """
+        kept = self._database.fetch_value(
+            identity, "delete_conversation", account_id=identity.account_id, conversation_id=conversation_id
         )
-        if not deleted:
+        if kept is None:
             raise NotFound
+        return str(kept)
+
+    def put_back(self, identity: Identity, kept: str) -> None:
+        """Undo a deletion. Raises `PlaceTaken` where its collection or its owner is gone."""
+        self._database.put_back(identity, "put_conversation_back", kept)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
         """Return its messages, oldest first; with `last`, only that many of the newest. Raises `NotFound`."""

@@ -1,13 +1,18 @@
-"""Write a digest of a period for who does not open the page: as text, and as HTML that a mail program shows."""
+"""Write a digest of a period for people who do not open the page: as text, and as HTML for mail programs.
+
+It is written in the reader's language, which `rag.language.speaking` sets around all calls of this module.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from html import escape
 from typing import Any
 
+from rag.language import _, current, day, direction, dollars, ngettext, number, percentage
 from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period, StageTimes, Summary
 from rag.records.gaps import Gap, Gaps
 from rag.types import Who
@@ -29,7 +34,7 @@ class Digest:
         lines = [self.title, "=" * len(self.title)]
         for heading, rows in self.sections:
             lines += ["", heading, "-" * len(heading)]
-            lines += [f"{label:<28} {said}".rstrip() for label, said in rows] or ["none"]
+            lines += [f"{label:<28} {said}".rstrip() for label, said in rows] or [_("none")]
         return "\n".join(lines) + "\n"
 
     def as_event(self, period: Period) -> dict[str, Any]:
@@ -50,31 +55,37 @@ class Digest:
         parts = []
         for heading, rows in self.sections:
             cells = "".join(
-                f'<tr><td style="padding:4px 24px 4px 0;color:#555">{escape(label)}</td>'
+                f'<tr><td style="padding:4px 0;padding-inline-end:24px;color:#555">{escape(label)}</td>'
                 f'<td style="padding:4px 0">{escape(said)}</td></tr>'
                 for label, said in rows
             )
-            parts.append(f"<h2>{escape(heading)}</h2>" + (f"<table>{cells}</table>" if rows else "<p>none</p>"))
+            parts.append(
+                f"<h2>{escape(heading)}</h2>" + (f"<table>{cells}</table>" if rows else f"<p>{escape(_('none'))}</p>")
+            )
         title = escape(self.title)
         return (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
+            f'<!doctype html><html lang="{current()}" dir="{direction()}"><head><meta charset="utf-8">'
+            f"<title>{title}</title></head>"
             f'<body style="font-family:sans-serif;max-width:640px;margin:24px auto"><h1>{title}</h1>'
             f"{''.join(parts)}</body></html>\n"
         )
 
 
 def make_digest(analytics: Analytics, gaps: Gaps, who: Who, tenant_id: str, name: str, period: Period) -> Digest:
-    """Read the figures of a period and of the one before, the most asked documents and what was not answered."""
+    """Read the figures of a period and of the one before, the most used documents and the unanswered questions."""
     gaps.group(tenant_id)
     summary = analytics.summary(who, period, Filters())
     used = analytics.top_documents(who, period, Filters(), limit=MOST_DOCUMENTS)
     missing = gaps.list(who, period, Filters(), limit=MOST_GAPS)
     return Digest(
-        title=f"{name}: {period.first:%-d %b} to {period.last:%-d %b %Y}",
+        title=_("{name}: {first} to {last}", name=name, first=day(period.first), last=day(period.last)),
         sections=(
-            ("Questions", _figures(summary)),
-            ("Not answered yet, most asked first", [(_times(gap), gap.question) for gap in missing]),
-            ("Most used documents", [(f"{use.questions} questions", use.title) for use in used]),
+            (_("Questions"), _figures(summary)),
+            (_("Not answered yet, most asked first"), [(_times(gap), gap.question) for gap in missing]),
+            (
+                _("Most used documents"),
+                [(ngettext("{count} question", "{count} questions", use.questions), use.title) for use in used],
+            ),
         ),
         days=[(day.day, day.questions) for day in summary.by_day],
     )
@@ -83,33 +94,38 @@ def make_digest(analytics: Analytics, gaps: Gaps, who: Who, tenant_id: str, name
 def _figures(summary: Summary) -> list[tuple[str, str]]:
     now, before = summary.current, summary.previous
     rows = [
-        ("Questions", _beside(f"{now.questions:,}", f"{before.questions:,}")),
-        ("People", _beside(f"{now.people:,}", f"{before.people:,}")),
-        ("Answered", _beside(_percent(now.answered_rate), _percent(before.answered_rate))),
-        ("Rated helpful", _beside(_percent(now.helpful_rate), _percent(before.helpful_rate))),
-        ("First words, median", _beside(*_seconds(summary, FIRST))),
-        ("Whole answer, median", _beside(*_seconds(summary, WHOLE))),
-        ("Cost", _beside(f"${now.cost:,.2f}", f"${before.cost:,.2f}")),
+        (_("Questions"), _beside(number(now.questions), number(before.questions))),
+        (_("People"), _beside(number(now.people), number(before.people))),
+        (_("Answered"), _beside(_percent(now.answered_rate), _percent(before.answered_rate))),
+        (_("Rated helpful"), _beside(_percent(now.helpful_rate), _percent(before.helpful_rate))),
+        (_("{figure}, median", figure=_("First words")), _beside(*_seconds(summary, FIRST))),
+        (_("{figure}, median", figure=_("Whole answer")), _beside(*_seconds(summary, WHOLE))),
+        (_("Cost"), _beside(_dollars(now.known_cost), _dollars(before.known_cost))),
     ]
     if now.unpriced_calls:
-        rows.append(("Unpriced calls", f"{now.unpriced_calls:,}, not in the cost"))
+        rows.append((_("Unpriced calls"), _("{calls}, not in the cost", calls=number(now.unpriced_calls))))
     return rows
 
 
 def _beside(now: str, before: str) -> str:
-    return f"{now} (before: {before})"
+    return _("{now} (before: {before})", now=now, before=before)
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
+    return "–" if share is None else percentage(share, 0)
+
+
+def _dollars(cost: Decimal | None) -> str:
+    return _("unpriced") if cost is None else dollars(cost, 2)
 
 
 def _seconds(summary: Summary, stage: str) -> tuple[str, str]:
     def written(times: StageTimes | None) -> str:
-        return "–" if times is None else f"{times.p50_ms / 1000:.1f} s"
+        return "–" if times is None else _("{number} s", number=number(times.p50_ms / 1000, 1))
 
     return written(summary.times.get(stage)), written(summary.previous_times.get(stage))
 
 
 def _times(gap: Gap) -> str:
-    return f"{gap.times} times, before {gap.times_before}"
+    times = ngettext("asked once", "asked {count} times", gap.times)
+    return _("{now} (before: {before})", now=times, before=number(gap.times_before))

@@ -1,4 +1,4 @@
-"""Say what a month will cost, and what the same traffic would have cost with another model."""
+"""Forecast the cost of a month, and price the same traffic with another model."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rag.records.analytics import Analytics, Filters, ModelCost, Period
 from rag.settings.providers import PROVIDERS
 from rag.types import Usage, Who
 
-#: Days that tell what a weekday costs: four of each.
+#: Days from which the cost of a weekday is taken: four of each.
 LOOKED_BACK = 28
-#: With fewer days since the first cost nothing is projected.
+#: With fewer days since the first cost, no forecast is made.
 LEAST_DAYS = 7
 #: In names of models that write no answers: pictures, speech.
 NOT_FOR_TEXT = ("image", "audio", "realtime", "davinci", "cyber", "rosalind", "claude")
-#: What a chat model is called for.
+#: Operations that call a chat model.
 CHAT_OPERATIONS = ("chat", "translation", "tagging")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MonthForecast:
-    """What a month has cost so far, and what it comes to at its end if days go on as the last four weeks went."""
+    """The cost of a month so far, and its expected total if days continue like the last four weeks."""
 
     spent: Decimal
     #: None where there are too few days to tell.
@@ -54,7 +54,7 @@ def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> M
     expected = spent
     for ahead in range(1, (last_day - today).days + 1):
         expected += means[(today + timedelta(days=ahead)).weekday()]
-    # The rest of today: a day that is cheaper than usual so far is taken to become as usual.
+    # The rest of today: a day cheaper than usual so far is expected to catch up.
     today_so_far = month[-1].cost if month else Decimal(0)
     expected += max(means[today.weekday()] - today_so_far, Decimal(0))
     return MonthForecast(spent=spent, expected=expected, last_day=last_day)
@@ -62,7 +62,7 @@ def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> M
 
 @dataclass(frozen=True, kw_only=True)
 class OtherModel:
-    """What the calls of chat models cost, and what they would have cost with another model; None: no known price."""
+    """The cost of the chat models' calls, and their cost with another model; None: no known price."""
 
     calls: int
     paid: Decimal

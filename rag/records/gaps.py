@@ -9,8 +9,9 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -20,14 +21,16 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
+from rag.language import _, speaking
 from rag.records.analytics import Filters, Period
 from rag.records.help_requests import HelpRequest, HelpRequests
+from rag.records.time_zones import TimeZones, midnight
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import FloatMatrix, Identity, Role, Who
 
 Status = Literal["open", "solved", "dismissed"]
-#: What is listed: open gaps are apart from open ones that have nothing to do with the documents.
+#: The lists of gaps: open questions unrelated to the documents have a list of their own.
 State = Literal["open", "off topic", "solved", "dismissed"]
 #: Questions grouped at one look: embedding one takes some hundredths of a second.
 GROUPED_AT_ONCE = 100
@@ -60,6 +63,8 @@ class Gap:
     assignee: str
     solved_by_id: UUID | None
     solved_by: str
+    #: The document that was uploaded to answer it and is not searchable yet.
+    awaits_id: UUID | None
     times: int
     times_before: int
     people: int
@@ -70,7 +75,7 @@ class Gap:
     wordings: int
     #: Questions among them that were answered, with a rating of not helpful.
     badly_rated: int
-    #: People who asked to be told and were not yet, whenever they asked.
+    #: People who asked for a reply and have none yet, whenever they asked.
     waiting: int
     latest_id: UUID
     #: The latest wording.
@@ -84,6 +89,20 @@ class Gap:
 class Assignee:
     id: UUID
     name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Uploaded:
+    """An open gap whose uploaded document is searchable, and who uploaded it."""
+
+    id: UUID
+    document_id: UUID
+    title: str
+    account_id: UUID
+    email: str
+    name: str
+    role: Role
+    language: str
 
 
 @dataclass
@@ -117,7 +136,7 @@ class _Groups:
 
 
 class Gaps:
-    """Groups unanswered questions, lists the groups, and keeps what was done about them."""
+    """Groups unanswered questions, lists the groups, and records how each was handled."""
 
     def __init__(
         self, database: Database, embedder_for: Callable[[str], QuestionEmbedder], help_requests: HelpRequests
@@ -125,6 +144,7 @@ class Gaps:
         """`embedder_for` gives the embedder that compares questions of a collection with this embedding model."""
         self._database = database
         self._help_requests = help_requests
+        self._zones = TimeZones(database)
         self._embedder_for = embedder_for
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
@@ -141,9 +161,9 @@ class Gaps:
                 vectors = _embedded(embedder, [row[2] for row in questions])
                 groups = known.setdefault((collection_id, embedder.name), _Groups(embedder))
                 where = {"collection_id": collection_id, "embedder": embedder.name}
-                for gap_id, embedding, _, _ in connection.execute(queries["grouped_questions"], where):
+                for gap_id, embedding, _status, _changed_at in connection.execute(queries["grouped_questions"], where):
                     groups.add(gap_id, _units([embedding.to_numpy()])[0])
-                for (chat_log_id, _, _, _), vector in zip(questions, vectors, strict=True):
+                for (chat_log_id, *_rest), vector in zip(questions, vectors, strict=True):
                     near = groups.nearest(vector)
                     gap_id = near.id if near else _opened(connection, collection_id)
                     groups.add(gap_id, vector)
@@ -163,14 +183,13 @@ class Gaps:
     ) -> builtins.list[Gap]:
         """Return the gaps that were asked in a period, most asked first.
 
-        Off topic is what nothing in the documents came near, that nobody rated and nobody wants to be told about.
+        A gap is off topic if no passage came near, nobody rated an answer and nobody asked for a reply.
         """
         return self._database.fetch_planned(
             who,
             "list_gaps",
             Gap,
-            start=period.parameters()["start"],
-            end=period.parameters()["end"],
+            **self._span(who, period),
             collection_id=filters.collection_id,
             of_group=filters.user_group,
             language=filters.language,
@@ -189,8 +208,7 @@ class Gaps:
                 queries["gap_wordings"],
                 {
                     "gap_id": gap_id,
-                    "start": period.parameters()["start"],
-                    "end": period.parameters()["end"],
+                    **self._span(who, period),
                     "of_group": filters.user_group,
                     "language": filters.language,
                     "limit": limit,
@@ -198,17 +216,48 @@ class Gaps:
             )
             return [wording for (wording,) in rows]
 
-    def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
-        """Note the document that answers a gap, and tell those who asked to be told, in their conversations.
+    def _span(self, who: Who, period: Period) -> dict[str, datetime]:
+        zone = self._zones.of(who)
+        return {
+            "before": midnight(period.previous.first, zone),
+            "start": midnight(period.first, zone),
+            "end": midnight(period.last + timedelta(days=1), zone),
+        }
 
-        `reply` is what they read. Return how many were told. Raises `NotAllowed`, `NotFound`, and `InvalidInput` when
-        somebody else was first.
+    def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
+        """Note the document that answers a gap, and send `reply` to the conversations of those who asked for one.
+
+        Return the number of replies. Raises `NotAllowed`, `NotFound`, and `InvalidInput` when somebody else was first.
         """
         self._change(identity, gap_id, "solved", solved_by_id=document_id)
         waiting = self.waiting(identity, gap_id)
         for request in waiting:
             self._help_requests.answer(identity, request.id, reply)
         return len(waiting)
+
+    def await_document(self, identity: Identity, gap_id: UUID, document_id: UUID) -> None:
+        """Note a document that was uploaded to answer a gap: once it is searchable, `solve_awaiting` solves the gap.
+
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` when somebody else was first.
+        """
+        _check_manager(identity)
+        values = {"gap_id": gap_id, "document_id": document_id, "account_id": identity.account_id}
+        if not self._database.execute(identity, "await_document", **values):
+            self.check_open(identity, gap_id)
+
+    def solve_awaiting(self, tenant_id: str) -> dict[UUID, int]:
+        """Solve the gaps whose uploaded documents are searchable now; return the number of replies by gap.
+
+        Those who asked for a reply get it from the person who uploaded the document, in that person's language.
+        """
+        solved = {}
+        for one in self._database.fetch_all(tenant_id, "answered_gaps", _Uploaded):
+            uploader = Identity(
+                account_id=one.account_id, tenant_id=tenant_id, email=one.email, name=one.name, role=Role(one.role)
+            )
+            with speaking(one.language), suppress(InvalidInput):  # somebody else was first
+                solved[one.id] = self.solve(uploader, one.id, one.document_id, answered_by(one.title))
+        return solved
 
     def check_open(self, identity: Identity, gap_id: UUID) -> None:
         """Raise `InvalidInput` when somebody else has dealt with a gap meanwhile, `NotFound` when there is none."""
@@ -219,7 +268,7 @@ class Gaps:
             raise InvalidInput("Somebody else has dealt with this question meanwhile. Open it again to change that.")
 
     def waiting(self, identity: Identity, gap_id: UUID) -> builtins.list[HelpRequest]:
-        """Return what people asked to be told about a gap and nobody has answered."""
+        """Return the requests for help about a gap that nobody has answered."""
         _check_manager(identity)
         with self._database.transaction(identity) as connection:
             found = [row[0] for row in connection.execute(queries["waiting_for_gap"], {"gap_id": gap_id})]
@@ -254,7 +303,7 @@ class Gaps:
     def note_answer(
         self, identity: Identity, document_id: UUID, *, title: str, owner: str, review_on: date | None
     ) -> None:
-        """Note who answers for a document that was written as an answer, and when it is to be looked at again."""
+        """Note the owner of a document written as an answer, and the day of its review."""
         _check_manager(identity)
         kept = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
         self._database.execute(
@@ -277,10 +326,15 @@ class Gaps:
             raise NotFound
 
 
-def written_answer(question: str, answer: str, *, owner: str, review_on: date | None) -> tuple[str, bytes]:
-    """Return name and content of the document that an answer becomes. Raises `InvalidInput` for none or a long one.
+def answered_by(title: str) -> str:
+    """Return the reply to those who asked what a document answers now, in the language that is spoken."""
+    return _("The documents answer this now: see “{title}”. Ask again.", title=title)
 
-    The question stands above as its heading, by which it is found; owner and date stand below, for who reads it.
+
+def written_answer(question: str, answer: str, *, owner: str, review_on: date | None) -> tuple[str, bytes]:
+    """Return the name and content of a document made from an answer. Raises `InvalidInput` for an empty or long one.
+
+    The question becomes the heading, by which searches find it; owner and date follow for its readers.
     """
     title, text = " ".join(_cleaned(question).split()).strip("# "), _cleaned(answer)
     if not title or not text:

@@ -1,4 +1,4 @@
-"""Questions that the documents did not answer well, passed on to the people in charge, and what those answered.
+"""Pass questions that the documents did not answer well on to the people in charge, and keep their replies.
 
 An employee asks for help under an answer (`open`). Managers and administrators see the requests of the collections that
 they may read (`list`), and answer or dismiss them. The asker finds the answer in the conversation (`of_conversation`),
@@ -40,7 +40,7 @@ class HelpRequest:
     reason: Reason
     comment: str
     status: Status
-    #: What a person answered; of a dismissed one why, where that was said.
+    #: The reply, or the reason for a dismissal, if one was given.
     answer: str
     created_at: datetime
     answered_at: datetime | None
@@ -85,7 +85,7 @@ class HelpRequests:
         collection_id: UUID | None = None,
         limit: int = MAXIMUM_LISTED,
     ) -> builtins.list[HelpRequest]:
-        """List what was passed on, for a manager: open ones first, the longest waiting before others.
+        """List the requests for a manager: open ones first, the longest waiting before others.
 
         Raises `NotAllowed`.
         """

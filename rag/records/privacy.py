@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import builtins
 import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,13 +22,16 @@ from psycopg.types.json import Jsonb
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound
 from rag.storage.database import Database
+from rag.storage.erasures import Erasure
 from rag.storage.sql import queries
 from rag.types import Identity
 
-#: What is erased of a person, in the order in which references allow it.
+log = logging.getLogger("rag.privacy")
+
+#: Tables erased for a person, in the order that their references allow.
 ERASED = (
-    "ratings", "help_requests", "gap_questions", "prompts", "empty_gaps", "counted_people", "questions",
-    "conversations", "acts", "owned_answers", "account",
+    "ratings", "help_requests", "gap_questions", "trials", "golden_questions", "run_questions",
+    "prompts", "empty_gaps", "counted_people", "questions", "conversations", "acts", "owned_answers", "account",
 )  # fmt: skip
 FORGOTTEN = ("ratings", "help_requests", "gap_questions", "prompts", "questions", "conversations")
 LEAST_DAYS = 7
@@ -42,7 +48,7 @@ class Receipt:
     erased_at: datetime
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Person:
     id: UUID
     email: str
@@ -52,9 +58,13 @@ class _Person:
 class Privacy:
     """Keeps the time after which texts are forgotten, and answers the requests of single people."""
 
-    def __init__(self, database: Database, owner_conninfo: str = "") -> None:
+    def __init__(
+        self, database: Database, owner_conninfo: str = "", *, register: Callable[[Erasure], object] = lambda _: None
+    ) -> None:
+        """`register` keeps an erasure outside of the database, for the restore of a backup that was made before."""
         self._database = database
         self._owner_conninfo = owner_conninfo
+        self._register = register
 
     def retention_days(self, tenant_id: str) -> int | None:
         """Return after how many days texts are forgotten; None: never."""
@@ -109,17 +119,18 @@ class Privacy:
     def erase(self, tenant_id: str, email: str) -> Receipt:
         """Erase a person with all their texts, and keep a receipt. Raises `NotFound`.
 
-        Backups that were made before still hold them: delete those, or erase again after restoring one.
+        Backups that were made before still hold them until they are deleted. Restoring one erases them again.
         """
         person = self._person(tenant_id, email)
-        values = {"account_id": person.id, "email": person.email, "name": person.name}
         with psycopg.connect(self._owner_conninfo, prepare_threshold=None) as owner:
-            owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
-            owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
-            counts = {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}
-            row = owner.execute(queries["note_erasure"], values | {"counts": Jsonb(counts)}).fetchone()
+            _enter(owner, tenant_id)
+            counts = _erased_rows(owner, person)
+            noted = {"account_id": person.id, "counts": Jsonb(counts)}
+            row = owner.execute(queries["note_erasure"], noted).fetchone()
         assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
-        return Receipt(id=row[0], erased_id=person.id, counts=counts, erased_at=row[1])
+        receipt = Receipt(id=row[0], erased_id=person.id, counts=counts, erased_at=row[1])
+        self._register(Erasure(tenant_id=tenant_id, **vars(receipt)))
+        return receipt
 
     def receipts(self, tenant_id: str) -> builtins.list[Receipt]:
         """Return the receipts of all erasures, the latest first."""
@@ -130,3 +141,46 @@ class Privacy:
         if found is None:
             raise NotFound
         return found
+
+
+def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
+    """Erase whom the database has again because an older state of it was restored; return how many.
+
+    Receipts that it forgot are kept with their ids and times. Erasures of tenants that it does not have are left out.
+    """
+    again, by_tenant = 0, defaultdict[str, list[Erasure]](list)
+    for one in erasures:
+        by_tenant[one.tenant_id].append(one)
+    if not by_tenant:
+        return 0
+    with psycopg.connect(owner_conninfo, prepare_threshold=None) as owner:
+        for tenant_id, noted in by_tenant.items():
+            with owner.transaction():
+                _enter(owner, tenant_id)
+                if owner.execute(queries["tenant_name"]).fetchone() is None:
+                    continue
+                known = {row[0] for row in owner.execute(queries["erasures"])}
+                missing = [one for one in noted if one.id not in known]
+                for one in missing:
+                    found = owner.execute(queries["person_by_id"], {"account_id": one.erased_id}).fetchone()
+                    # Without an account, what names its id is erased; no address or name is known to look for.
+                    unnamed = _Person(one.erased_id, str(one.erased_id), str(one.erased_id))
+                    _erased_rows(owner, _Person(*found) if found else unnamed)
+                    kept = {"id": one.id, "erased_id": one.erased_id, "counts": Jsonb(one.counts)}
+                    owner.execute(queries["keep_erasure"], {**kept, "erased_at": one.erased_at})
+                again += len(missing)
+    if again:
+        log.info("An older state of the database was restored: %d erasures made since are done again", again)
+    return again
+
+
+def _enter(owner: psycopg.Connection, tenant_id: str) -> None:
+    """Make the rest of a transaction of the owner a tenant's."""
+    owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
+    owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
+
+
+def _erased_rows(owner: psycopg.Connection, person: _Person) -> dict[str, int]:
+    """Erase a person within a transaction of the owner, and return how many rows of each kind."""
+    values = {"account_id": person.id, "email": person.email, "name": person.name}
+    return {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}

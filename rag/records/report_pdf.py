@@ -1,14 +1,19 @@
-"""Write a digest as PDF: figures, tables and bars on A4, in any script for which the machine has a font."""
+"""Write a digest as PDF: figures, tables and bars on A4, in any script for which the machine has a font.
+
+It is laid out for the reader's language: in Arabic from the right.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from importlib.resources import files
 from pathlib import Path
 
 from fpdf import FPDF
 from fpdf.fonts import FontFace
 
+from rag.language import _, direction, short_day
 from rag.records.digest import Digest
 
 #: Latin, Greek, Cyrillic and Arabic come with the product. Korean, Chinese and Japanese are in a font of the machine:
@@ -23,13 +28,13 @@ CJK = (
     Path("C:/Windows/Fonts/malgun.ttf"),
 )
 IN_ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
-#: From the radicals of Chinese to the syllables of Korean, and what stands beside them.
+#: From the radicals of Chinese to the syllables of Korean, and the blocks between.
 EAST_ASIAN = re.compile("[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 INK, QUIET, ACCENT, PAPER = (24, 30, 50), (110, 116, 135), (53, 84, 214), (243, 245, 251)
 WIDTH = 180.0
 
 
-class Page(FPDF):
+class ReportPdf(FPDF):
     """A document with the line `foot` at the bottom of each page.
 
     `text` is all text of the document: fonts take seconds to read, and only those it needs are read.
@@ -60,34 +65,40 @@ class Page(FPDF):
 
 def digest_pdf(digest: Digest) -> bytes:
     """Return the digest as PDF."""
-    page = Page(digest.title, digest.as_text())
+    text = digest.as_text()
+    page = ReportPdf(digest.title, text)
     page.set_title(digest.title)
+    # Joins Arabic letters and puts them in order; of other scripts it would only cost time.
+    page.set_text_shaping(bool(IN_ARABIC.search(text)))
+    is_turned = direction() == "rtl"
+    side = "R" if is_turned else "L"
     page.set_font("Sans", "B", 20)
     page.set_text_color(*INK)
-    page.multi_cell(0, 10, digest.title, new_x="LMARGIN", new_y="NEXT")
+    page.multi_cell(0, 10, digest.title, align=side, new_x="LMARGIN", new_y="NEXT")
     _draw_days(page, digest)
     for heading, rows in digest.sections:
         page.ln(5)
         page.set_font("Sans", "B", 13)
         page.set_text_color(*INK)
-        page.cell(0, 8, heading, new_x="LMARGIN", new_y="NEXT")
+        page.cell(0, 8, heading, align=side, new_x="LMARGIN", new_y="NEXT")
         page.set_font("Sans", size=10)
         if not rows:
             page.set_text_color(*QUIET)
-            page.cell(0, 6, "none", new_x="LMARGIN", new_y="NEXT")
+            page.cell(0, 6, _("none"), align=side, new_x="LMARGIN", new_y="NEXT")
             continue
         with page.table(
-            col_widths=(55, 125), first_row_as_headings=False, borders_layout="NONE", line_height=6.5, padding=(0.6, 2),
-            cell_fill_color=PAPER, cell_fill_mode="ROWS", width=int(WIDTH),
+            col_widths=(125, 55) if is_turned else (55, 125), first_row_as_headings=False, borders_layout="NONE",
+            line_height=6.5, padding=(0.6, 2), cell_fill_color=PAPER, cell_fill_mode="ROWS", width=int(WIDTH),
         ) as table:  # fmt: skip
             for label, said in rows:
                 row = table.row()
-                row.cell(label, style=FontFace(color=QUIET))
-                row.cell(said, style=FontFace(color=INK))
+                cells = [(label, side, QUIET), (said, "R" if is_right_to_left(said) else side, INK)]
+                for words, align, color in reversed(cells) if is_turned else cells:
+                    row.cell(words, align=align, style=FontFace(color=color))
     return bytes(page.output())
 
 
-def _draw_days(page: Page, digest: Digest) -> None:
+def _draw_days(page: ReportPdf, digest: Digest) -> None:
     """Draw the questions of each day as bars."""
     most = max((questions for _, questions in digest.days), default=0)
     if not most:
@@ -104,5 +115,11 @@ def _draw_days(page: Page, digest: Digest) -> None:
         page.rect(left + place * step + step * 0.15, top + height - tall, step * 0.7, max(tall, 0.2), style="F")
         if place % every == 0:
             page.set_xy(left + place * step, top + height + 1)
-            page.cell(step * every, 4, f"{day:%-d %b}")
+            page.cell(step * every, 4, short_day(day))
     page.set_xy(left, top + height + 6)
+
+
+def is_right_to_left(text: str) -> bool:
+    """Return whether the first letter of a text is of a script that is written from right to left."""
+    first = next((kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")), "L")
+    return first != "L"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,8 @@ from fpdf.fonts import FontFace
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from rag.records.report_pdf import ACCENT, IN_ARABIC, INK, PAPER, QUIET, Page
+from rag.language import translated
+from rag.records.report_pdf import ACCENT, IN_ARABIC, INK, PAPER, QUIET, ReportPdf, is_right_to_left
 from rag.types import Conversation, Message, page_path, title_with_pages
 
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "html_inline"])
@@ -46,7 +46,7 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
         if message.role == "user":
             lines += [*(f"> {_escaped(line)}" for line in message.content.splitlines()), ""]
             continue
-        lines += [_inert(message.content) or f"_{_escaped(message.notice)}_", ""]
+        lines += [_inert(message.content) or f"_{_escaped(translated(message.notice))}_", ""]
         for source in message.citations:
             lines.append(f"- [{source['number']}] [{_escaped(_title(source))}]({_link(source, address)})")
         if message.citations:
@@ -68,7 +68,7 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
         if message.content:
             _add_blocks(document, SyntaxTreeNode(PARSER.parse(message.content)))
         else:
-            document.add_paragraph().add_run(_storable(message.notice)).italic = True
+            document.add_paragraph().add_run(_storable(translated(message.notice))).italic = True
         for source in message.citations:
             line = document.add_paragraph(f"[{source['number']}] ", style="List Bullet")
             _add_link(line, _title(source), _link(source, address))
@@ -77,7 +77,7 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
             document.add_paragraph(_storable(message.help_answer))
     cells = [cell for table in document.tables for row in table.rows for cell in row.cells]
     for paragraph in [*document.paragraphs, *(each for cell in cells for each in cell.paragraphs)]:
-        if _is_right_to_left(paragraph.text):
+        if is_right_to_left(paragraph.text):
             _turn_right_to_left(paragraph)
     written = io.BytesIO()
     document.save(written)
@@ -86,8 +86,8 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
 
 def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
     """Return the same as PDF."""
-    said = "".join(f"{m.content}{m.notice}{m.help_by}{m.help_answer}{m.citations}" for m in messages)
-    page = Page(_printable(conversation.title)[:FOOT_CHARACTERS], conversation.title + said)
+    said = "".join(f"{m.content}{translated(m.notice)}{m.help_by}{m.help_answer}{m.citations}" for m in messages)
+    page = ReportPdf(_printable(conversation.title)[:FOOT_CHARACTERS], conversation.title + said)
     page.set_title(_printable(conversation.title))
     _write(page, [_Run(conversation.title, is_bold=True)], size=18)
     for message in messages:
@@ -98,7 +98,7 @@ def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: 
         if message.content:
             _write_blocks(page, SyntaxTreeNode(PARSER.parse(message.content)))
         else:
-            _write(page, [_Run(message.notice)], color=QUIET)
+            _write(page, [_Run(translated(message.notice))], color=QUIET)
         for source in message.citations:
             link = _Run(_title(source), link=_link(source, address))
             _write(page, [_Run(f"[{source['number']}] "), link], size=9, indent=4)
@@ -163,7 +163,7 @@ class _Run:
     link: str = ""
 
 
-def _write_blocks(page: Page, node: SyntaxTreeNode, *, bullet: str = "", indent: float = 0) -> None:
+def _write_blocks(page: ReportPdf, node: SyntaxTreeNode, *, bullet: str = "", indent: float = 0) -> None:
     for child in node.children:
         match child.type:
             case "paragraph" | "heading":
@@ -184,7 +184,7 @@ def _write_blocks(page: Page, node: SyntaxTreeNode, *, bullet: str = "", indent:
                 _write_blocks(page, child, indent=indent)
 
 
-def _write_table(page: Page, rows: Sequence[Sequence[SyntaxTreeNode]]) -> None:
+def _write_table(page: ReportPdf, rows: Sequence[Sequence[SyntaxTreeNode]]) -> None:
     if len(rows[0]) > MOST_COLUMNS:  # narrower ones hold no word
         for row in rows:
             _write(page, [_Run(" | ".join(_text_of(cell) for cell in row))])
@@ -197,7 +197,7 @@ def _write_table(page: Page, rows: Sequence[Sequence[SyntaxTreeNode]]) -> None:
             line = table.row()
             for cell in row:
                 text = _printable(_text_of(cell))
-                line.cell(text, align="R" if _is_right_to_left(text) else "L")
+                line.cell(text, align="R" if is_right_to_left(text) else "L")
     page.ln(2)
 
 
@@ -216,7 +216,7 @@ def _text_of(cell: SyntaxTreeNode) -> str:
 
 
 def _write(
-    page: Page, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
+    page: ReportPdf, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
 ) -> None:
     """Write a paragraph: from the right, where its first letter is written so."""
     text = "".join(run.text for run in runs)
@@ -233,13 +233,15 @@ def _write(
     page.ln(1.5)
 
 
-def _write_turned(page: Page, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]) -> None:
+def _write_turned(
+    page: ReportPdf, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]
+) -> None:
     """Write a paragraph with Arabic in it, in one style: letters are joined and parts put in order as a whole."""
     link = next((run.link for run in runs if run.link), "")
     page.set_font("Sans", "B" if runs[0].is_bold else "", size)
     page.set_text_color(*(ACCENT if link else color))
     page.set_text_shaping(True)
-    align = "R" if _is_right_to_left(text) else "L"
+    align = "R" if is_right_to_left(text) else "L"
     page.multi_cell(0, size * 0.48, _printable(text), align=align, link=link, new_x="LMARGIN", new_y="NEXT")
     page.set_text_shaping(False)
     page.ln(1.5)
@@ -275,12 +277,6 @@ def _inert(answer: str) -> str:
 def _storable(text: str) -> str:
     """Leave out what XML cannot hold."""
     return UNSTORABLE.sub("", text)
-
-
-def _is_right_to_left(text: str) -> bool:
-    """Return whether the first letter of a text is of a script that is written from right to left."""
-    first = next((kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")), "L")
-    return first != "L"
 
 
 def _turn_right_to_left(paragraph: Paragraph) -> None:

@@ -1,1 +1,1 @@
-"""From a question to the chunks that answer it."""
+"""Find the chunks that answer a question."""

@@ -1,4 +1,4 @@
-"""The similarity from which on a passage is evidence, measured on a collection's own text.
+"""Measure on a collection's own text from which similarity on a passage is evidence.
 
 Cosines differ by embedder and by what a collection is about: one fixed number is too high for one and too low for
 another. A sentence of a passage serves as a question, the rest of the passage as its answer (the inverse cloze task,
@@ -42,7 +42,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What was measured: cosines 0 … 1."""
+    """The measurements: cosines 0 … 1."""
 
     threshold: float
     default: float
@@ -158,9 +158,9 @@ class Calibrations:
 
 
 def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, found: Calibration) -> bool:
-    """Keep what was measured with the collection; its profile says whether it counts.
+    """Store the measurement with the collection; its profile says whether it counts.
 
-    False when the collection has been embedded by another model meanwhile: then nothing is kept.
+    Returns False and stores nothing if another model has embedded the collection meanwhile.
     """
     changed = database.execute(
         tenant_id,

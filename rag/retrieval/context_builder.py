@@ -1,4 +1,4 @@
-"""The numbered passages that a model reads and a reader sees: their form, neighbours, numbers and pages."""
+"""Build the context: the numbered passages that a model reads and a reader sees, with neighbours and pages."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def context_from(
     metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
     neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
 ) -> tuple[str, list[ScoredHit]]:
-    """Return the numbered passages as one text, and those of them that fit.
+    """Return the numbered passages as one text, and the passages that fit into it.
 
-    The best one is shortened where it alone has more than `context_tokens`, the last one where the text ends at
-    `context_characters`. `metadata` is that of the documents by their ids. `neighbours` reads the passages around those
-    kept; they are added as far as there is room.
+    The best one is shortened if it alone exceeds `context_tokens`, the last one if the text reaches
+    `context_characters`. `metadata` maps the documents' ids to their metadata. `neighbours` reads the passages around
+    the kept ones, which are added while there is room.
     """
     room = Room(tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED)
 
@@ -333,7 +333,7 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPassage:
-    """A passage of the section where another one leads."""
+    """A passage of a section that another passage refers to."""
 
     chunk_id: UUID
     document_id: UUID
@@ -346,7 +346,7 @@ class SectionPassage:
 
 
 def read_section(database: Database, who: Who, document_id: UUID, number: str) -> list[SectionPassage]:
-    """Return the first passages of a document's section by its number, "5.2" or "7"; none where it has no such one."""
+    """Return the first passages of a document's section by its number, "5.2" or "7"; none without such a section."""
     # "5.2 Leave", "Article 5.2", "제5조(휴가)"; of 5 neither 5.2 nor 50 nor 제5조의2.
     numbered = rf"{re.escape(number)}(?![0-9]|[.]\s?[0-9]|조의)"
     before = rf"(?:#+ |§ ?|[제第] ?|[^\W\d]{{3,12}}[.]? )?{numbered}"
@@ -366,10 +366,10 @@ def read_section(database: Database, who: Who, document_id: UUID, number: str) -
 def stitched(
     scored: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
-    """Return the hits with the text of their neighbours around them, as far as `fits` allows.
+    """Return the hits with the text of their neighbours around them, while `fits` allows it.
 
-    Only neighbours of the hit's own section, each used once. What follows comes before what precedes, and
-    the best hits come first. `fits(text)` is asked for every addition and keeps count.
+    Only neighbours in the hit's own section count, each once. The best hits come first, and for each the following text
+    before the preceding. `fits(text)` is called for every addition and keeps count.
     """
     by_place: Mapping[tuple[UUID, int], Neighbour] = {(n.hit_id, n.step): n for n in neighbours}
     items, used = list(scored), set[UUID]()

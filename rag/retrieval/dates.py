@@ -1,4 +1,4 @@
-"""Days named in a question: "since last March", "2024년 이후", "vóór 1 juli 2025". By rules, in six languages.
+"""Read the days named in a question by rules in six languages: "since last March", "2024년 이후", "vóór 1 juli 2025".
 
 A day is only read where a word says how it is meant (since, until, in); a number alone may be anything.
 """
@@ -43,6 +43,13 @@ _MONTHS = {
     )
     for name in names.split()
 }
+
+
+def folded(word: str) -> str:
+    """Return a word as a pattern without regard to case takes it: a Turkish keyboard writes "APRİL" and "KASIM"."""
+    return word.lower().replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
+
+
 _MONTH = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
 _LAST = (
     r"last|past|previous|vorige[nrms]?|afgelopen|letzte[nrms]?|vergangene[nrms]?"
@@ -145,13 +152,13 @@ def years_in(text: str, today: date) -> tuple[int, ...]:
 
 
 def _span(found: re.Match[str], today: date) -> tuple[date, date] | None:
-    """Return the first and the last day of what was named."""
+    """Return the first and the last day of the period named."""
     parts = {name: value for name, value in found.groupdict().items() if value}
     try:
         if "y" in parts:
             return _period(int(parts["y"]), int(parts.get("m", 0)), int(parts.get("d", 0)))
         if name := parts.get("name2") or parts.get("name"):
-            month = _MONTHS[name.lower()]
+            month = _MONTHS[folded(name)]
             day = int(parts.get("d2") or parts.get("d3") or 0)
             year = parts.get("y2") or parts.get("y3")
             return _period(int(year) if year else _latest_year(month, day, today), month, day)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from rag.types import SearchResult
 
-#: Words at the beginning by which passages that cannot be the same are told apart.
+#: Only passages that begin with the same words, this many, can be near repeats.
 FIRST_WORDS = 3
 #: Words in a row that are compared, and the share of them that near repeats have in common.
 SHINGLE_WORDS = 3
@@ -54,7 +54,7 @@ def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int 
     beginnings: set[tuple[UUID, str]] = set()
     kept = []
     for (passage, score), start in zip(found, starts, strict=True):
-        # The whole text is looked at only where another may be the same.
+        # The whole text is compared only if another passage may be the same.
         key = (start[0], _normal(passage.content) if alike[start] > 1 else start[1])
         beginning = (passage.document_id, passage.content[:same_beginning])
         if key in seen or (same_beginning and beginning in beginnings):
@@ -94,7 +94,7 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     which one says it is part of the answer. Passages with other figures are kept, because those are what changed.
     """
     kept: list[SearchResult] = []
-    # By title and figures; only passages that share both have to be taken apart and compared.
+    # By title and figures; only passages that share both need a comparison of their words.
     seen: dict[tuple[str, frozenset[str]], list[SearchResult]] = {}
     for result in results:
         alike = seen.setdefault((result.title.casefold(), frozenset(_FIGURE.findall(result.content))), [])

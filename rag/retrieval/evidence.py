@@ -1,8 +1,8 @@
-"""Whether passages answer a question: one rule, from which "answered", "perhaps" and "not in the documents" come.
+"""Judge whether passages answer a question: one rule yields "answered", "perhaps" and "not in the documents".
 
-What is known of a passage (how many of the question's words it holds, how near it is in meaning, what a reranker or a
-real embedder says) becomes one probability that it answers. A word counts by its rarity in the documents; one that
-stands nowhere counts most, because a question about what the documents do not mention is mostly made of such words.
+All signals of a passage (how many of the question's words it holds, how near it is in meaning, the scores of a reranker
+or a real embedder) become one probability that it answers. A word counts by its rarity in the documents. A word found
+nowhere counts most: questions about things the documents do not mention consist mostly of such words.
 """
 
 from __future__ import annotations
@@ -14,63 +14,42 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from uuid import UUID
 
-from rag.retrieval.bm25.analysers import STOPWORDS, analyse, is_plain, is_unspaced, words_with_terms
+from rag.retrieval.bm25.analysers import STOPWORDS, analyse, is_unspaced, words_with_terms
 from rag.retrieval.bm25.index import contextual_text, term_id
-from rag.retrieval.bm25.synonyms import synonyms_of
+from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import is_only_an_address, is_worded
+from rag.retrieval.search_query import MAXIMUM_QUESTION_WORDS, QuestionWord, question_words
 from rag.types import Evidence, SearchResult
-
-if TYPE_CHECKING:
-    from rag.retrieval.hybrid_search import SearchHits
 
 #: A word counts as found when at least half of it is: Korean words have their pairs of syllables as terms.
 FOUND = 0.5
-#: How much of the share a similarity makes up for that stands out from the other candidates'. The margin counts and not
-#: the similarity: that one differs by embedder and by how alike a collection's passages are.
+#: How much of the share a similarity well above the other candidates' makes up for. The margin counts, because the
+#: similarity itself depends on the embedder and on how similar a collection's passages are to each other.
 MARGIN_WEIGHT = 2.0
-#: Share and margin together that are even odds where words are all there is. Measured on eight sets of paragraphs in
-#: seven languages, each half asked the questions of its own and of the other half, and tried on others
+#: The sum of share and margin that means even odds when only words are compared. Measured on eight sets of paragraphs
+#: in seven languages: each half got its own questions and the other half's. Validated on further sets
 #: (benchmarks/README.md, "What is not in the documents").
 ENOUGH = 0.55
-#: Fewer candidates are no background to stand out from.
+#: Fewer candidates give no usual similarity to compare with.
 LEAST_CANDIDATES = 8
 #: Least weight of a word, as a share of the highest: in documents all about one thing its words are common, and still
 #: the question is about it.
 LEAST_WEIGHT = 0.3
-#: In a script without spaces half of the pairs of characters straddle two words; one that stands nowhere says less.
+#: In a script without spaces half of the pairs of characters straddle two words, so a pair found nowhere says less.
 UNKNOWN_PAIR = 0.5
 
-#: Languages that write compounds as one word, and the shortest part of one that is a word.
-COMPOUNDING = frozenset({"nl", "de", "da", "sv", "no", "nb", "fi"})
+#: Shortest and longest part of a compound that counts as a word.
 SHORTEST_PART = 4
 LONGEST_PART = 40
-
-#: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
-MAXIMUM_QUESTION_WORDS = 300
 
 Idf = Callable[[str], float]
 
 
-@dataclass(frozen=True)
-class QuestionWord:
-    """A word of the question that carries topic, with its index terms."""
-
-    text: str
-    terms: tuple[str, ...]
-    #: Two characters of a script without spaces.
-    is_pair: bool = False
-    #: A word of a language that writes compounds as one word.
-    is_compounding: bool = False
-    #: What documents may say in its place: the terms of each expression.
-    synonyms: tuple[tuple[str, ...], ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """What of the question a passage holds. `share` is by idf, 0 … 1; `found` are the question's words."""
+    """The part of the question that a passage covers: `share` by idf, 0 … 1, and the question's words in `found`."""
 
     share: float
     found: tuple[str, ...]
@@ -81,26 +60,6 @@ def background(similarities: Sequence[float | None]) -> float | None:
     """Return the similarity that any candidate has: their median; None where there are too few to say."""
     known = [similarity for similarity in similarities if similarity is not None]
     return statistics.median(known) if len(known) >= LEAST_CANDIDATES else None
-
-
-def question_words(text: str, language: str, analyser: str) -> list[QuestionWord]:
-    """Return the words of a question that carry topic, each once, analysed as documents of one language are.
-
-    Stopwords of the question's own language are left out too: an English "the" would be a rare word in Dutch documents.
-    """
-    stopwords = frozenset() if is_plain(analyser) else STOPWORDS.get(language, frozenset())
-    found: dict[tuple[str, ...], QuestionWord] = {}
-    # One letter may be short for a sentence (U+FDFA for four words): what a question is read as stays near its length.
-    if not is_plain(analyser):
-        text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
-    synonyms = {} if is_plain(analyser) else synonyms_of(text, language, analyser)
-    for word, terms in words_with_terms(text, analyser):
-        if len(found) == MAXIMUM_QUESTION_WORDS:
-            break
-        if terms and word not in stopwords:
-            item = QuestionWord(word, terms, is_unspaced(word), analyser in COMPOUNDING, synonyms.get(word, ()))
-            found.setdefault(terms, item)
-    return list(found.values())
 
 
 def is_sentence(text: str, language: str) -> bool:
@@ -120,7 +79,7 @@ def is_sentence(text: str, language: str) -> bool:
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
     """Return the share of the question's words, weighed by idf, that a passage contains."""
     present = frozenset(passage_terms)
-    highest = idf("")  # of a term that stands nowhere
+    highest = idf("")  # of a term found nowhere
     total = reached = 0.0
     found = []
     for word in words:
@@ -129,7 +88,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
         weight = sum(weights) / len(weights)
         if word.is_pair and weight >= highest:
             weight *= UNKNOWN_PAIR
-        # What is meant is as rare as the commonest way to say it.
+        # A meaning is as rare as the commonest way to express it.
         weight = min([weight, *(max(map(idf, synonym)) for synonym in word.synonyms)])
         counted = max(weight, LEAST_WEIGHT * highest)
         part = sum(w for w, term in zip(weights, word.terms, strict=True) if term in present) / (sum(weights) or 1.0)
@@ -145,12 +104,12 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
-    """How much of a compound its beginning and its end make up, where these are words of the passage, 0 … 1.
+    """Return the share of a compound, 0 … 1, that its beginning and end make up if the passage has them as words.
 
     "zwangerschapsverlof" is in a passage on "Zwangerschaps- en bevallingsverlof".
     """
     longest = min(len(word) - 1, LONGEST_PART)
-    # By the word's own parts, of which there are few, and not by each term of each passage.
+    # Try the few parts of the word rather than each term of each passage.
     start = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[:n] in present), 0)
     end = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[-n:] in present and word[:n] != word[-n:]), 0)
     return min(1.0, (start + end) / len(word))
@@ -158,7 +117,7 @@ def compound_share(word: str, present: Collection[str]) -> float:
 
 @lru_cache(maxsize=2_000)
 def passage_terms(text: str, language: str) -> tuple[str, ...]:
-    """`analyse`, remembered for passages looked at lately: taking one apart takes a fifth of a millisecond."""
+    """Analyse a passage; recent results are cached, because each takes a fifth of a millisecond."""
     return tuple(analyse(text, language))
 
 
@@ -189,7 +148,8 @@ WORDS_SLOPE = 30.0
 MEANING_BASE, MEANING_WORDS, MEANING_COSINE = -0.91, 2.69, 58.6
 #: What a cosine loses when question and passage are in two languages. The same questions and paragraphs in five of them
 #: lose 0.05 (European ones) to 0.09 when they answer; less is given back, because the best wrong ones lose less, too.
-ACROSS = 0.03
+#: More of it where no passage is in the question's language, so that none of its own stands beside the others.
+ACROSS, ACROSS_ALONE = 0.035, 0.04
 #: The cosine at which `MEANING_BASE` holds.
 USUAL_COSINE = 0.84
 #: A question of fewer words, none of them in any candidate, is perhaps answered at most: of one that is no word at all
@@ -226,7 +186,7 @@ MARGIN_OF_ONE_WORD = (ENOUGH - 0.5) / MARGIN_WEIGHT
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
-    """What is known of how well one passage answers; None where there is no such signal."""
+    """The signals of how well one passage answers; None for a missing signal."""
 
     #: Of the question's words, by rarity, and how far the similarity is above that of the other candidates.
     share: float
@@ -283,7 +243,7 @@ class ScoredHit:
     #: The question's words in the passage's language, and that language: what to mark in the passage.
     words: tuple[QuestionWord, ...]
     language: str
-    #: Whether it is cited because it stands out in another language than the question's.
+    #: Whether it is cited as unusually near among the passages of another language than the question's.
     has_place: bool = False
     #: Text around the passage that the model reads with it, and the pages of all that; 0: those of the passage.
     before: str = ""
@@ -318,14 +278,15 @@ def score_hits(
     def idf(term: str) -> float:
         return found.statistics.idf(term_id(term))
 
-    asked_in = wordings[0][1]
+    asked_in = wordings[0][1].split("-")[0]
+    across = ACROSS if any(hit.language == asked_in for hit in found.meant) else ACROSS_ALONE
     is_said = any(is_sentence(*wording) for wording in wordings)
-    # Beside what is not put in words, any passage that has some stands out.
+    # Compared with a question without words, any passage that has some seems near.
     has_words = any(is_worded(wording) for wording, _ in wordings)
     is_address = all(is_only_an_address(wording) for wording, _ in wordings)
     nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
     threshold = next((t for t in thresholds if nearest >= t), thresholds[-1] if thresholds else None)
-    # Of what words found: passages that only mean the same lie lower, and would make everything stand out.
+    # Of passages found by words: those near in meaning alone lie lower and would make everything else seem near.
     usual = background([r.similarity for r in found.results if r.vector_rank or r.keyword_rank])
     scored = []
     for result in results:
@@ -343,7 +304,7 @@ def score_hits(
         signals = PassageSignals(
             share=held.share if held.found and not is_address else 0.0,
             margin=margin,
-            meaning=_meaning(result, language, asked_in),
+            meaning=_meaning(result, language, asked_in, across),
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
         )
         scored.append(
@@ -370,10 +331,10 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
     return item if meaning is None else replace(item, signals=replace(item.signals, meaning=min(meaning, most)))
 
 
-def _meaning(result: SearchResult, language: str, asked_in: str) -> float | None:
+def _meaning(result: SearchResult, language: str, asked_in: str, across: float) -> float | None:
     """Return the cosine by meaning as it would be were the passage in the question's language."""
-    is_other = asked_in and asked_in.split("-")[0] != language.partition("+")[0]
-    return result.meaning + ACROSS if result.meaning is not None and is_other else result.meaning
+    is_other = asked_in and asked_in != language.partition("+")[0]
+    return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
@@ -382,10 +343,10 @@ def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
 
 
 def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
-    """How far a passage's similarity is above the usual one.
+    """Return how far a passage's similarity is above the usual one.
 
-    With too few candidates to tell what is usual, half of it counts beside several words. One word that is shared
-    makes a short passage near by itself: beside it a little counts, so that half of the question is enough.
+    With too few candidates for a usual similarity, half of it counts beside several shared words. A single shared word
+    already makes a short passage near: beside it only a little counts, so that half of the question is enough.
     """
     if result.similarity is None:
         return 0.0
@@ -397,12 +358,11 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
 def in_order(
     scored: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """Return the passages in the order of search and probability together, where meaning is known and no reranker
-    spoke.
+    """Order the passages by search and probability together, if meaning was compared and no reranker ran.
 
-    Of the first `places` some go to passages of other languages when none in the question's own is sure, or the
-    question names their country: their cosines are lower, whatever they say. Those of documents whose near twin is
-    named come last by probability.
+    Some of the first `places` go to passages in other languages if none in the question's own is sure or the question
+    names their country, because cosines across languages are lower. Passages of a document come last by probability if
+    the question names its near twin.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -439,8 +399,8 @@ def in_order(
 def _of_other_languages(
     scored: Sequence[ScoredHit], found: SearchHits, language: str, *, early: Collection[UUID]
 ) -> list[ScoredHit]:
-    """Return the passages in other languages than the question's that stand out there, or that hold its words as
-    their language says them and are not `early`, best by both first.
+    """Return passages in other languages than the question's, best first: those unusually near for their language, and
+    those that hold the question's words in translation and are not `early`.
     """
     standing = {chunk_id: rank for rank, chunk_id in enumerate(found.from_others)}
     others = [

@@ -1,4 +1,4 @@
-"""A retrieval as text: what was asked, what each step did, and the scores of every passage looked at."""
+"""Explain a retrieval as text: the question, what each step did, and the scores of every candidate passage."""
 
 from __future__ import annotations
 

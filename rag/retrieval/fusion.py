@@ -10,23 +10,24 @@ RANK_CONSTANT = 60
 #: The constant of reciprocal ranks where meaning and words make one order. With 60 the tenth of both lists would come
 #: before the first of one.
 MEANING_RANK_CONSTANT = 10
-#: What standing out within its language counts beside words and cosine: enough for the best passage of another language
-#: to be among the first five where the question's own has no word in common, and too little to displace one that has.
+#: Weight of a passage's standing within its language, beside words and cosine: enough to bring the best passage of
+#: another language into the first five if no passage shares a word with the question, too little to displace one that
+#: does.
 STANDING_WEIGHT = 0.5
-#: A question of many words is found by them: so many words count once more, up to so much more.
+#: The longer a question, the more its words count: this many words add the weight of words once more, up to a maximum.
 WORDS_OF_WEIGHT, MOST_WEIGHT_OF_WORDS = 6, 2.0
-#: Least similarity of words at which a passage without the question's words has a place in their order: below it, the
-#: order is chance, and what is meant should not have to outweigh it.
+#: Least similarity of words for which a passage without the question's words gets a place in the order by words: below
+#: it that order is chance, and meaning should not have to outweigh it.
 LEAST_WORDS = 0.12
 
 
 @dataclass(frozen=True)
 class FusionScores:
-    """What each of two searches gives its passages, best first; a passage's score is the sum of what it is given."""
+    """The scores that each of two searches gives its passages, best first; a passage's score is their sum."""
 
     near: Sequence[float]
     matching: Sequence[float]
-    #: What a similarity of 1 gives a passage that keywords alone found.
+    #: The score that a similarity of 1 gives a passage found by keyword alone.
     similarity: float = 0.0
 
 
@@ -43,9 +44,8 @@ def weighted_fusion(
 ) -> FusionScores:
     """Similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
 
-    Source 003's formula, with BM25 divided by the highest of the query: raw BM25 (10 … 30) would leave the similarity
-    no say. With `is_raw` it is as the document has it. Of a passage that keywords alone found the similarity counts
-    too.
+    Source 003's formula, with BM25 divided by the query's highest: raw BM25 (10 … 30) would drown the similarity. With
+    `is_raw` it follows the document exactly. The similarity also counts for a passage found by keyword alone.
     """
     highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from rag.retrieval import fusion
@@ -22,7 +23,7 @@ from rag.retrieval.bm25.index import term_id
 from rag.retrieval.bm25.scoring import best_of, matches_in
 from rag.retrieval.deduplication import without_repeats
 from rag.retrieval.fusion import FusionScores
-from rag.retrieval.meaning import MeaningHit
+from rag.retrieval.meaning import Cosines, MeaningHit
 from rag.retrieval.proximity import refined, with_twin_meant
 from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words, question_terms
 from rag.retrieval.search_scope import Expected, ScopeReading, ranges, read_scope
@@ -31,25 +32,28 @@ from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult, Pipeline
 from rag.types import Scope, SearchFilters, SearchResult
 
-#: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.
+#: Fused candidates whose text decides the final order, by how near their words are and by the names they carry.
 REFINED_CANDIDATES = 24
-#: Passages nearest by meaning as a whole of which the parts are looked at.
+#: Passages nearest in meaning as a whole, whose parts are then compared.
 MEANT_CANDIDATES = 40
-#: Passages looked at when only those with certain metadata are wanted.
+#: Passages read when only those with certain metadata are wanted.
 MOST_FILTERED = 20_000
 #: The least number of candidates of each search that are fused.
 FUSED_CANDIDATES = 50
-#: Passages nearest by the signs of their dimensions whose vectors are compared: twice as many with half so many signs.
-#: Measured: recall@10 1.000 with 400 of 1536 dimensions and 800 of 384, of which 400 missed one neighbour in 10,000.
+#: Passages nearest by the signs of their dimensions, whose vectors are then compared: twice as many for half the signs.
+#: Measured: recall@10 1.000 with 400 passages at 1536 dimensions and 800 at 384; 400 at 384 missed one neighbour in
+#: 10,000.
 BIT_CANDIDATES = 400
 SIGNS = 768
+#: Passages whose bits say how near others have to be. Measured with 100,000: 8,000 are as good, 2,000 a little worse.
+FIRST_BITS = 4_000
 #: Passages nearest by the bits of their meaning whose vectors are compared, of each language.
 MEANING_CANDIDATES = 800
-#: Passages of each language and collection by which it is known what is usual: their mean is right to 0.05 deviations.
+#: Sample of passages for the usual similarity of each language and collection: its mean is right to 0.05 deviations.
 DRAWN = 400
 
 
-class Places(NamedTuple):
+class ScopePositions(NamedTuple):
     """Where passages are, as statements take it: the position of their collection in the scope, and their number."""
 
     positions: list[int]
@@ -58,7 +62,7 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Hits:
-    """What the searches found, each best first."""
+    """The hits of each search, best first."""
 
     #: Ids with their cosine similarity.
     near: Sequence[tuple[UUID, float]]
@@ -69,13 +73,15 @@ class Hits:
     meant: Sequence[MeaningHit] = ()
 
     @property
-    def places(self) -> Places:
-        return Places([place >> 32 for place, _ in self.matching], [place & 0xFFFFFFFF for place, _ in self.matching])
+    def places(self) -> ScopePositions:
+        return ScopePositions(
+            [place >> 32 for place, _ in self.matching], [place & 0xFFFFFFFF for place, _ in self.matching]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchHits:
-    """What `search` found, with what is needed to judge it."""
+    """The results of `search`, with the data needed to judge them."""
 
     results: tuple[SearchResult, ...]
     #: What the keyword index knows of the question's terms.
@@ -86,9 +92,9 @@ class SearchHits:
     text: str
     #: Passages left out because another one found is the same.
     repeats: int = 0
-    #: Ids of passages in other languages than the question's, best first by how far they stand out there.
+    #: Ids of passages in other languages than the question's, best first by how unusual their nearness is there.
     from_others: tuple[UUID, ...] = ()
-    #: The nearest by meaning with what is usual in their languages; empty where there are no such vectors.
+    #: The nearest in meaning, with the usual similarities of their languages; empty without such vectors.
     meant: tuple[MeaningHit, ...] = ()
     #: Documents whose near twin the question names.
     twins: frozenset[UUID] = frozenset()
@@ -152,7 +158,7 @@ def search(
         candidates = max(pool, FUSED_CANDIDATES)
         reading = read_scope(pipeline, scope, filters)
         if filters is not None and filters.metadata:
-            # Of the documents found by it, only the passages that meet it too; so all of them are looked at.
+            # A document may meet the filter in some of its passages only, so all of them are read.
             candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
         hits = find_hits(pipeline, query, reading, limit=candidates, by_keyword=by_keyword)
         hits = _meeting(pipeline, scope, filters, hits)
@@ -170,8 +176,13 @@ def search(
     if hits.meant:
         hits = replace(hits, meant=_by_parts(hits.meant, rows, asked.language))
         scored = _with_meaning(scored, hits, asked, twins)
-    distinct = without_repeats(scored, same_beginning=query.same_beginning)
     others = _from_others(asked, hits.meant)
+    if cosines := _in_own_words(database, asked, scope, hits.meant):
+        others = _from_others(asked, hits.meant, cosines)
+        known = {row.chunk_id for row, _ in scored}
+        if missing := [chunk_id for chunk_id in others if chunk_id not in known]:
+            scored += [(row, 0.0) for row in database.read(scope.who, partial(_fetch_meant, asked, scope, missing))]
+    distinct = without_repeats(scored, same_beginning=query.same_beginning)
     kept = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in others]
     return SearchHits(
         results=tuple(_result(row, hits, score) for row, score in kept),
@@ -263,12 +274,14 @@ def _ask_for_vectors(
 def nearest_statement(
     values: dict[str, Any], *, is_large: bool, breadth: int = 0, neighbours: int = 0
 ) -> tuple[str, dict[str, Any]]:
-    """Return how the nearest passages are asked for: by the collection's index, by bits first, or all of them."""
+    """Return the statement for the nearest passages: by the collection's index, by bits first, or by a full scan."""
     if breadth:
         return queries["search_by_index"], {**values, "breadth": breadth, "neighbours": neighbours}
     if is_large:
         candidates = BIT_CANDIDATES * max(1, SIGNS // values["vector"].dimensions())
-        return queries["search_by_bits"], {**values, "reranked": max(values["limit"], candidates, neighbours)}
+        statement = "search_by_bits" if values["wanted"] is None else "search_wanted_by_bits"
+        reranked = max(values["limit"], candidates, neighbours)
+        return queries[statement], {**values, "reranked": reranked, "first": FIRST_BITS}
     return queries["search_by_vector"], values
 
 
@@ -295,7 +308,7 @@ class _AskedTerms(NamedTuple):
 def _ask_for_terms(
     pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> _AskedTerms | None:
-    """Ask where the question's terms stand, by the analysers of the languages there are; None when it has no terms."""
+    """Ask for the question's terms by the analyser of each language; None when the question has no terms."""
     weights: dict[int, float] = {}
     for analyser in expected.analysers:
         for term, weight in question_terms(query.text, query.language, analyser).items():
@@ -318,10 +331,10 @@ def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) 
 def _with_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
-    """One order of three: that of the words, as far as there are any in common, and two of what is meant.
+    """Merge three orders into one: by shared words, if there are any, and two by meaning.
 
-    Passages of `twins` say nearly the same of something else, and come last in what is meant. One that has no vector
-    of meaning yet keeps the rank of its words in all of them: the others are not better for having one.
+    Passages of `twins` say nearly the same about something else and come last in the orders by meaning. A passage
+    without a vector of meaning keeps its rank by words in all of them: having one makes the others no better.
     """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.LEAST_WORDS]
@@ -375,11 +388,22 @@ def _shares(query: SearchQuery, hits: Hits) -> FusionScores:
 
 
 def _fetch(
-    pipeline: Pipeline, query: SearchQuery, scope: Scope, hits: Hits, shares: FusionScores, *, limit: int
+    pipeline: Pipeline,
+    query: SearchQuery,
+    scope: Scope,
+    hits: Hits,
+    shares: FusionScores,
+    *,
+    limit: int,
+    wanted: Sequence[UUID] | None = None,
 ) -> list[_Row]:
-    """Return the best passages by the sum of their shares; those of an unfinished document are left out."""
-    if not hits.near and not hits.matching and not hits.meant:
+    """Return the best passages by the sum of their shares, without unfinished documents.
+
+    `wanted` replaces the passages nearest in meaning.
+    """
+    if not hits.near and not hits.matching and not hits.meant and not wanted:
         return []
+    meant = _nearest_by_meaning(query, hits.meant, limit) if wanted is None else list(wanted)
     values = {
         "tenant_id": scope.tenant_id,
         "collection_ids": list(scope.collection_ids),
@@ -393,12 +417,18 @@ def _fetch(
         "vector": query.halfvec,
         "embedding_model": query.embedding_model,
         "limit": limit,
-        "meant": _nearest_by_meaning(query, hits.meant, limit),
+        "meant": meant,
         "meaning": query.meaning_halfvec,
     }
     passages = pipeline.execute(queries["search_fused"], values)
     pipeline.finish()
     return list(map(_Row._make, passages.fetchall()))
+
+
+def _fetch_meant(query: SearchQuery, scope: Scope, wanted: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
+    """Return passages that only their meaning found."""
+    none = Hits(near=(), matching=(), statistics=TermStatistics())
+    return _fetch(pipeline, query, scope, none, FusionScores(near=(), matching=()), limit=len(wanted), wanted=wanted)
 
 
 def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: int) -> list[UUID]:
@@ -407,11 +437,41 @@ def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: 
     return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_from_others(query, meant)]))
 
 
-def _from_others(query: SearchQuery, meant: Sequence[MeaningHit]) -> list[UUID]:
+def _in_own_words(
+    database: Database, query: SearchQuery, scope: Scope, meant: Sequence[MeaningHit]
+) -> dict[UUID, Cosines]:
+    """Return how near passages of other languages are to the question in their words, where some of them are known."""
+    others: dict[str, list[UUID]] = {}
+    for hit in meant:
+        if hit.language != query.language:
+            others.setdefault(hit.language, []).append(hit.chunk_id)
+    if not others or query.meaning is None or query.meaning_in_words_of is None or not query.language:
+        return {}
+    vectors = query.meaning_in_words_of(others)
+    if not vectors:
+        return {}
+
+    def read(pipeline: Pipeline) -> dict[UUID, Cosines]:
+        compared = [
+            pipeline.execute(
+                queries["meaning_of_chunks"],
+                {"switched": HalfVector(vector), "vector": query.meaning_halfvec, "chunk_ids": others[language]},
+            )
+            for language, vector in vectors.items()
+        ]
+        pipeline.finish()
+        return {row[0]: Cosines(*row[1:]) for asked in compared for row in asked.fetchall()}
+
+    return database.read(scope.who, read)
+
+
+def _from_others(
+    query: SearchQuery, meant: Sequence[MeaningHit], in_own_words: Mapping[UUID, Cosines] | None = None
+) -> list[UUID]:
     if not query.language:
         return []
     named = meanings.named_languages(query.text)
-    others = meanings.from_other_languages(meant, query.language, named)
+    others = meanings.from_other_languages(meant, query.language, named, in_own_words)
     return [hit.chunk_id for hit in others[: meanings.FROM_NAMED if named else meanings.FROM_OTHERS]]
 
 

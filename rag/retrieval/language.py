@@ -1,4 +1,4 @@
-"""Which language a question is in: by its script and function words, and by a model of letters where those do not tell.
+"""Detect the language of a question by its script and function words, else by a model of letters.
 
 Questions are short, so both look at a dozen languages and Turkish only; a wrong guess costs a translation. A word or
 two and misspelt questions leave little evidence: then the languages that are likely beforehand count.
@@ -61,7 +61,7 @@ _EXCHANGED_WEIGHT = 0.5
 _LEAD, _CLEAR_LEAD = 0.45, 1.25
 #: From which probability, and from how many letters on, the detector is believed where another language is likely.
 _PROBABILITY, _LETTERS = 0.9, 12
-#: Texts up to this length are remembered with what the detector says of them.
+#: Texts up to this length are remembered with what the words and the detector say of them.
 _REMEMBERED_CHARACTERS = 1000
 #: Chinese characters without kana may be Japanese; more of them are hardly ever.
 _HAN_LETTERS = 6
@@ -105,12 +105,22 @@ def detect_language(text: str, likely: Sequence[str] = ()) -> str:
     Where both have little to go by, the first of the `likely` languages counts that the text can be written in.
     """
     text = unicodedata.normalize("NFC", text).lower()
-    found: _Evidence = _guess(text)
-    probabilities: Mapping[str, float] = {}
-    if found.scores and found.letters and (found.lead < _LEAD or likely):
-        probabilities = _probabilities(text)
-        if found.lead < _LEAD and probabilities:
-            found = replace(found, language=max(probabilities, key=lambda code: probabilities[code]), lead=0.0)
+    found = _evidence(text)
+    is_open = found.lead < _LEAD or bool(likely)
+    return _chosen(text, found, _probabilities(text) if is_open and _has_words(found) else {}, likely)
+
+
+def _evidence(text: str) -> _Evidence:
+    return _remembered_guess(text) if len(text) <= _REMEMBERED_CHARACTERS else _guess(text)
+
+
+def _has_words(found: _Evidence) -> bool:
+    return bool(found.scores and found.letters)
+
+
+def _chosen(text: str, found: _Evidence, probabilities: Mapping[str, float], likely: Sequence[str]) -> str:
+    if found.lead < _LEAD and probabilities:
+        found = replace(found, language=max(probabilities, key=lambda code: probabilities[code]), lead=0.0)
     expected = next((code for code in map(_code, likely) if _can_be(text, code, found)), "")
     return found.language if not expected or _outweighs(found, text, expected, probabilities) else expected
 
@@ -129,7 +139,10 @@ def question_language(question: Question) -> str:
 
 def is_evident(text: str) -> bool:
     """Whether a text tells its language by itself, whatever is likely."""
-    return len({detect_language(text, [code]) for code in DETECTED}) == 1
+    text = unicodedata.normalize("NFC", text).lower()
+    found = _evidence(text)
+    probabilities = _probabilities(text) if _has_words(found) else {}
+    return len({_chosen(text, found, probabilities, [code]) for code in DETECTED}) == 1
 
 
 def _outweighs(found: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
@@ -176,6 +189,11 @@ def _detected(text: str) -> Mapping[str, float]:
     values = _detector().compute_language_confidence_values(text)
     found = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
     return found if any(found.values()) else {}
+
+
+@lru_cache(maxsize=2000)
+def _remembered_guess(text: str) -> _Evidence:
+    return _guess(text)
 
 
 def _guess(text: str) -> _Evidence:

@@ -9,20 +9,24 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag.errors import InvalidInput, ProviderError, SettingsError
+from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.bm25.index import contextual_text
-from rag.retrieval.bm25.synonyms import reworded
+from rag.retrieval.bm25.synonyms import in_words_of, reworded
 from rag.retrieval.evidence import passage_terms
 from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
 from rag.retrieval.meaning import is_worded, without_place
+from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import ParsedQuestion
 from rag.retrieval.search_query import TermStatistics, asked_words
 from rag.retrieval.trace import RetrievalTrace
@@ -30,11 +34,12 @@ from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchFilters, SearchQueryDetails, SearchResult
 
 if TYPE_CHECKING:
+    from rag.providers import Embedder
     from rag.providers.registry import Providers
 
 logger = logging.getLogger(__name__)
 
-NO_EMBEDDING = "The embedding model did not answer, so only keywords were searched for."
+NO_EMBEDDING = N_("The embedding model did not answer, so only keywords were searched for.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +66,7 @@ def search_wordings(
     embedded: EmbeddedWordings,
     filters: SearchFilters,
     database: Database,
+    providers: Providers,
     *,
     candidates: int,
 ) -> SearchHits:
@@ -79,6 +85,7 @@ def search_wordings(
                 vector=None if embedded.vectors is None else embedded.vectors[number],
                 embedding_model=trace.question.collection.embedding_model,
                 meaning=None if embedded.meanings is None else embedded.meanings[number],
+                meaning_in_words_of=partial(meaning_in_words_of, trace, asked, providers) if number == 0 else None,
                 fusion=profile.search.fusion,
                 k1=profile.search.bm25_k1,
                 b=profile.search.bm25_b,
@@ -131,7 +138,7 @@ def wordings_of(trace: RetrievalTrace, asked: ParsedQuestion, found: SearchHits)
 
 
 def merged(lists: Sequence[SearchHits], limit: int) -> SearchHits:
-    """One list of several: each passage with its best score, best first.
+    """Merge several lists into one: each passage with its best score, best first.
 
     Fused scores are comparable between questions: both of their parts are shares of the best.
     """
@@ -196,16 +203,7 @@ def _embed_meaning(
     asked = [without_place(text) for text, _ in wordings]
     others = [without_place(reworded(text, language) or text) for text, language in wordings]
     both = list(dict.fromkeys([*asked, *others]))
-    key = (embedder.id, *both)
-    if key not in trace.vectors:
-        try:
-            with trace.step("embed meaning") as step:
-                trace.vectors[key] = generate_embeddings_batch(both, embedder=embedder, purpose="query").vectors
-                step.detail = f"{len(both)} by {embedder.model}"
-        except (InvalidInput, ProviderError) as error:
-            logger.warning("A question is searched for by its words only (%s)", error)
-            trace.vectors[key] = None
-    made = trace.vectors[key]
+    made = _meaning_of(both, trace, embedder)
     if made is None:
         return None
     row = {text: number for number, text in enumerate(both)}
@@ -213,10 +211,41 @@ def _embed_meaning(
     return np.array([(made[row[text]] + made[row[other]]) / 2 for text, other in pairs])
 
 
-def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
-    """Return what was searched for in the documents' language, and the original beside it; "" where nothing was
-    translated.
+def meaning_in_words_of(
+    trace: RetrievalTrace, asked: ParsedQuestion, providers: Providers, languages: Collection[str]
+) -> dict[str, NDArray[np.float32]]:
+    """Return vectors of the question with what it is about put in the words of other languages.
+
+    The model prefers passages in the question's own language, and with it those it can tell apart.
     """
+    embedder = providers.meaning_for(trace.question.collection.embedding_model)
+    text, spoken = without_place(asked.translation.query), _language(trace, asked)
+    switched = {other: in_words_of(text, spoken, other.partition("+")[0]) for other in languages}
+    texts = list(dict.fromkeys(filter(None, switched.values())))
+    if embedder is None or not texts:
+        return {}
+    made = _meaning_of(texts, trace, embedder, " in other languages' words")
+    if made is None:
+        return {}
+    return {other: made[texts.index(text)] for other, text in switched.items() if text}
+
+
+def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
+    """Embed texts once a question; None where the model of meaning does not answer. `words` is noted with the step."""
+    key = (embedder.id, *texts)
+    if key not in trace.vectors:
+        try:
+            with trace.step("embed meaning") as step, waiting():
+                trace.vectors[key] = generate_embeddings_batch(texts, embedder=embedder, purpose="query").vectors
+                step.detail = f"{len(texts)}{words} by {embedder.model}"
+        except (InvalidInput, ProviderError) as error:
+            logger.warning("%d texts%s are not compared by meaning (%s)", len(texts), words, error)
+            trace.vectors[key] = None
+    return trace.vectors[key]
+
+
+def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
+    """Return the wording searched in the documents' language, and the original; "" if nothing was translated."""
     if not asked.translation.translated_from:
         return text, ""
     translated, _, original = text.partition("\n")

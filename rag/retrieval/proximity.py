@@ -1,4 +1,4 @@
-"""Raise passages whose words stand together, and those of a document or section that the question names."""
+"""Raise passages in which the question's words are close together, and those of a document or section it names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag.retrieval.deduplication import Hit
 from rag.retrieval.search_query import SearchQuery, TermStatistics, question_terms
 from rag.types import SearchResult
 
-#: Terms in the window in which the question's words should stand together: about two sentences.
+#: Terms in the window that should hold the question's words together: about two sentences.
 WINDOW_TERMS = 60
 #: How much a boost may add, as a share of the best fused score. Results hardly change between half and double of it.
 CLOSENESS_WEIGHT = 0.3
@@ -28,7 +28,7 @@ SECTION_WEIGHT = 0.2
 NAMED = 0.5
 
 
-class Candidate(Hit, Protocol):
+class ScoredPassage(Hit, Protocol):
     """A passage with its score so far, and what the keyword index keeps of it."""
 
     @property
@@ -39,7 +39,7 @@ class Candidate(Hit, Protocol):
     def terms(self) -> bytes | None: ...
 
 
-Item = TypeVar("Item", bound=Candidate)
+Item = TypeVar("Item", bound=ScoredPassage)
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item]) -> list[tuple[Item, float]]:
@@ -73,8 +73,8 @@ def _heading(passage: Hit) -> str:
     return passage.section.split(" › ")[-1]
 
 
-def _terms_of(passage: Candidate) -> NDArray[np.int32]:
-    """Its index terms in their order; an earlier version stored none, so that its text is taken apart here."""
+def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
+    """Return its index terms in order; for passages of earlier versions, which stored none, analyse the text."""
     packed = passage.terms
     if packed is None:
         text = contextual_text(passage.title, passage.section, passage.content)
@@ -152,10 +152,11 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 
 
 def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Return the names that share half of all their terms with another, of which the question says more and they
-    nothing.
+    """Return the names whose near twin the question means: they share half of their terms, and only the twin's other
+    terms are in the question.
 
-    It says all that tells the other apart: "Northwind Health" is no "Health Plus", although "Standard" has no "health".
+    The question has to hold all of them: "Northwind Health" does not mean "Health Plus", although "Standard" has no
+    "health".
     """
     said = [(other, other & question) for other in names if not other.isdisjoint(question)]
     return {
@@ -176,7 +177,7 @@ def raised_scores(
     title_shares: Sequence[float],
     section_shares: Sequence[float],
 ) -> list[float]:
-    """Return the scores with what words that stand together, and a named document or section, raise them by."""
+    """Return the scores, raised for words close together and for a named document or section."""
     best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
     return [
         score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section)

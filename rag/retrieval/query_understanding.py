@@ -1,4 +1,4 @@
-"""What a question asks for: its language, categories, years and dates, its parts and other wordings."""
+"""Understand a question: its language, categories, years and dates, its parts and other wordings."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import re2
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, SettingsError
+from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.profile import Profile
 from rag.providers import ChatModel
@@ -25,8 +26,8 @@ from rag.retrieval.trace import RetrievalTrace
 from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.types import ChatMessage, QueryDetails, SearchFilters, Usage
 
-NO_TRANSLATION = "The question could not be translated, so it was searched for as it is."
-NO_REPHRASING = "The question could not be put in other words, so it was searched for as it is."
+NO_TRANSLATION = N_("The question could not be translated, so it was searched for as it is.")
+NO_REPHRASING = N_("The question could not be put in other words, so it was searched for as it is.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +35,16 @@ class ParsedQuestion:
     """The question as it is searched for."""
 
     translation: Translation
-    #: What keywords are taken from: the wording in the documents' language, words a model added, the original.
+    #: The source of keywords: the wording in the documents' language, words a model added, the original.
     text: str
     #: Other wordings and the questions it consists of, each searched for by itself.
     others: tuple[str, ...] = ()
-    #: What the question itself limits the search to.
+    #: The limits that the question itself names.
     filters: SearchFilters = field(default_factory=SearchFilters)
 
 
 def understand(trace: RetrievalTrace, providers: Providers, today: date) -> ParsedQuestion:
-    """Translate, take apart and read the limits of a question, as far as the profile wants it."""
+    """Translate a question, split it and read its limits, each if the profile wants it."""
     trace.details.query = QueryDetails(original=trace.text)
     translation = translate(trace, providers)
     query, target = translation.query, trace.question.collection.language
@@ -95,7 +96,7 @@ def translate(trace: RetrievalTrace, providers: Providers) -> Translation:
 
 
 def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Words to add, other wordings and parts by a model: one call, where the profile wants any of them."""
+    """Return words to add, other wordings and parts from one call of a model, if the profile wants any of them."""
     profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
     if not (
@@ -125,7 +126,7 @@ def rephrased(trace: RetrievalTrace, providers: Providers, query: str) -> tuple[
 
 
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
-    """Categories by the profile's patterns, years and days, as far as the profile reads them."""
+    """Return the categories, years and days that a question names, each if the profile reads it."""
     filters = SearchFilters()
     if profile.understanding.filter_by_category:
         filters = replace(filters, categories=categories_in("\n".join(dict.fromkeys((query, original))), profile))
@@ -150,7 +151,7 @@ def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
 
 
 def describe(filters: SearchFilters) -> str:
-    """Conditions in words; "" for none."""
+    """Return the conditions in words; "" for none."""
     parts = [
         f"{name} {', '.join(map(str, value))}"
         for name, value in (("categories", filters.categories), ("years", filters.years))
@@ -177,7 +178,7 @@ _QUESTION_WORDS = (
     "|que|quel(?:le)?s?|comment|quand|où|qui|pourquoi|combien|qué|cómo|cuándo|dónde|quién|cuáles|cuál|cuántos|cuántas"
     "|che|come|quando|dove|chi|quale|quali|perché|quanti|quante|quanto|quais|qual|onde|quem|como"
 )
-#: For text in which one space separates words: a run of them would be looked through again from each of its places.
+#: For text with single spaces between words: a run of spaces would be scanned again from each position.
 _JOIN = re.compile(
     rf"[?？] (?=\S)|[,;]? (?:and|en|und|et|y|e) (?=(?:{_QUESTION_WORDS})\b)|(?<=[까요나가])\? ?(?:그리고 ?)?",
     re.IGNORECASE,
@@ -213,7 +214,7 @@ def split_question(text: str, language: str = "") -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rephrased:
-    """What a model made of a question, and what the call used."""
+    """A model's rewording of a question, and the tokens that the call used."""
 
     expansion: str = ""
     alternatives: tuple[str, ...] = ()
@@ -222,7 +223,7 @@ class Rephrased:
 
 
 def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int, decompose: bool) -> Rephrased:
-    """One call for everything a profile wants of a model before the search.
+    """Ask a model in one call for everything that a profile wants before the search.
 
     Raises `ProviderError` when the model fails or sends nothing usable.
     """

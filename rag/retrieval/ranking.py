@@ -1,4 +1,4 @@
-"""The order of what was found: several signals, recency, pinned posts first; and what a post says of itself."""
+"""Order the results by several signals, recency and pinned posts; and read what a post says about itself."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def needs_signals(profile: Profile) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What is known of a document beside its text."""
+    """The facts about a document beside its text."""
 
     document_id: UUID
     metadata: Mapping[str, Any]
@@ -82,7 +82,7 @@ class Facts:
 
 
 def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
-    """Return what is known of the results' documents, in one statement."""
+    """Read the facts about the results' documents in one statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
@@ -246,7 +246,7 @@ class AttachmentLines:
         return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the post's line, then those of each attachment; a line whose last field is empty is left out."""
+        """Yield the post's line, then the lines of each attachment, without lines whose last field is empty."""
         found = attachments_of(metadata)
         if found:
             yield self.post.replace("{title}", title)
@@ -261,7 +261,7 @@ class AttachmentLines:
 
 
 def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
-    """Return the attachments of posts as one text, as far as `fits` allows; "" where there are none."""
+    """Return the attachments of posts as one text, up to what `fits` allows; "" if there are none."""
     form = AttachmentLines.of(template)
     lines: list[str] = []
     for title, metadata in posts:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag.errors import ProviderError, SettingsError
+from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers import Reranker
 from rag.retrieval.bm25.index import contextual_text
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rag.providers.registry import Providers
 
 #: Said beside the answer when the reranker is down.
-NO_RERANKING = "The reranker did not answer, so the passages are in the order they were found."
+NO_RERANKING = N_("The reranker did not answer, so the passages are in the order they were found.")
 
 _PLACE = re.compile(r"\{(?:title|section|content)\}")
 
@@ -104,8 +105,8 @@ def rerank_results(
     """Return the `limit` most relevant results by the reranker, best first; `score` becomes its relevance, 0 … 1.
 
     The reranker reads what `template` makes of `{title}`, `{section}` and `{content}`; without one, title and section
-    come before each passage, so that near-twin documents are told apart. Raises `ProviderError`; the caller then
-    keeps the order found.
+    come before each passage, which distinguishes near-twin documents. Raises `ProviderError`; the caller then keeps the
+    order found.
     """
     wanted = len(results) if limit is None else min(limit, len(results))
     if wanted < 1:

@@ -1,4 +1,4 @@
-"""Retrieve numbered passages for a question. The order of the steps is in `Retriever.retrieve` and nowhere else:
+"""Retrieve numbered passages for a question. Only `Retriever.retrieve` and `_find` know the order of the steps:
 
 understand → embed → search → leave out repeats → score → rerank → order → weigh the evidence → build the context
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, ProviderError, ProviderUnavailable, QuestionEmpty, SettingsError
+from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.profile import Options, Profile
 from rag.profiles import profile_of
@@ -28,6 +29,7 @@ from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
+from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
 from rag.retrieval.query_understanding import ParsedQuestion, describe, understand
 from rag.retrieval.ranking import meets, needs_signals, of_passage, ordered, read_facts
@@ -63,6 +65,8 @@ from rag.types import (
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
 
+#: A notice of one of several collections that are searched together.
+IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 #: Nearest passages shown when there is no answer.
 NEAREST = 3
 
@@ -74,7 +78,7 @@ class RetrievalResult:
     response: ContextResponse
     #: As found, best first.
     hits: tuple[SearchResult, ...]
-    #: After everything, best first; those of `cited` are among them.
+    #: After all steps, best first; they include `cited`.
     scored: tuple[ScoredHit, ...]
     cited: tuple[ScoredHit, ...]
 
@@ -103,12 +107,12 @@ class Retriever:
     ) -> ContextResponse:
         """Find, order and number the passages that answer a question.
 
-        `language` is the question's ISO 639-1 code, detected when not given: from its words, else from the
-        conversation, the asker and the collection. `options` switch single steps for this call. `on_step` is told
-        "translating", "searching", "found" with their number, and "reranking" as they happen. Without a passage that
-        speaks to the question, `citations` is empty and `nearest` holds what came closest. What is paid is the
-        caller's to record: `recorder` is told of each request before it is made, and of each charge. Raises
-        `QuestionEmpty` and `DatabaseUnavailable`; no `ProviderError`, unless nothing can be searched without it.
+        `language` is the question's ISO 639-1 code, by default detected from its words, else from the conversation, the
+        asker and the collection. `options` switch single steps for this call. `on_step` is called with "translating",
+        "searching", "found" and their number, and "reranking" as they happen. If no passage speaks to the question,
+        `citations` is empty and `nearest` holds the closest. The caller records the costs: `recorder` gets each request
+        before it is made, and each charge. Raises `QuestionEmpty` and `DatabaseUnavailable`, and `ProviderError` only
+        if no search is possible without the provider.
         """
         return self.retrieve(
             question,
@@ -137,6 +141,7 @@ class Retriever:
         citations = (*context.citations, *(known[passage.chunk_id] for passage in new))
         return replace(context, citations=citations), tuple(known[passage.chunk_id] for passage in found)
 
+    @working()
     def retrieve(
         self,
         question: Question,
@@ -149,7 +154,7 @@ class Retriever:
         recorder: CallRecorder | None = None,
         today: date | None = None,
     ) -> RetrievalResult:
-        """`retrieve_context` with every passage looked at. `today` is what "last March" is counted from."""
+        """Retrieve as `retrieve_context` does, with every candidate passage; "last March" counts from `today`."""
         started = time.perf_counter()
         text = question.text.strip()
         if not text:
@@ -184,7 +189,7 @@ class Retriever:
             except ProviderError as error:
                 if len(groups) == 1:
                     raise
-                trace.notices.append(error.message)
+                trace.notices.append(str(error))
                 found = _Found(trace, (), [], [], is_searched=False)
             searched.append(found)
         trace, hits, scored, cited = _together(searched, names_of(groups))
@@ -236,7 +241,7 @@ class Retriever:
         return _Found(trace, hits.results, scored, self._order(trace, self._speaking(trace, scored), today))
 
     def _has_new_model(self, trace: RetrievalTrace) -> bool:
-        """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
+        """Tell whether the collection has another embedding model than when it was read, and use it if so."""
         collection = trace.question.collection
 
         def read(pipeline: Pipeline) -> tuple[str] | None:
@@ -248,7 +253,7 @@ class Retriever:
         model = found[0] if found else None
         if model is None or model == collection.embedding_model:
             return False
-        # What was measured of similarities was measured with the other model.
+        # The threshold was measured with the other model.
         changed = replace(collection, embedding_model=model, calibrated_threshold=None, calibrated_at=None)
         trace.question = replace(trace.question, collection=changed)
         return True
@@ -306,7 +311,8 @@ class Retriever:
         filters: SearchFilters,
         candidates: int,
     ) -> SearchHits:
-        return search_wordings(trace, asked, embedded, _combined(trace, filters), self._database, candidates=candidates)
+        within = _combined(trace, filters)
+        return search_wordings(trace, asked, embedded, within, self._database, self._providers, candidates=candidates)
 
     def _filtered(self, trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
         """Keep the hits that match the question's categories and years (source 001, step 4).
@@ -349,7 +355,7 @@ class Retriever:
         return replace(hits, results=kept)
 
     def _distinct(self, trace: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
-        """Return the results with their ranks, each said once and over as many documents as the profile wants."""
+        """Return the results with their ranks, without near repeats and spread over as many documents as wanted."""
         profile = trace.profile
         with trace.step("collapse") as step:
             said = without_near_repeats(results) if profile.ranking.collapse_near_repeats else list(results)
@@ -380,9 +386,7 @@ class Retriever:
         return done
 
     def _metadata(self, trace: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID, Mapping[str, Any]]:
-        """Return the documents' particulars, for the form of the passages; the day one came where that may name
-        it.
-        """
+        """Return the documents' metadata for the form of the passages, with the day of arrival if the form names it."""
         if not trace.facts:
             trace.facts = read_facts(self._database, trace.question.identity, [item.result for item in cited])
         has_form = bool(trace.profile.answer.context_format)
@@ -418,7 +422,7 @@ class Retriever:
 
     def _finish(self, trace: RetrievalTrace, cited: Sequence[ScoredHit], started: float) -> None:
         if trace.details.reranking.results:
-            # What was kept of the passages reranked; all of them are in `results`.
+            # The passages kept after reranking; `results` has all of them.
             trace.details.reranking.output_documents = len(cited)
         trace.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
         trace.details.search.final_top_k = trace.top_k
@@ -428,7 +432,7 @@ class Retriever:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one group of collections holds, best first; `cited` may stand in an answer."""
+    """The passages of one group of collections, best first; an answer may cite `cited`."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...]
@@ -460,9 +464,9 @@ def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
 def _together(
     searched: Sequence[_Found], names: Sequence[str]
 ) -> tuple[RetrievalTrace, tuple[SearchResult, ...], list[ScoredHit], list[ScoredHit]]:
-    """Return what several groups hold as if it were one's, in the trace of the first.
+    """Merge the passages of several groups, in the trace of the first.
 
-    Scores of different embedders and profiles are not comparable: the probability that a passage answers is.
+    Scores of different embedders and profiles are not comparable; the probability that a passage answers is.
     """
     trace = searched[0].trace
     if len(searched) == 1:
@@ -473,7 +477,7 @@ def _together(
     details, steps = trace.details, list[StepDetails]()
     for found, name in zip(searched, names, strict=True):
         own = found.trace
-        notices += [f"{name}: {notice}" for notice in own.notices]
+        notices += [IN_COLLECTION.format(name=name, notice=notice) for notice in own.notices]
         steps.append(StepDetails(name="collections", detail=f"{name}: {len(found.scored)} passages"))
         steps += own.details.steps or []
         if own is trace:
@@ -485,7 +489,7 @@ def _together(
         details.timing.embedding_ms += own.details.timing.embedding_ms
     details.steps = steps
     trace.notices[:] = list(dict.fromkeys(notices))
-    # What was known of the documents of one group is not of the others.
+    # The facts cover the documents of one group only.
     trace.facts = {}
 
     def by_evidence(items: Iterable[ScoredHit]) -> list[ScoredHit]:
@@ -501,9 +505,9 @@ def _together(
 def _shown(
     metadata: Mapping[UUID, Mapping[str, Any]], items: Iterable[ScoredHit], question: Question, profile: Profile
 ) -> dict[UUID, Mapping[str, Any]]:
-    """Return what readers see of each document's metadata.
+    """Return the metadata of each document that readers see.
 
-    Posts are shown as such where their own collection has a form for them; a web page has its address in all.
+    Posts are shown as posts if their own collection has a form for them; web pages have their address everywhere.
     """
     forms = {other.id: profile_of(other).answer.context_format for other in question.others}
     forms[question.collection.id] = profile.answer.context_format

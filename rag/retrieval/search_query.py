@@ -1,8 +1,9 @@
-"""A question as the search takes it, and what the keyword index knows of its terms."""
+"""The question as the search takes it: its words, its vectors, and how rare its terms are in the documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -12,21 +13,39 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from rag.errors import InvalidInput
-from rag.retrieval.bm25.analysers import analyser_code
+from rag.retrieval.bm25.analysers import STOPWORDS, analyser_code, is_plain, is_unspaced, words_with_terms
 from rag.retrieval.bm25.scoring import inverse_document_frequency
-from rag.retrieval.evidence import QuestionWord, question_words
+from rag.retrieval.bm25.synonyms import synonyms_of
 
-#: What a term counts that the question does not say, but means.
+#: Weight of a synonym of the question's words.
 SYNONYM_WEIGHT = 0.5
-#: The same in another language than the question's: there every passage that speaks of it at all would come first.
+#: The same in another language than the question's: there, every passage that mentions the subject would come first.
 FOREIGN_WEIGHT = 0.15
+#: Languages that write compounds as one word.
+COMPOUNDING = frozenset({"nl", "de", "da", "sv", "no", "nb", "fi"})
+#: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
+MAXIMUM_QUESTION_WORDS = 300
+
+
+@dataclass(frozen=True)
+class QuestionWord:
+    """A word of the question that carries topic, with its index terms."""
+
+    text: str
+    terms: tuple[str, ...]
+    #: Two characters of a script without spaces.
+    is_pair: bool = False
+    #: A word of a language that writes compounds as one word.
+    is_compounding: bool = False
+    #: Expressions that documents may use instead: the terms of each.
+    synonyms: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchQuery:
-    """A question as the search takes it."""
+    """A question with everything the search needs."""
 
-    #: What keywords are taken from; may hold several wordings, such as the original and its translation.
+    #: The source of keywords; may hold several wordings, such as the original and its translation.
     text: str
     #: ISO 639-1 code of the question, "" when unknown: its stopwords are left out whatever the documents' language.
     language: str = ""
@@ -36,6 +55,10 @@ class SearchQuery:
     embedding_model: str = ""
     #: The question's vector of meaning, beside `vector` where that compares words; None where there is no such model.
     meaning: NDArray[np.float32] | None = field(default=None, repr=False)
+    #: The same of the question in the words of other languages, by language, made once it is known which there are.
+    meaning_in_words_of: Callable[[Collection[str]], Mapping[str, NDArray[np.float32]]] | None = field(
+        default=None, repr=False, compare=False
+    )
     #: Least cosine similarity of a result that keywords did not find.
     threshold: float = -1.0
     #: Neighbours that are compared at least where an approximate index is used.
@@ -49,11 +72,11 @@ class SearchQuery:
     vector_rank_weight: float = 0.3
     keyword_rank_weight: float = 0.2
     rank_constant: int = 60
-    #: Passages of one document with the same so many first characters are one; 0: only those of the same text.
+    #: Passages of one document that share this many first characters count as one; 0: only identical texts do.
     same_beginning: int = 0
-    #: Whether nearness of the words and names of documents have a say in the order.
+    #: Whether the closeness of words and the names of documents affect the order.
     refine: bool = True
-    #: Whether words that stand nowhere are read as what the found passages suggest.
+    #: Whether words found nowhere are corrected to what the found passages suggest.
     correct_spelling: bool = True
 
     @property
@@ -88,21 +111,21 @@ class SearchQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
-    """The question's terms that the scope knows, in how many passages each stands, and how many passages there are."""
+    """The question's terms known in the scope, the number of passages with each, and the number of all passages."""
 
     chunks_by_term: Mapping[int, float] = field(default_factory=dict)
     chunks: float = 0.0
 
     def idf(self, term: int) -> float:
-        """Lucene's idf; a term that stands nowhere has the highest."""
+        """Return Lucene's idf, the highest for a term found nowhere."""
         return inverse_document_frequency(self.chunks_by_term.get(term, 0.0), self.chunks)
 
 
 @lru_cache(maxsize=2_000)
 def question_terms(text: str, language: str, analyser: str) -> Mapping[str, float]:
-    """Distinct index terms of a question for documents of one language, each with what it counts.
+    """Return the distinct index terms of a question for documents of one language, each with its weight.
 
-    The question's own come in its order and count whole; those of other words for the same count less.
+    The question's own terms come in its order with full weight; synonyms weigh less.
     """
     words = asked_words(text, language, analyser)
     own = dict.fromkeys((term for word in words for term in word.terms), 1.0)
@@ -113,5 +136,25 @@ def question_terms(text: str, language: str, analyser: str) -> Mapping[str, floa
 
 @lru_cache(maxsize=2_000)
 def asked_words(text: str, language: str, analyser: str) -> tuple[QuestionWord, ...]:
-    """`question_words`, remembered: several steps of one question look at them."""
+    """Return `question_words` from a cache: several steps of one question need them."""
     return tuple(question_words(text, language, analyser))
+
+
+def question_words(text: str, language: str, analyser: str) -> list[QuestionWord]:
+    """Return the words of a question that carry topic, each once, analysed as documents of one language are.
+
+    Stopwords of the question's own language are left out too: an English "the" would be a rare word in Dutch documents.
+    """
+    stopwords = frozenset() if is_plain(analyser) else STOPWORDS.get(language, frozenset())
+    found: dict[tuple[str, ...], QuestionWord] = {}
+    # One letter may be short for a sentence (U+FDFA for four words): what a question is read as stays near its length.
+    if not is_plain(analyser):
+        text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
+    synonyms = {} if is_plain(analyser) else synonyms_of(text, language, analyser)
+    for word, terms in words_with_terms(text, analyser):
+        if len(found) == MAXIMUM_QUESTION_WORDS:
+            break
+        if terms and word not in stopwords:
+            item = QuestionWord(word, terms, is_unspaced(word), analyser in COMPOUNDING, synonyms.get(word, ()))
+            found.setdefault(terms, item)
+    return list(found.values())

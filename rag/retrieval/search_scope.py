@@ -1,4 +1,4 @@
-"""What there is to search: the passages of a scope by language, and the documents that meet the filters.
+"""Read the scope of a search: its passages by language, and the documents that meet the filters.
 
 A scope that was searched before is taken to hold what it held then, so that the searches leave together with the
 question what it holds now; where the answer differs, they are asked once more.
@@ -28,7 +28,7 @@ EXACT_SCAN_PASSAGES = 2_000
 EXACT_MEANINGS = 5_000
 #: An index of vectors is used until the collection has so many times the passages with which its recall was measured.
 MOST_GROWTH = 2
-#: Scopes of which it is remembered what was asked of them last.
+#: Scopes whose last contents are remembered.
 REMEMBERED_SCOPES = 10_000
 
 
@@ -77,7 +77,7 @@ class ScopeContents:
         return self.passages > EXACT_SCAN_PASSAGES
 
 
-#: What was last found of scopes that were searched without filters, by their collections.
+#: The last known contents of scopes searched without filters, by their collections.
 _expected: dict[tuple[UUID, ...], Expected] = {}
 
 
@@ -131,7 +131,7 @@ class ScopeReading:
         return contents
 
     def _breadth(self, contents: ScopeContents) -> int:
-        """Return how far the index looks; 0 where there is none, or the collection has outgrown what was measured."""
+        """Return how far to search the index; 0 without one, or once the collection has outgrown its measurement."""
         asked = (self._index or self._ask_index()) if contents.is_large else None
         breadth, measured = (asked.fetchone() if asked else None) or (0, 0)
         return int(breadth) if contents.passages <= MOST_GROWTH * measured else 0

@@ -1,6 +1,6 @@
-"""Tolerance for misspelt words: a word that no document has is read as the one next to it that the found passages have.
+"""Correct misspelt words: replace a word that no document has by the nearest word of the passages found.
 
-No dictionary is kept. The vector search finds passages by parts of words, so that what was meant is among their words.
+No dictionary is needed. The vector search finds passages by parts of words, so the intended word is among theirs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from rapidfuzz.process import cdist
 
 from rag.retrieval.bm25.analysers import analyse, without_particle
 from rag.retrieval.bm25.index import term_id
-from rag.retrieval.evidence import QuestionWord
-from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words
+from rag.retrieval.search_query import QuestionWord, SearchQuery, TermStatistics, asked_words
 
 #: Shorter words are one letter away from too many others.
 SHORTEST = 4
@@ -43,7 +42,7 @@ class WrittenPassage(Protocol):
 
 
 def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[WrittenPassage]) -> SearchQuery:
-    """Return the query with words that stand nowhere replaced by what the passages suggest was meant."""
+    """Return the query with words found nowhere replaced by the passages' nearest words."""
     if not query.correct_spelling:
         return query
     own, analysers = query.language or "en", {passage.language for passage in found}
@@ -125,7 +124,7 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
 
 
 def _rests(word: str) -> list[tuple[str, str]]:
-    """Return what is before and after each syllable of a word."""
+    """Return the parts before and after each syllable of a word."""
     return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 
@@ -136,7 +135,7 @@ def _is_korean_slip(word: str, other: str) -> bool:
 
 
 def _likeliest(word: str, close: Mapping[str, int]) -> str:
-    """Return the beginning of a word is seldom what was mistyped; of equal ones the most frequent."""
+    """Choose the word with the longest common beginning, which is seldom mistyped; among equals the most frequent."""
     return max(close, key=lambda other: (_shared_start(word, other), close[other], other))
 
 

@@ -1,4 +1,4 @@
-"""The trace of one question through retrieval: its steps, costs and timing, and the words for each."""
+"""Trace one question through retrieval: its steps, costs and timing, and the words that describe each."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
 from rag.retrieval.hybrid_search import SearchHits
+from rag.retrieval.processor import waiting
 from rag.retrieval.ranking import Facts
 from rag.types import (
     Charge,
@@ -43,21 +44,21 @@ TenantPrices = Callable[[str], Mapping[str, Any]]
 
 
 class CallRecorder(Protocol):
-    """Write down what a question costs: the calls about to be made, and what was paid for them."""
+    """Records the cost of a question: the calls about to be made, and the charges for them."""
 
     def send(self, operation: Operation, expected: Usage) -> None:
-        """Write down a request before it is made; the next `record` or `drop` is about it."""
+        """Record a request before it is made; the next `record` or `drop` refers to it."""
 
     def drop(self) -> None:
         """Forget the request: it failed and nobody bills it."""
 
     def record(self, paid: Charge) -> None:
-        """Write down what was paid, the moment it is known: what comes after it may fail."""
+        """Record a charge as soon as it is known: a later step may fail."""
 
 
 @dataclass
 class RetrievalTrace:
-    """What one question has gathered so far."""
+    """The state of one question's retrieval so far."""
 
     question: Question
     profile: Profile
@@ -70,7 +71,7 @@ class RetrievalTrace:
     tenant_prices: TenantPrices | None = None
     #: Similarities that are evidence by themselves: the second counts where no passage reaches the first.
     thresholds: tuple[float, ...] = ()
-    #: What is known of the documents found, once somebody asked for it.
+    #: The facts about the documents found, once a step has read them.
     facts: dict[UUID, Facts] = field(default_factory=dict)
     details: RAGDetails = field(default_factory=RAGDetails)
     charges: list[Charge] = field(default_factory=list)
@@ -88,7 +89,7 @@ class RetrievalTrace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepDetails]:
-        """Time a step and keep what it says of itself; one that leaves its `detail` empty is not kept."""
+        """Time a step and keep it with its `detail`; a step with an empty `detail` is not kept."""
         done = StepDetails(name=name)
         started = time.perf_counter()
         try:
@@ -115,7 +116,7 @@ class RetrievalTrace:
         """
         recorder = self.recorder
         notes = Notes(partial(recorder.send, operation), recorder.drop) if recorder is not None else None
-        with lost_calls(lambda usage: self.pay(operation, usage), notes=notes):
+        with waiting(), lost_calls(lambda usage: self.pay(operation, usage), notes=notes):
             yield
 
     def skip(self, notice: str, reason: RagError) -> None:
@@ -138,7 +139,7 @@ PREVIEW_CHARACTERS = 200
 
 
 def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
-    """Each passage found with its cosine similarity, 0 where it has none, and the beginning of its text."""
+    """Return each passage found with its cosine similarity, 0 if it has none, and the beginning of its text."""
     return [
         RawResultDetails(
             chunk_id=str(r.chunk_id),
@@ -161,7 +162,7 @@ def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails
 
 
 def costs_from(charges: Sequence[Charge]) -> CostDetails:
-    """US dollars by operation; a call without a known price adds nothing."""
+    """Sum the charges by operation in US dollars; a call without a known price adds nothing."""
 
     def total(*operations: Operation) -> float:
         return float(sum((c.cost for c in charges if c.operation in operations and c.cost is not None), Decimal(0)))
@@ -176,7 +177,7 @@ def costs_from(charges: Sequence[Charge]) -> CostDetails:
 
 
 def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str, has_vectors: bool) -> str:
-    """How it was searched, within which limits, and what came of it."""
+    """Describe the search, its limits and its results."""
     if not has_vectors:
         how = "keywords"
     elif profile.search.search_type == "vector":
@@ -195,7 +196,7 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
 
 
 def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
-    """Return what was left out of the results before they were scored; empty for nothing."""
+    """Describe the results left out before scoring; empty for none."""
     said = []
     if near_repeats:
         said.append(f"{near_repeats} near repeats left out")
@@ -207,7 +208,7 @@ def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
 def evidence_said(
     scored: Sequence[ScoredHit], speaking: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_asked_for: bool
 ) -> str:
-    """How many passages may be cited, and why no others."""
+    """Describe how many passages may be cited, and why no others."""
     if not scored:
         return ""
     if not is_asked_for:

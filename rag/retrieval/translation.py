@@ -1,4 +1,4 @@
-"""Questions into the language of the documents: similarity is weak across languages, keywords find nothing at all."""
+"""Translate questions into the documents' language: across languages, similarity is weak and keywords find nothing."""
 
 from __future__ import annotations
 

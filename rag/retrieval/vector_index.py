@@ -1,4 +1,4 @@
-"""An approximate index of one collection's vectors, made by command and used where it was measured to be good enough.
+"""Build an approximate index of one collection's vectors by command, and use it if its measured recall is good enough.
 
 The search scans vectors (`rag.retrieval.hybrid_search`), which loses no neighbour and costs more the more passages a
 collection has. From some hundred thousand on an index answers sooner. How many neighbours it loses depends on the

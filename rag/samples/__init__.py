@@ -1,4 +1,4 @@
-"""Sample documents: four PDFs of an invented company, so that there is something to ask about at the first start.
+"""Provide sample documents: four PDFs of an invented company, so that the first start has something to ask about.
 
 `build.py` makes the PDFs from `texts/`; both are kept in the repository.
 """

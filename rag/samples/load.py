@@ -85,6 +85,17 @@ def find_samples(parts: Services, who: Who) -> list[UUID]:
     return list(found)
 
 
+def empty_sample_boards(parts: Services, who: Who) -> list[Collection]:
+    """Return the collections of sample posts from which everything was deleted."""
+    contents = parts.documents.contents(who)
+    return [
+        collection
+        for collection in parts.documents.collections(who)
+        if not contents[collection.id].documents
+        and any(source.kind == SampleBoard.kind for source in parts.syncs.sources(collection))
+    ]
+
+
 @cache
 def _hashes() -> list[str]:
     return [sha256(sample.read()).hexdigest() for sample in SAMPLES]

@@ -160,6 +160,6 @@ def providers_for(capability: Capability) -> tuple[ProviderSpec, ...]:
     return tuple(spec for spec in PROVIDERS if capability in spec.capabilities and spec.variable)
 
 
-def variables_for(capability: Capability) -> str:
-    """Name the variables that add a capability, for a sentence: "COHERE_API_KEY or JINA_API_KEY"."""
-    return " or ".join(spec.variable for spec in providers_for(capability))
+def titles_for(capability: Capability) -> str:
+    """Name the providers whose key adds a capability, for a sentence: "Cohere or Jina"."""
+    return " or ".join(spec.title for spec in providers_for(capability))

@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,6 +40,14 @@ from rag.storage.data_folder import (
     whole_file,
 )
 from rag.storage.embedded_postgres import BINARIES, DATABASE, EmbeddedServer, remove_left, start_server
+from rag.storage.erasures import (
+    REGISTER,
+    SHARED_REGISTER,
+    Erasure,
+    erasures_in,
+    read_register,
+    write_register,
+)
 from rag.storage.files import KEY, TENANT
 from rag.storage.migrations import LAST_REPLACED, MIGRATIONS
 
@@ -61,6 +69,8 @@ class Moment:
     documents: int
     migrations: list[str]
     files: set[str]
+    #: Who was erased before.
+    erasures: list[Erasure]
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,8 @@ class BackedUp:
     documents: int
     files: int
     size: int
+    #: Erasures made since, which the first start after a restore does again.
+    erasures_since: int = 0
 
 
 def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp:
@@ -139,7 +151,12 @@ def _write_plain(settings: Settings, file: BinaryIO) -> Moment:
                 "documents": moment.documents,
                 "files": len(moment.files),
                 "migrations": moment.migrations,
+                # Names nobody: whom a backup no longer holds, by the ids of their former accounts.
+                "erasures": [one.to_json() for one in moment.erasures],
             }
+            register = settings.data_dir / REGISTER
+            if moment.erasures:
+                write_register(register, [*read_register(register), *moment.erasures])
             manifest.write_text(json.dumps(values, indent=2), "utf-8")
             archive.add(manifest, MANIFEST)
     except psycopg.errors.UndefinedTable as exc:
@@ -153,9 +170,12 @@ def _nothing_in(settings: Settings) -> str:
     return f"There is nothing to back up: {settings.data_dir} holds no database of the application yet."
 
 
-def restore(settings: Settings, path: Path, *, identity: Path | None = None) -> BackedUp:
+def restore(
+    settings: Settings, path: Path, *, identity: Path | None = None, erasures: Iterable[Erasure] = ()
+) -> BackedUp:
     """Restore a backup into an empty data folder; `identity` is the file with the private key of an encrypted one.
 
+    The first start erases again whom `erasures`, the folder's register and one beside the backup name.
     It is unpacked into a hidden folder first, which is renamed when it is complete: after a kill at any moment, the
     data folder starts either without any of it or with all of it. Raises `SettingsError` when the folder is in use or
     holds a database, the file is no backup, or it was made by a newer version of the product.
@@ -179,7 +199,8 @@ def restore(settings: Settings, path: Path, *, identity: Path | None = None) -> 
                     "RAG_DATA_DIR to an empty one."
                 )
             with private_folder(folder, RESTORE) as beside:
-                brought = _restore_into(beside, path, identity)
+                known = [*read_register(folder / REGISTER), *read_register(path.with_name(SHARED_REGISTER)), *erasures]
+                brought = _restore_into(beside, path, identity, known)
                 beside.rename(folder / RESTORED)  # from here on it is restored, even if this process is killed
                 move_restored(folder)
     except BaseException as exc:
@@ -222,8 +243,8 @@ def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
     return folder / PLAIN
 
 
-def _restore_into(folder: Path, path: Path, identity: Path | None) -> BackedUp:
-    """Make a complete data folder from a backup, and stop its server."""
+def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Sequence[Erasure] = ()) -> BackedUp:
+    """Make a complete data folder from a backup, with a register of erasures, and stop its server."""
     plain = _decrypted(path, folder, identity)
     with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
@@ -238,12 +259,16 @@ def _restore_into(folder: Path, path: Path, identity: Path | None) -> BackedUp:
             with _connect(server) as connection:
                 documents, _ = _contents(connection)
                 wanted = _referenced(connection)
+                erased = erasures_in(connection)
             brought = _extract_files(archive, folder / FILES, wanted)
             if missing := wanted - brought:
                 raise SettingsError(f"{path} is damaged: {len(missing)} of {len(wanted)} originals are not in it.")
         finally:
             server.stop()
-    return BackedUp(documents, len(brought), path.stat().st_size)
+    if erased or erasures:
+        write_register(folder / REGISTER, [*erased, *erasures])
+    since = {one.id for one in erasures} - {one.id for one in erased}
+    return BackedUp(documents, len(brought), path.stat().st_size, len(since))
 
 
 def _require_built_in(settings: Settings) -> None:
@@ -267,7 +292,7 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             exported = connection.execute("SELECT pg_export_snapshot()").fetchone()
             assert exported is not None  # noqa: S101  a SELECT without FROM has a row
-            moment = Moment(str(exported[0]), *_contents(connection), _referenced(connection))
+            moment = Moment(str(exported[0]), *_contents(connection), _referenced(connection), erasures_in(connection))
             for name in sorted(moment.files - kept):
                 with contextlib.suppress(FileNotFoundError):
                     archive.add(folder / name, f"{FILES}/{name}")

@@ -28,7 +28,7 @@ START_SECONDS = 120.0
 #: Folders of backups and restores in progress. A complete restore is renamed to `RESTORED` and then moved out.
 BACKUP, RESTORE, RESTORED = ".backup-", ".restore-", ".restored"
 #: What a restore brings; `postgres` last, because its presence means that there is a database.
-RESTORED_PARTS = ("database-passwords.json", "files", "postgres")
+RESTORED_PARTS = ("erasures.json", "database-passwords.json", "files", "postgres")
 #: Postgres needs room for a segment of its write-ahead log to start.
 FULL_BELOW_BYTES = 24 * 2**20
 

@@ -25,7 +25,7 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag.errors import DatabaseUnavailable, NotFound
+from rag.errors import DatabaseUnavailable, NotFound, PlaceTaken
 from rag.monitoring import metrics
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
@@ -53,15 +53,15 @@ POOLER_PORTS = frozenset({"6543", "6432"})
 DISK_FULL = "The disk of the database server is full. Free some space there and try again."
 
 # Postgres takes starting parallel workers for so cheap that scanning the bits of 10,000 vectors, a matter of 5 ms,
-# waited 7 ms for them. At 5000, five times its default, they are started for some 50,000 and more.
+# waited 7 ms for them. At 2000, twice its default, they are started for some 80,000 and more.
 ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions, pg_temp', true),
        set_config('rag.identity', %(identity)s, true), set_config('rag.seal', %(seal)s, true),
-       set_config('plan_cache_mode', %(plans)s, true), set_config('parallel_setup_cost', '5000', true)
+       set_config('plan_cache_mode', %(plans)s, true), set_config('parallel_setup_cost', '2000', true)
 """
 
 
-#: Marks what is written in the transactions of one act, such as deleting five hundred documents.
+#: Marks the entries written in the transactions of one act, such as deleting five hundred documents.
 ACT = "SELECT set_config('rag.act', %(act)s, true)"
 _act: ContextVar[str] = ContextVar("act", default="")
 
@@ -89,12 +89,12 @@ GENERIC: Plans = "force_generic_plan"
 def entering(
     key: bytes, who: Entering, *, token_hash: str = "", email: str = "", plans: Plans = "auto"
 ) -> dict[str, str]:
-    """Return the parameters of `ENTER`: whose transaction it is and what they may read, sealed with `key`.
+    """Return the parameters of `ENTER`: the transaction's identity and its read rights, sealed with `key`.
 
-    The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
-    With generic `plans` statements are planned once on a connection, not for each value: planning the small ones of a
-    question takes several times as long as running them. With custom ones they are planned for the values at hand: one
-    whose filters may be null, or whose period is a week or a year, has no plan that is good for all.
+    The product itself and administrators read everything of their tenant; others read collections open to everybody or
+    to their group. With generic `plans` a connection plans each statement once and not for each value: planning the
+    small statements of a question takes several times as long as running them. Custom plans fit the given values: no
+    single plan is good for a filter that may be null, or for a period of a week as well as a year.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):
@@ -170,11 +170,11 @@ class Database:
         is_pooled: bool | None = None,
         outage: Callable[[], str] | None = None,
     ) -> None:
-        """`key`: what identities are sealed with (`sealing_key`); without it no tenant is visible.
+        """Set up the pool; `open` connects.
 
-        `is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one.
-
-        `outage` says why the server does not answer, where more is known than that.
+        `key` seals identities (`sealing_key`); without it no tenant is visible. `is_pooled`: connections go through a
+        pooler in transaction mode; None guesses it from the address. `outage` returns a reason why the server does not
+        answer, if one is known.
         """
         self.conninfo = conninfo
         self.key = key
@@ -359,6 +359,18 @@ class Database:
     def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
         """Run a named statement; return the number of rows it touched."""
         return self._alone(who, name, parameters, lambda found: found.rowcount)
+
+    def put_back(self, who: Who, name: str, kept: str) -> None:
+        """Insert again what a removal returned, by a named statement that returns what it inserted.
+
+        Raises `PlaceTaken` where another one took its place meanwhile, or where what it needs is gone.
+        """
+        try:
+            is_back = self.fetch_value(who, name, kept=kept) is not None
+        except (psycopg.errors.IntegrityError, NotFound):
+            is_back = False
+        if not is_back:
+            raise PlaceTaken
 
     def execute_together(self, who: Who, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Run named statements with their parameters in one transaction and one round trip."""

@@ -70,7 +70,7 @@ WATCH_SECONDS = 0.5
 RETRY_SECONDS = 2.0
 #: From then on a failed start is retried at longer intervals.
 LONG_SECONDS = 3.0
-#: After this long without a successful start, people are told that it will take more than seconds.
+#: After this long without a successful start, the message says that it will take more than seconds.
 STUCK_SECONDS = 30.0
 STARTING_AGAIN = "The built-in database is starting again. Try again in a few seconds."
 DISK_FULL = (
@@ -471,11 +471,11 @@ def _postmaster(cluster: Path) -> int | None:
 
 
 def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
-    """Return whether a Postgres is this cluster's: it works in that folder, and was told so when it started."""
+    """Return whether a Postgres is this cluster's: it works in that folder or names it on its command line."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:
-        return os.fsencode(cluster) in words  # of another account: its folder cannot be asked for
+        return os.fsencode(cluster) in words  # of another account: its folder cannot be read
 
 
 def _end_orphans(cluster: Path) -> None:

@@ -110,8 +110,27 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a temporary file and rename it, so that a killed process never leaves half a file under a valid key."""
+    """Write a file that gets its name once it is whole. Killed before, it is gone: nobody would ever delete it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)
+    except (AttributeError, OSError):  # a system without files that have no name
+        _write_and_rename(path, content)
+        return
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+        try:
+            # With a folder, however little it means here, Python follows the link.
+            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+        except FileExistsError:
+            return  # the same content, stored meanwhile
+        except OSError:
+            _write_and_rename(path, content)
+
+
+def _write_and_rename(path: Path, content: bytes) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         try:
             file.write(content)

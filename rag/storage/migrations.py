@@ -28,9 +28,9 @@ BEFORE_BASELINE = "e3c76f5"
 def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
     """Apply the missing migrations and return their names.
 
-    Raises `DatabaseUnavailable` with one sentence when the server does not answer, is too old, lacks pgvector 0.7, the
-    role may not create what is needed, an applied file was changed since, the database is older than what the baseline
-    replaced, or existing rows contradict a new one.
+    Raises `DatabaseUnavailable` with one sentence if the server does not answer, is too old or lacks pgvector 0.7, if
+    the role may not create the objects, an applied file has changed since, the database is older than the migrations
+    that the baseline replaced, or existing rows contradict a new migration.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:

@@ -223,7 +223,7 @@ class Pipeline:
         self._expected.append(answer)
 
     def _is_worth_preparing(self, key: Key, prepared: Mapping[Key, bytes]) -> bool:
-        """Tell whether a statement is frequent: those of a question are, any other is counted first."""
+        """Tell whether a statement is frequent: a question's statements are, any other is counted first."""
         if key[1] is None or self._prepares_at_once:
             return True
         seen = self._session.seen

@@ -110,7 +110,7 @@ class ChosenModels:
         self.fixed = frozenset(name for name in CHOSEN if getattr(settings, name))
 
     def adopt(self) -> None:
-        """Take over what was chosen before, but for what the environment sets."""
+        """Apply the stored choices, except where the environment sets a value."""
         with self._lock:
             kept = self._read()
             self._settings.adopt({CHOSEN[name]: model for name, model in kept.items() if name not in self.fixed})

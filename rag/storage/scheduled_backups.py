@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import re
 import shutil
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,6 +27,7 @@ from rag.errors import RagError, SettingsError
 from rag.settings import Settings
 from rag.storage.backup import back_up, try_restore
 from rag.storage.data_folder import BACKUP, only_one, private_folder, write_private
+from rag.storage.erasures import REGISTER, SHARED_REGISTER, Erasure, read_register, write_register
 
 log = logging.getLogger("rag.backups")
 
@@ -36,6 +39,9 @@ LEAST_KEPT = 3
 TRIAL_DAYS = 30
 #: Packages whose errors are a storage's.
 CLIENTS = ("minio", "urllib3")
+COPIED_BYTES = 2**20
+#: A copy that has not grown for so long is of a process that was killed.
+LEFT_SECONDS = 86_400
 #: For connecting and for each wait on the network.
 S3_TIMEOUT_SECONDS = 60.0
 #: After a failure it is tried again at this interval.
@@ -52,7 +58,7 @@ class StoredBackup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
+class BackupRun:
     """What a backup or a trial brought; `error` is empty when it worked."""
 
     at: datetime
@@ -89,10 +95,17 @@ class FolderPlace:
         return [(path.name, path.stat().st_size) for path in self._folder.iterdir() if path.is_file()]
 
     def store(self, path: Path, name: str) -> None:
+        # Without locks, which not every mounted disk has.
+        for left in self._folder.glob(".hr-assistant-*.part"):
+            if time.time() - left.stat().st_mtime > LEFT_SECONDS:
+                left.unlink(missing_ok=True)
         partial = self._folder / f".{name}.part"
         try:
-            shutil.copyfile(path, partial)
-            partial.chmod(0o600)
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with path.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+                shutil.copyfileobj(source, target, COPIED_BYTES)
+                target.flush()
+                os.fsync(descriptor)
             partial.replace(self._folder / name)
         finally:
             partial.unlink(missing_ok=True)
@@ -166,6 +179,7 @@ class ScheduledBackups:
         self._settings = settings
         self._clock = clock
         self._busy = threading.Lock()
+        self._noting = threading.Lock()
 
     @property
     def is_on(self) -> bool:
@@ -181,7 +195,7 @@ class ScheduledBackups:
                     found.append(StoredBackup(datetime.strptime(made[1], TIME).replace(tzinfo=UTC), name, size))
         return sorted(found, reverse=True)
 
-    def last(self) -> tuple[Attempt | None, Attempt | None]:
+    def last(self) -> tuple[BackupRun | None, BackupRun | None]:
         """Return what the last backup and the last trial brought."""
         kept = self._read()
         return kept.get("backup"), kept.get("trial")
@@ -209,13 +223,47 @@ class ScheduledBackups:
         finally:
             self._busy.release()
 
-    def make(self) -> Attempt:
+    def make(self) -> BackupRun:
         """Make a backup now and delete those that are too old. Raises `SettingsError` when that fails."""
         return self._now("backup", self._back_up)
 
-    def try_newest(self) -> Attempt:
+    def try_newest(self) -> BackupRun:
         """Restore the newest backup into a folder that is removed at once. Raises `SettingsError` when that fails."""
         return self._now("trial", self._try)
+
+    def shared_erasures(self) -> Sequence[Erasure]:
+        """Return the erasures noted beside the backups. Raises `SettingsError` when they cannot be read."""
+        if not self.is_on:
+            return []
+        place = self._place()
+        with _said(self._settings.backup_to), tempfile.TemporaryDirectory() as folder:
+            if SHARED_REGISTER not in {name for name, _size in place.list()}:
+                return []
+            path = Path(folder) / SHARED_REGISTER
+            place.fetch(SHARED_REGISTER, path)
+            return read_register(path)
+
+    def note_erasure(self, erasure: Erasure) -> None:
+        """Keep an erasure in the data folder and beside the backups. Where that fails, the next backup does it."""
+        register = self._settings.data_dir / REGISTER
+        try:
+            with self._noting:
+                write_register(register, [*read_register(register), erasure])
+                self._share_erasures()
+        except (RagError, OSError) as exc:
+            log.error("The erasure %s is noted beside the backups with the next one: %s", erasure.id, exc)
+
+    def _share_erasures(self) -> None:
+        """Store the register of the data folder beside the backups, with what is there already."""
+        if not self.is_on:
+            return
+        known = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]
+        if not known:
+            return
+        with _said(self._settings.backup_to), tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / SHARED_REGISTER
+            write_register(path, known)
+            self._place().store(path, SHARED_REGISTER)
 
     def trouble(self) -> str:
         """Return what an operator should know, as a sentence; empty when all is well."""
@@ -235,25 +283,25 @@ class ScheduledBackups:
     def _interval(self) -> timedelta:
         return timedelta(hours=self._settings.backup_hours)
 
-    def _is_due(self, last: Attempt | None, now: datetime) -> bool:
+    def _is_due(self, last: BackupRun | None, now: datetime) -> bool:
         if last is not None and last.error:
             return now - last.at >= min(RETRY, self._interval)
         try:
             stored = self.list()
         except SettingsError as exc:
-            self._keep("backup", Attempt(at=now, error=exc.message))
+            self._keep("backup", BackupRun(at=now, error=exc.message))
             log.error("No backup is made: %s", exc.message)
             return False
         return not stored or now - stored[0].made_at >= self._interval
 
-    def _is_trial_due(self, last: Attempt | None, now: datetime) -> bool:
+    def _is_trial_due(self, last: BackupRun | None, now: datetime) -> bool:
         if "backup_that_worked" not in self._read():
             return False
         if last is not None and last.error:
             return now - last.at >= 24 * RETRY
         return last is None or now - last.at >= timedelta(days=TRIAL_DAYS)
 
-    def _now(self, kind: str, work: Callable[[], Attempt]) -> Attempt:
+    def _now(self, kind: str, work: Callable[[], BackupRun]) -> BackupRun:
         if self._settings.database_url:
             raise SettingsError("DATABASE_URL is set: back up that database by its own means (docs/operations.md).")
         if not self._settings.backup_to:
@@ -266,30 +314,31 @@ class ScheduledBackups:
             raise SettingsError(done.error)
         return done
 
-    def _attempt(self, kind: str, work: Callable[[], Attempt]) -> Attempt:
+    def _attempt(self, kind: str, work: Callable[[], BackupRun]) -> BackupRun:
         try:
             done = work()
         except RagError as exc:
-            done = Attempt(at=self._clock(), error=exc.message)
+            done = BackupRun(at=self._clock(), error=exc.message)
             log.error("The %s failed: %s", kind, exc.message)
         except Exception as exc:
-            done = Attempt(at=self._clock(), error=f"An error of our own ({type(exc).__name__}); the log has it.")
+            done = BackupRun(at=self._clock(), error=f"An error of our own ({type(exc).__name__}); the log has it.")
             log.exception("The %s failed", kind)
         else:
             log.info("The %s %s took %.0f s", kind, done.name, done.seconds)
         self._keep(kind, done)
         return done
 
-    def _back_up(self) -> Attempt:
+    def _back_up(self) -> BackupRun:
         began, now = time.monotonic(), self._clock()
         recipients = self._settings.backup_recipients
         name = f"hr-assistant-{now.strftime(TIME)}Z.tar{'.age' if recipients else ''}"
         with private_folder(self._settings.data_dir, BACKUP) as folder:
             made = back_up(self._settings, folder / name, recipients=recipients)
+            self._share_erasures()
             with _said(self._settings.backup_to):
                 self._place().store(folder / name, name)
         self._delete_old(now)
-        return Attempt(
+        return BackupRun(
             at=now, name=name, documents=made.documents, files=made.files, seconds=round(time.monotonic() - began, 1)
         )
 
@@ -300,7 +349,7 @@ class ScheduledBackups:
                 if backup.made_at < oldest:
                     self._place().delete(backup.name)
 
-    def _try(self) -> Attempt:
+    def _try(self) -> BackupRun:
         began, now = time.monotonic(), self._clock()
         stored = self.list()
         if not stored:
@@ -316,7 +365,7 @@ class ScheduledBackups:
             with _said(self._settings.backup_to):
                 self._place().fetch(name, folder / name)
             brought = try_restore(self._settings, folder / name, identity=identity)
-        return Attempt(
+        return BackupRun(
             at=now,
             name=name,
             documents=brought.documents,
@@ -329,21 +378,21 @@ class ScheduledBackups:
             return S3Place(self._settings.backup_to, self._settings)
         return FolderPlace(Path(self._settings.backup_to).expanduser())
 
-    def _read(self) -> dict[str, Attempt]:
+    def _read(self) -> dict[str, BackupRun]:
         try:
             kept = json.loads((self._settings.data_dir / REPORT).read_text("utf-8"))
             return {
-                kind: Attempt(**{**values, "at": datetime.fromisoformat(values["at"])})
+                kind: BackupRun(**{**values, "at": datetime.fromisoformat(values["at"])})
                 for kind, values in kept.items()
                 if values
             }
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}
 
-    def _keep(self, kind: str, attempt: Attempt) -> None:
+    def _keep(self, kind: str, attempt: BackupRun) -> None:
         kept = {**self._read(), kind: attempt}
         if not attempt.error:
             kept[f"{kind}_that_worked"] = attempt
         values = {name: {**asdict(one), "at": one.at.isoformat()} for name, one in kept.items()}
-        with suppress(OSError):  # a full disk is said elsewhere
+        with suppress(OSError):  # a full disk is reported elsewhere
             write_private(self._settings.data_dir / REPORT, json.dumps(values, indent=2))

@@ -1,10 +1,10 @@
-"""Read at standbys: servers that replay the primary's log and answer what only reads.
+"""Read at standbys: servers that replay the primary's log and answer read-only transactions.
 
-What a tenant may find is never stale. Each transaction that publishes, changes or deletes something counts once in
-`tenant_changes`, at its commit. Before a search the primary is asked for the count, one row by its key; the standby's
-own is the first thing read in the snapshot that the search runs in. Where it is lower, or the standby does not answer,
-the search runs at the primary. A person's conversations are read in the same way, by a count of theirs beside it
-(`history_changes`). Figures over time may be some seconds old.
+Search results are never stale. Each transaction that publishes, changes or deletes something adds one to the tenant's
+count in `tenant_changes` at its commit. Before a search, the count is read from the primary, one row by its key; the
+search at the standby first reads its own count in the same snapshot. If that is lower, or the standby does not answer,
+the search runs at the primary. Conversations are read in the same way, by a count per person (`history_changes`).
+Figures over time may be some seconds old.
 
 Streaming and promotion are Postgres' own (docs/scaling.md, Standbys).
 """

@@ -157,6 +157,11 @@ class Identity:
     def may(self, role: Role) -> bool:
         return self.role.includes(role)
 
+    @property
+    def is_person(self) -> bool:
+        """Return whether this is somebody's account; API keys, widgets and programs on this machine have none."""
+        return bool(self.email) and not self.email.startswith(("key:", "widget:"))
+
 
 Who = Identity | str
 """Who is at work: a person, bound by their group and named in the audit log; or, as a tenant id, the product itself."""
@@ -318,7 +323,7 @@ class Citation:
     is_supported: bool = True
     #: Those sentences, without their citations.
     unsupported: tuple[str, ...] = ()
-    #: Pages of what the model read, the text around the passage included; 0: those of the passage.
+    #: Pages of the text that the model read around the passage; 0: the passage's own pages.
     first_read_page: int = 0
     last_read_page: int = 0
     #: Of a post: its category's name, the day it gives itself (ISO 8601) and its marks.
@@ -369,9 +374,9 @@ class ContextResponse:
     #: Nearest passages that stayed below the threshold, best first; shown when there is no answer.
     nearest: tuple[Citation, ...] = ()
     charges: tuple[Charge, ...] = ()
-    #: Sentences for the reader on what was left out because a provider failed.
+    #: Sentences for the reader on the steps skipped because a provider failed.
     notices: tuple[str, ...] = ()
-    #: What was found behind each citation, in their order, with its scores.
+    #: The search results behind the citations, in their order, with scores.
     results: tuple[SearchResult, ...] = ()
     #: Whether the passages answer the question. With "perhaps" they are the closest there is, cited all the same.
     evidence: Evidence = "answered"
@@ -403,12 +408,12 @@ class Outcome(StrEnum):
 
     #: With at least one citation that holds.
     ANSWERED = "answered"
-    #: The closest passages were quoted, without being sure that they answer; or no source holds what was replied.
+    #: The closest passages were quoted without certainty that they answer; or no source supports the reply.
     PERHAPS = "perhaps"
     NO_CONTEXT = "no_context"
     #: A greeting or the like, met in one line: no question, neither answered nor a gap.
     SMALL_TALK = "small_talk"
-    #: Asked which of several documents is meant: what is asked next is the question.
+    #: Asked which of several documents is meant; the next message answers that.
     ASKED_BACK = "asked_back"
     REFUSED = "refused"
     STOPPED = "stopped"
@@ -448,7 +453,7 @@ class Question:
 
 
 def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUID]:
-    """Return those of several collections that only some groups may read; none where one is asked, which says it."""
+    """Return the restricted collections among several; none for a single one, which shows its restriction itself."""
     return [asked.id for asked in (collection, *others) if asked.groups] if others else []
 
 
@@ -473,7 +478,7 @@ class MessageState(StrEnum):
     STREAMING = "streaming"
     COMPLETE = "complete"
     STOPPED = "stopped"
-    #: The provider or the process ended it; what was written is kept.
+    #: The provider or the process ended it; its text so far is kept.
     CUT = "cut"
     FAILED = "failed"
 
@@ -506,7 +511,7 @@ class Message:
     help_at: datetime | None = None
 
 
-# What is logged of a question; the field names of the stored JSON are the HR document's.
+# The log of a question; the field names of the stored JSON come from the HR document.
 
 
 @dataclass(kw_only=True)
@@ -516,6 +521,12 @@ class QueryDetails:
     alternative_queries: list[str] = field(default_factory=list)
     translated_from: str | None = None
     translated_query: str | None = None
+
+    @property
+    def searched_as(self) -> str:
+        """Return what was searched for in place of the question; "" when it was the question itself."""
+        texts = (*self.expanded, self.translated_query)
+        return next((text for text in texts if text and text != self.original), "")
 
 
 @dataclass(kw_only=True)
@@ -588,7 +599,7 @@ class CostDetails:
     reranking: float = 0.0
     translation: float = 0.0
     openai: float = 0.0
-    #: Putting the question so that it stands alone, or in other words.
+    #: Rewriting the question as a standalone one, or in other words.
     rewriting: float | None = None
     #: Suggesting what to ask next.
     follow_ups: float | None = None
@@ -636,3 +647,5 @@ class RAGDetails:
     steps: list[StepDetails] | None = None
     #: None where nothing was retrieved.
     evidence: EvidenceDetails | None = None
+    #: What was done without, such as a reranker that did not answer, as the asker was told; None where nothing was.
+    notices: list[str] | None = None

@@ -38,7 +38,7 @@ def title_with_pages(title: str, first_page: int, last_page: int) -> str:
 class DocumentStatus(StrEnum):
     """The state of a document. Only `completed` documents are searched."""
 
-    #: Only its particulars are known; its text, chunks, tags and vectors come step by step.
+    #: Registered only; its text, chunks, tags and vectors come step by step.
     REGISTERED = "registered"
     #: Pages are being read; nothing has been spent.
     READING = "reading"
@@ -283,7 +283,7 @@ class DocumentFilters:
     folder: str = ""
     tag: str = ""
     owner_id: UUID | None = None
-    #: `expired`: no longer valid. `review`: to be looked at again.
+    #: `expired`: no longer valid. `review`: due for review.
     due: Literal["", "expired", "review"] = ""
 
     def parameters(self) -> dict[str, Any]:

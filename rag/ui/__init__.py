@@ -1,1 +1,1 @@
-"""Drawing shared by the pages."""
+"""Draw the parts that the pages share."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
@@ -16,6 +17,8 @@ from rag.types import Identity
 from rag.ui.frame import link_here
 from rag.ui.text import plain
 from rag.ui.widgets import dialog
+
+Kept = TypeVar("Kept")
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
@@ -30,6 +33,37 @@ def attempt(problem: str, action: Callable[..., object], *arguments: object, **c
         st.session_state[problem] = error.message
         return False
     return True
+
+
+def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
+    """Keep the way back from what was just done on a page, until it is taken or the next act takes its place."""
+    st.session_state[f"{page}_way_back"] = (sentence, undo)
+
+
+def remove(
+    page: str, sentence: str, take: Callable[[], Kept], put_back: Callable[[Kept], object], *, problem: str
+) -> None:
+    """Remove something, and offer the way back: `put_back` is given what `take` returned."""
+    kept: list[Kept] = []
+    if attempt(problem, lambda: kept.append(take())):
+        offer_undo(page, sentence, partial(put_back, kept[0]))
+
+
+def draw_undo(page: str, *, problem: str) -> None:
+    """Draw what was just done with its way back. What undoing it raises is kept in `st.session_state[problem]`."""
+    state, key = st.session_state, f"{page}_way_back"
+    if key not in state:
+        return
+    sentence, undo = state[key]
+
+    def take_back() -> None:
+        if attempt(problem, undo):
+            state.pop(key, None)
+
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"{page}_way_back_note"):
+        st.markdown(f":material/check: {plain(sentence)}", width="stretch")
+        st.button(_("Undo"), key=f"{page}_way_back_taken", icon=":material/undo:", on_click=take_back)
+        st.button(_("Dismiss"), key=f"{page}_way_back_gone", type="tertiary", on_click=state.pop, args=(key, None))
 
 
 def is_needed(identity: Identity) -> bool:
@@ -61,7 +95,7 @@ def draw_export(
 
 
 def _note_if_late(identity: Identity) -> None:
-    # Of what `make` refuses, Streamlit says only that there is no file.
+    # If `make` refuses, Streamlit only says that there is no file.
     if not rag.services.services().sessions.is_recent(identity):
         note_refused()
 
@@ -78,7 +112,7 @@ def ask() -> None:
 def draw_link() -> None:
     """Draw the link to the confirmation, which leads back to this page."""
     path = urlsplit(st.context.url or "/").path or "/"
-    # What is opened on a page is in its address, which `st.context.url` leaves out.
+    # The query parameters say what is open on a page; `st.context.url` leaves them out.
     opened = urlencode(st.query_params.to_dict())
     st.html(link_here(_("Confirm that it is you"), confirm_address(f"{path}?{opened}" if opened else path)))
 

@@ -1,34 +1,37 @@
-"""Draw the tabs of analytics: key metrics, how questions ended, what was paid, and how long it took."""
+"""Draw the tabs of analytics: key metrics, outcomes of questions, costs, and durations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal, NamedTuple, cast
+from uuid import UUID
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitAPIException
 
-from rag.language import N_, _, ngettext, number, percentage
+from rag.language import N_, _, day, ngettext, number, percentage
 from rag.records.analytics import (
     FIRST,
     STAGES,
     WHOLE,
     Analytics,
     CostsBy,
-    Day,
     Filters,
     ModelCost,
     PartsBy,
     Period,
     QuestionFilters,
     Summary,
+    Totals,
     Unit,
 )
 from rag.records.forecast import CHAT_OPERATIONS, forecast, priced_chat_models, with_other_model
-from rag.types import Who
+from rag.types import Identity, Role
 from rag.ui.charts import (
     OPERATION_NAMES,
     STAGE_NAMES,
@@ -41,11 +44,16 @@ from rag.ui.charts import (
     stage_figure,
 )
 from rag.ui.formats import duration, money, percent, thousands
-from rag.ui.search_figures import draw_errors
+from rag.ui.question_details import OUTCOME_WORDS
+from rag.ui.search_metrics import draw_errors
 from rag.ui.text import plain
-from rag.ui.widgets import name_labels, time_column, words_of
+from rag.ui.widgets import name_labels, table_key, time_column, words_of
 
 DeltaColor = Literal["normal", "inverse", "off"]
+#: Takes the filter that a row of a table names, by the filter's name in `Filters`, and what it is.
+Choose = Callable[[str, str | UUID], None]
+#: Draws one question in full.
+DrawDetails = Callable[[UUID], None]
 SLOWEST = 8
 #: Days with questions from which a line says something.
 LEAST_POINTS = 3
@@ -69,6 +77,31 @@ PURPOSE_NAMES = {
 }
 
 
+#: Ratings to look for, as the list of questions names them.
+RATINGS = {0: N_("Rated not helpful"), 1: N_("Rated helpful")}
+
+
+def show_gaps() -> None:
+    """Open the tab of gaps in the next run."""
+    st.session_state["analytics_view"] = _("Gaps")
+
+
+def show_questions(*, outcome: str | None = None, rating: int | None = None) -> None:
+    """Open the list of questions in the next run, with those that ended so or were rated so."""
+    st.session_state["analytics_view"] = _("Questions")
+    st.session_state["analytics_text"] = ""
+    for key, choice, words in (
+        ("analytics_outcome", outcome, OUTCOME_WORDS.get(outcome or "", "")),
+        ("analytics_rating", rating, RATINGS[rating] if rating is not None else ""),
+    ):
+        st.session_state[key] = choice
+        # A widget that is not drawn yet writes no address, and of one that is drawn the address cannot be written.
+        with suppress(StreamlitAPIException):
+            st.query_params.pop(key, None)
+            if words:
+                st.query_params[key] = _(words)
+
+
 class Change(NamedTuple):
     """Change of a metric against the period before; None without one. Only a notable change has a colour."""
 
@@ -76,7 +109,7 @@ class Change(NamedTuple):
     is_notable: bool = False
 
 
-def draw_metrics(summary: Summary, period: Period, *, shows_names: bool = False) -> None:
+def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool = False) -> None:
     """Draw the figures of the period, each against the one before."""
     now, before, days = summary.current, summary.previous, summary.by_day
     # Three beside each other on a narrow screen would leave two alone; four, two or one leave none.
@@ -118,10 +151,10 @@ def draw_metrics(summary: Summary, period: Period, *, shows_names: bool = False)
             grown(now.cost_per_answer, before.cost_per_answer), "inverse",
             help_text=_("What questions cost, those without an answer included, by the number of answers."),
         )  # fmt: skip
-    _draw_context(summary, period, shows_names=shows_names)
+    _draw_context(who, summary, period, zone=zone, shows_names=shows_names)
 
 
-def _draw_context(summary: Summary, period: Period, *, shows_names: bool) -> None:
+def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool) -> None:
     """Explain the comparison, and what to expect while there is little to count."""
     now, before = summary.current, summary.previous
     words = ""
@@ -130,24 +163,28 @@ def _draw_context(summary: Summary, period: Period, *, shows_names: bool) -> Non
             "Changes are against the day before.", "Changes are against the {count} days before.", period.days
         )
     elif now.questions:
-        days = sum(1 for day in summary.by_day if day.questions)
+        days_asked = sum(1 for day in summary.by_day if day.questions)
         words = _(
             "These are the first questions: there is nothing before to compare with yet. Lines of development appear "
             "from the third day with questions, the projection of the month from the eighth."
         )
-        if days > LEAST_POINTS:
+        if days_asked > LEAST_POINTS:
             words = _("There were no questions in the period before, so nothing is compared.")
     about = (
-        _("Days are UTC. Single questions show who asked: reading one of somebody else is noted in the audit log.")
+        _("Single questions show who asked: reading one of somebody else is noted in the audit log.")
         if shows_names
-        else _("Days are UTC. Questions are personal: you see groups, never names or addresses.")
+        else _("Questions are personal: you see groups, never names or addresses.")
     )
-    st.markdown(f":small[:gray[:material/shield_person: {plain(f'{words} {about}')}]]")
+    days = _("Days are of the time zone {zone}.", zone=zone)
+    st.markdown(f":small[:gray[:material/shield_person: {plain(f'{words} {days} {about}')}]]")
     if now.unpriced_calls:
         missing = ngettext(
             "{count} unpriced call not in the cost", "{count} unpriced calls not in the cost", now.unpriced_calls
         )
-        st.markdown(f":orange-badge[{plain(missing)}]")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f":orange-badge[{plain(missing)}]", width="content")
+            if who.may(Role.ADMIN):
+                st.page_link("prices.py", label=_("Set a price"), icon=":material/payments:")
 
 
 def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None:
@@ -177,18 +214,20 @@ def draw_metric(
     """Draw one figure with its change and, where there is something to draw, its line."""
     # A line of one or two points, or along zero, says nothing.
     shows = len(trend) >= LEAST_POINTS and sum(1 for point in trend if point) >= LEAST_POINTS
+    # A bare zero below a figure reads as another figure.
+    shown = "±0" if change.shown == 0 else change.shown
     st.metric(
         label,
         value,
-        change.shown if change.shown is not None or beside is None else beside,
+        shown if shown is not None or beside is None else beside,
         color if change.is_notable else "off",
         border=True,
         height="stretch",
         chart_data=trend if shows else None,
         chart_type=kind,
         help=help_text,
-        delta_description=beside if change.shown is not None else None,
-        delta_arrow="auto" if change.shown is not None else "off",
+        delta_description=beside if shown is not None else None,
+        delta_arrow="auto" if change.shown else "off",
     )
 
 
@@ -211,13 +250,16 @@ def moved(now: float | None, before: float | None) -> Change:
 
 
 def signed(change: float, size: str) -> str:
-    """Return a change with its sign in front, where the arrow beside it is told its direction."""
+    """Return a change with its sign in front, from which the arrow beside it takes its direction."""
     return f"{'-' if change < 0 else '+'}{size}"
 
 
-def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters, days: Sequence[Day]) -> None:
-    """Draw how questions ended, what was asked most, and from where."""
+def draw_overview(
+    analytics: Analytics, who: Identity, period: Period, filters: Filters, summary: Summary, choose: Choose
+) -> None:
+    """Draw the outcomes of questions, the most frequent ones, and their origins. `choose` gets a chosen row."""
     left, right = st.columns(2)
+    days = summary.by_day
     with left.container(border=True, height="stretch"):
         st.header(_("How questions ended"), anchor=False)
         names = outcome_names()
@@ -228,21 +270,44 @@ def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filte
             key="analytics_outcome_chart",
             alt=_("Questions by day and outcome"),
         )  # fmt: skip
+        _draw_ways_on(summary.current)
     with right.container(border=True, height="stretch"):
-        _draw_parts(analytics, who, period, filters)
+        _draw_parts(analytics, who, period, filters, choose)
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
-        _draw_top_documents(analytics, who, period, filters)
+        _draw_top_documents(analytics, who, period, filters, choose)
     with right.container(border=True, height="stretch"):
         _draw_unused_documents(analytics, who, period, filters)
 
 
-def draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters, own_prices: Mapping[str, Any]) -> None:
-    """Draw what was paid for, what the month comes to, and what another model would have cost."""
+def _draw_ways_on(now: Totals) -> None:
+    """Draw buttons from what did not go well to its questions, and to what can be done about them."""
+    not_helpful = now.rated - now.helpful
+    ways: list[tuple[int, str, str, Callable[..., None]]] = [
+        (now.no_context, ngettext("{count} was not in the documents", "{count} were not in the documents",
+                                  now.no_context), "not_found", show_gaps),
+        (not_helpful, ngettext("{count} was not helpful", "{count} were not helpful", not_helpful), "not_helpful",
+         partial(show_questions, rating=0)),
+        (now.failed, ngettext("{count} failed", "{count} failed", now.failed), "failed",
+         partial(show_questions, outcome="failed")),
+        (now.refused, ngettext("{count} was refused", "{count} were refused", now.refused), "refused",
+         partial(show_questions, outcome="refused")),
+    ]  # fmt: skip
+    with st.container(horizontal=True, key="analytics_ways_on"):
+        for questions, words, name, go in ways:
+            if questions:
+                st.button(plain(words), key=f"analytics_to_{name}", type="tertiary", icon=":material/arrow_forward:",
+                          on_click=go)  # fmt: skip
+
+
+def draw_costs(
+    analytics: Analytics, who: Identity, period: Period, filters: Filters, own_prices: Mapping[str, Any]
+) -> None:
+    """Draw the costs by kind, the forecast of the month, and the price with another model."""
     with st.container(border=True):
         _draw_costs(analytics, who, period, filters)
     models = analytics.cost_by_model(who, period, filters)
-    left, right = st.columns(2)
+    left, right = st.columns([5, 4])
     with left.container(border=True, height="stretch"):
         _draw_models(models)
     with right.container(border=True, height="stretch"):
@@ -250,17 +315,29 @@ def draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters,
         _draw_other_model(models, own_prices)
 
 
-def draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    """Draw how long stages took by day, and how the times are spread."""
+def draw_times(
+    analytics: Analytics, who: Identity, period: Period, filters: Filters, draw_details: DrawDetails
+) -> None:
+    """Draw how long stages took by day, how the times are spread, and what was slow or failed."""
+    drawn: set[UUID] = set()
+
+    def draw_once(question: UUID) -> None:
+        """Draw a question that is chosen in two tables in the first of them: its widgets have their keys of it."""
+        if question in drawn:
+            st.caption(_("This question is open above."))
+            return
+        drawn.add(question)
+        draw_details(question)
+
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
         _draw_times(analytics, who, period, filters)
     with right.container(border=True, height="stretch"):
         _draw_histogram(analytics, who, period, filters)
     with st.container(border=True):
-        _draw_slowest(analytics, who, period, filters)
+        _draw_slowest(analytics, who, period, filters, draw_once)
     with st.container(border=True):
-        draw_errors(analytics, who, period, filters)
+        draw_errors(analytics, who, period, filters, draw_once)
 
 
 def _head(title: str) -> DeltaGenerator:
@@ -270,7 +347,7 @@ def _head(title: str) -> DeltaGenerator:
     return row
 
 
-def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def _draw_costs(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     by = cast(
         CostsBy,
         _head(_("Cost")).segmented_control(
@@ -294,6 +371,7 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
             format_func=words_of(UNITS),
             key=f"analytics_cost_unit_{period.unit}",
             label_visibility="collapsed",
+            bind="query-params",
         ),
     )
     costs = analytics.cost_by_day(who, period, filters, by, unit)
@@ -324,19 +402,24 @@ def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters
         st.caption(f":orange[:material/help: {_('Unpriced calls, not in the bars: {calls}', calls=listed)}]")
 
 
-def _draw_forecast(analytics: Analytics, who: Who, filters: Filters) -> None:
+def _draw_forecast(analytics: Analytics, who: Identity, filters: Filters) -> None:
     st.header(_("This month"), anchor=False)
-    month = forecast(analytics, who, filters, datetime.now(UTC).date())
+    month = forecast(analytics, who, filters, analytics.zones.today(who))
     with st.container(horizontal=True):
         st.metric(_("Spent so far"), plain(money(month.spent)))
         if month.expected is not None:
             st.metric(
-                _("Expected by {day}", day=f"{month.last_day:%-d %b}"),
+                _("Expected by {day}", day=day(month.last_day)),
                 plain(money(month.expected)),
-                help=_("What is spent, and each day to come as its weekday cost in the last four weeks."),
+                help=_(
+                    "Spending so far, and a forecast: each coming day costs as much as its weekday did in the last "
+                    "four weeks."
+                ),
             )
     if month.expected is None:
         st.caption(_("What the month comes to is shown from the eighth day with costs."))
+    if who.may(Role.ADMIN):
+        st.page_link("prices.py", label=_("Budgets"), icon=":material/savings:")
 
 
 def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]) -> None:
@@ -372,7 +455,7 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
     st.caption(f"{words} " + _("Models count tokens a little differently."))
 
 
-def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     chosen = _head(_("Time per stage")).segmented_control(
         _("Percentile"),
         list(PERCENTILES),
@@ -404,7 +487,7 @@ def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters
         st.caption(_("No stage ran in this period."))
 
 
-def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     stage = (
         _head(_("How the times are spread")).selectbox(
             _("Time of"),
@@ -435,13 +518,15 @@ def _draw_histogram(analytics: Analytics, who: Who, period: Period, filters: Fil
     )
 
 
-def _draw_slowest(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def _draw_slowest(
+    analytics: Analytics, who: Identity, period: Period, filters: Filters, draw_details: DrawDetails
+) -> None:
     st.header(_("Slowest questions"), anchor=False)
     rows = analytics.questions(who, period, filters, QuestionFilters(), slowest_first=True, limit=SLOWEST)
     if not rows:
         st.caption(_("No question came to an end in this period."))
         return
-    st.dataframe(
+    table = st.dataframe(
         pd.DataFrame(
             {
                 _("Question"): [row.question for row in rows],
@@ -455,7 +540,10 @@ def _draw_slowest(analytics: Analytics, who: Who, period: Period, filters: Filte
         hide_index=True,
         height="content",
         placeholder="–",
-        key="analytics_slowest",
+        # A selection is a row number; with other rows it would open another question.
+        key=table_key("analytics_slowest", (row.id for row in rows)),
+        on_select="rerun",
+        selection_mode="single-row",
         column_config={
             _("Question"): st.column_config.TextColumn(width=330),
             _("Asked"): time_column(with_year=False, width=110),
@@ -466,10 +554,19 @@ def _draw_slowest(analytics: Analytics, who: Who, period: Period, filters: Filte
         },
         alt=_("The questions that took longest"),
     )  # fmt: skip
-    st.caption(_("Each opens in the tab Questions, ordered by time."))
+    st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
+    draw_chosen(table, [row.id for row in rows], draw_details)
 
 
-def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def draw_chosen(table: Any, questions: Sequence[UUID | None], draw_details: DrawDetails) -> None:
+    """Draw the question of the row that was chosen in a table."""
+    rows = table.selection.rows
+    if rows and rows[0] < len(questions) and (question := questions[rows[0]]) is not None:
+        with st.container(border=True):
+            draw_details(question)
+
+
+def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Filters, choose: Choose) -> None:
     by = cast(
         PartsBy,
         _head(_("Who asks")).segmented_control(
@@ -484,6 +581,7 @@ def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters
         ),
     )
     parts = analytics.by_part(who, period, filters, by)
+    key = table_key(f"analytics_parts_table_{by}", (part.name for part in parts))
     ended = [part.questions - part.aside for part in parts]
     st.dataframe(
         pd.DataFrame(
@@ -496,7 +594,9 @@ def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters
             }
         ),
         hide_index=True,
-        key=f"analytics_parts_table_{by}",
+        key=key,
+        on_select=lambda: _pass_on_row(key, [part.name for part in parts], partial(choose, by)),
+        selection_mode="single-row",
         height="content" if len(parts) <= 8 else 318,
         column_config={
             _("Questions"): st.column_config.ProgressColumn(
@@ -508,9 +608,17 @@ def _draw_parts(analytics: Analytics, who: Who, period: Period, filters: Filters
         },
         alt=_("Questions and outcomes by {kind}", kind=_(PARTS_BY[by]).lower()),
     )
+    st.caption(_("Select a row to see the figures of it alone."))
 
 
-def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def _pass_on_row(key: str, values: Sequence[Any], choose: Callable[[Any], None]) -> None:
+    """Pass on the value of the row that was chosen in a table."""
+    rows = st.session_state[key].selection.rows
+    if rows and rows[0] < len(values) and values[rows[0]]:
+        choose(values[rows[0]])
+
+
+def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     st.header(_("Documents without a question"), anchor=False)
     if filters.document_id is not None:
         st.caption(_("Choose all documents to see which were not used."))
@@ -525,7 +633,7 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
         return
     st.caption(_("There all through the period, and no answer was built on them: out of date, or never asked for?"))
     found = analytics.found_documents(who, period, filters)
-    st.dataframe(
+    table = st.dataframe(
         pd.DataFrame(
             {
                 _("Document"): [document.title for document in unused],
@@ -534,7 +642,9 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
             }
         ),
         hide_index=True,
-        key="analytics_unused_documents",
+        key=table_key("analytics_unused_documents", (document.document_id for document in unused)),
+        on_select="rerun",
+        selection_mode="single-row",
         height="content" if len(unused) <= 8 else 300,
         column_config={
             _("Found"): st.column_config.NumberColumn(
@@ -544,14 +654,25 @@ def _draw_unused_documents(analytics: Analytics, who: Who, period: Period, filte
         },
         alt=_("Documents that no answer was built on"),
     )
+    rows = table.selection.rows
+    if rows and rows[0] < len(unused):
+        open_document(who, unused[rows[0]].document_id)
+    st.caption(_("Select a row to open the document."))
 
 
-def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def open_document(who: Identity, document_id: UUID) -> None:
+    """Turn to the page with this document: where it can be changed for administrators, else where it is read."""
+    page = "documents.py" if who.may(Role.ADMIN) else "library.py"
+    st.switch_page(page, query_params={"document": str(document_id)})
+
+
+def _draw_top_documents(analytics: Analytics, who: Identity, period: Period, filters: Filters, choose: Choose) -> None:
     st.header(_("Most asked documents"), anchor=False)
     used = analytics.top_documents(who, period, filters)
     if not used:
         st.caption(_("No answer was built on a document in this period."))
         return
+    key = table_key("analytics_top_documents", (u.document_id for u in used))
     st.dataframe(
         pd.DataFrame(
             {
@@ -563,7 +684,9 @@ def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters:
             }
         ),
         hide_index=True,
-        key="analytics_top_documents",
+        key=key,
+        on_select=lambda: _pass_on_row(key, [u.document_id for u in used], partial(choose, "document")),
+        selection_mode="single-row",
         column_config={
             _("Document"): st.column_config.TextColumn(width=165),
             _("Questions"): st.column_config.ProgressColumn(
@@ -575,6 +698,7 @@ def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters:
         },
         alt=_("Documents by the number of questions answered from them"),
     )
+    st.caption(_("Select a row to see the figures of it alone."))
 
 
 def _draw_models(models: Sequence[ModelCost]) -> None:
@@ -586,21 +710,23 @@ def _draw_models(models: Sequence[ModelCost]) -> None:
         pd.DataFrame(
             {
                 _("Model"): [m.model for m in models],
-                _("For"): [_(OPERATION_NAMES.get(m.operation, m.operation)) for m in models],
                 # On a small screen the last columns are out of sight.
                 _("Cost"): [_model_cost(m.cost, m.unpriced_calls) for m in models],
+                _("For"): [_(OPERATION_NAMES.get(m.operation, m.operation)) for m in models],
                 _("Calls"): [m.calls for m in models],
-                _("Tokens"): [m.input_tokens + m.output_tokens for m in models],
+                # Reranking and OCR are paid for by search and by page.
+                _("Tokens"): [m.input_tokens + m.output_tokens or None for m in models],
             }
         ),
         hide_index=True,
+        placeholder="–",
         key="analytics_models",
         column_config={
-            _("Model"): st.column_config.TextColumn(width=150),
-            _("For"): st.column_config.TextColumn(width=80),
-            _("Calls"): st.column_config.NumberColumn(format="localized", width=50),
-            _("Tokens"): st.column_config.NumberColumn(format="compact", width=58),
+            _("Model"): st.column_config.TextColumn(width=190),
             _("Cost"): st.column_config.TextColumn(alignment="right", width=95),
+            _("For"): st.column_config.TextColumn(width=90),
+            _("Calls"): st.column_config.NumberColumn(format="localized", width=60),
+            _("Tokens"): st.column_config.NumberColumn(format="compact", width=65),
         },
         alt=_("Models by what they cost"),
     )

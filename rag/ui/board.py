@@ -16,6 +16,7 @@ from rag.retrieval.ranking import attachments_of, category_of, web_address, with
 from rag.types import Document
 from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money, status_badge, thousands
 from rag.ui.text import marked, plain
+from rag.ui.widgets import table_key
 
 #: Excerpts of this length go on in the post.
 EXCERPT_SHOWN = 200
@@ -46,8 +47,7 @@ def draw_posts(
             ),
         }
     )
-    # A selection is a row number: with other rows it would open another post, so the rows are part of the key.
-    key = f"board_table_{hash(tuple(ids))}"
+    key = table_key("board_table", ids)
 
     def open_selected() -> None:
         rows = st.session_state[key].selection.rows
@@ -205,6 +205,13 @@ def _so_far(run: SyncRun) -> str:
 
 def run_words(run: SyncRun) -> str:
     """Describe a sync: "2 added, 1 changed, 8 unchanged, 5 min ago, $0.0004"."""
+    asked = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
+    when = ago(run.finished_at or run.created_at)
+    return f"{plain(changed_words(run))} · {when} · {plain(cost_words(run))}{asked}"
+
+
+def changed_words(run: SyncRun) -> str:
+    """Return what a sync found: "2 added, 1 changed, 8 unchanged"."""
     counted = [
         (run.added, N_("{number} added")),
         (run.updated, N_("{number} changed")),
@@ -212,7 +219,9 @@ def run_words(run: SyncRun) -> str:
         (run.removed, N_("{number} removed")),
         (run.failed, N_("{number} could not be read")),
     ]
-    found = ", ".join(_(words, number=thousands(number)) for number, words in counted if number) or _("Nothing there")
-    cost = money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")
-    asked = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
-    return f"{plain(found)} · {ago(run.finished_at or run.created_at)} · {plain(cost)}{asked}"
+    return ", ".join(_(words, number=thousands(number)) for number, words in counted if number) or _("Nothing there")
+
+
+def cost_words(run: SyncRun) -> str:
+    """Return what the documents that a sync changed have cost."""
+    return money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")

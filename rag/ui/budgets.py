@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import partial
-from uuid import UUID
 
 import streamlit as st
 
@@ -34,12 +33,15 @@ def draw_budgets(identity: Identity) -> None:
         if pressed and not actions.is_needed(identity):
             _set_budget(identity)
     st.caption(
-        _("What may be spent in a calendar month (UTC). Once it is spent, questions are answered with the documents' "
-          "own words and no paid model is called; searching works on. Once the company's is spent, documents that cost "
-          "something wait until it is raised. Administrators are told by e-mail where a mail server is set.")
+        _("The most that may be spent in a calendar month ({zone}). Once it is spent, questions are answered with "
+          "the documents' own words and no paid model is called; searching works on. Once the company's budget is "
+          "spent, documents that cost something wait until it is raised. Administrators get an e-mail if a mail "
+          "server is set.",
+          zone=plain(services().analytics.zones.name(identity)))
     )  # fmt: skip
     if st.session_state.get(PROBLEM):
         st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+    actions.draw_undo("prices", problem=PROBLEM)
     for budget in services().budgets.list(identity):
         with st.container(horizontal=True, vertical_alignment="center"):
             words = _("{name}: {spent} of {amount}", name=plain(_name(budget)), spent=plain(money(budget.spent)),
@@ -55,23 +57,31 @@ def draw_budgets(identity: Identity) -> None:
                 if budget.ask_share is not None else _("Warns from {warn}", warn=percent(float(budget.warn_share)))
             )  # fmt: skip
             st.caption(plain(asks), width="content")
-            if st.button(red(_("Remove")), key=f"prices_budget_{budget.id}", icon=":material/delete:"):
+            label = red(_("Remove the budget of {name}", name=plain(_name(budget))))
+            if st.button(label, key=f"prices_budget_{budget.id}", icon=":material/delete:"):
                 if actions.is_needed(identity):
                     return
                 ask_to_confirm(
                     _("Remove this budget?"),
                     [
                         f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
-                        _("Nothing holds this spending back from now on. You can set the budget again."),
+                        _("Nothing holds this spending back from now on."),
                     ],
-                    does=_("Remove"),
-                    on_confirm=partial(_remove, identity, budget.id),
+                    does=_("Remove the budget of {name}", name=plain(_name(budget))),
+                    on_confirm=partial(_remove, identity, budget),
                     key="prices_budget_sure",
                 )
 
 
-def _remove(identity: Identity, budget_id: UUID) -> None:
-    actions.attempt(PROBLEM, services().budgets.remove, identity, budget_id)
+def _remove(identity: Identity, budget: Budget) -> None:
+    budgets = services().budgets
+    actions.remove(
+        "prices",
+        _("The budget of {name} is removed.", name=_name(budget)),
+        partial(budgets.remove, identity, budget.id),
+        partial(budgets.put_back, identity),
+        problem=PROBLEM,
+    )
 
 
 def draw_warnings(who: Who) -> None:

@@ -66,7 +66,7 @@ FINE_TICKS = (1, 10, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_
 def chart_color(index: int) -> str:
     """Return the colour at this place of the theme's `chartCategoricalColors`.
 
-    Streamlit's browser side replaces these stand-ins by the theme's colours, light or dark, as it does for its own
+    Streamlit's browser side replaces these placeholders by the theme's colours, light or dark, as it does for its own
     Plotly template.
     """
     return f"#0000{index % 10 + 1:02d}"
@@ -105,7 +105,8 @@ def outcome_figure(days: Sequence[Day], period: Period) -> Any:
                 hovertemplate="%{y}",
             )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
-    return _by_day(quiet_figure(figure, height=280), period)
+    # Seven outcomes with long names are a column on a phone, and the bars want their room below it.
+    return _by_day(quiet_figure(figure, height=340), period)
 
 
 def histogram_figure(buckets: Sequence[TimeBucket], p50_ms: float, p95_ms: float) -> Any:

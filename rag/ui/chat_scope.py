@@ -1,7 +1,7 @@
-"""What a question is asked in: the collection, and the documents, categories, years and fields it is narrowed by.
+"""Draw the scope of a question: its collection, and the documents, categories, years and fields that narrow it.
 
-The choices are widgets of the chat page, so they live in `st.session_state`; what is not in the collection that is
-asked does not count, whatever was chosen before in another.
+The choices are widgets of the chat page, so they live in `st.session_state`; choices that the current collection does
+not have are ignored.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from rag.ui.formats import count, field_label
 from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels
 
-#: So many collections stand side by side to choose from; more are in a list.
+#: Up to this many collections are offered side by side; more are in a list.
 SIDE_BY_SIDE = 4
 #: What the choice of a collection has for all of them.
 ALL = UUID(int=0)
 #: Most documents in the list to choose from; more are searched for.
 MOST_OFFERED = 50
 #: Height of a field that a search is narrowed by, of the switch and of the sentence above them.
-FIELD_PIXELS, SWITCH_PIXELS, SENTENCE_PIXELS = 84, 44, 58
+FIELD_PIXELS, SWITCH_PIXELS, SENTENCE_PIXELS, LAST_GAP_PIXELS = 80, 40, 58, 12
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,14 @@ class ChatScope:
 
     @property
     def document_ids(self) -> tuple[UUID, ...]:
-        """Return the documents to ask in, as far as they are in the collection; none means all."""
+        """Return the chosen documents that are in the collection; none means all."""
         wanted = () if self.asks_all else self._chosen
         here = {name.id for name in self._named(document_ids=wanted)} if wanted else set()
         return tuple(document_id for document_id in wanted if document_id in here)
 
     @property
     def options(self) -> Options:
-        """Return what the search is narrowed by, as far as the collection has it."""
+        """Return the filters of the search that the collection supports."""
         if self.asks_all:
             return Options()  # other collections have other fields
         wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.search.metadata_filters}
@@ -191,7 +191,7 @@ class ChatScope:
         # A conversation has the switch for all collections; before it, they are among the collections to choose from.
         has_switch = len(self.collections) > 1 and self.conversation is not None
         fields = 1 + self._is_board + len(self.profile.search.metadata_filters)
-        # Years and "only important" are asked for once it is open.
+        # Years and "only important" are read once it is open.
         fields += chooser.open is True and self._is_board
         fields += chooser.open is True and bool(self._known_years)
         fields += chooser.open is True and len(self._named(limit=MOST_OFFERED + 1)) > MOST_OFFERED
@@ -200,7 +200,7 @@ class ChatScope:
         # The place is made before its content: a popover that grew after it opened would go below the window.
         with chooser:
             height = SWITCH_PIXELS * has_switch + FIELD_PIXELS * fields + SENTENCE_PIXELS * (is_bound or self.asks_all)
-            inside = st.container(height=height, border=False)
+            inside = st.container(height=height - LAST_GAP_PIXELS, border=False)
         if chooser.open:
             with inside:
                 if has_switch:

@@ -30,7 +30,7 @@ def draw_persona(
 ) -> None:
     """Draw the person with a live preview, and the widgets of the collection."""
     answer = changed.answer
-    # What was saved in another way since is what stands here.
+    # Values saved elsewhere since replace the drafts.
     kept, key = [answer.persona_name, answer.persona_facts], f"collections_persona_{collection.id}"
     state = st.session_state
     if state.get(f"{key}_was") != kept:
@@ -62,7 +62,7 @@ def draw_persona(
         else:
             said = _("Answers speak of the person as “they”, by the name that the documents give.")
         st.markdown(f":material/visibility: {_('**Preview**')} · {said}")
-        with st.expander(_("What the language model is told"), icon=":material/description:"):
+        with st.expander(_("Instructions to the language model"), icon=":material/description:"):
             st.markdown(code(persona_part(name, facts).strip()))
         is_changed = [name.strip(), facts.strip()] != [answer.persona_name, answer.persona_facts]
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -79,7 +79,7 @@ def draw_persona(
                 key=f"{key}_try",
                 icon=":material/forum:",
                 disabled=is_changed,
-                help=_("Save first: the chat answers by what is saved.") if is_changed else None,
+                help=_("Save first: the chat uses the saved settings.") if is_changed else None,
                 on_click=on_try,
                 args=(collection,),
             )
@@ -89,7 +89,7 @@ def draw_persona(
 
 
 def _draw_outside(widgets: Sequence[Widget]) -> None:
-    """Say on which sites and pages visitors ask it without signing in, and where that is set."""
+    """Draw where visitors ask it without signing in, with a link to the settings."""
     on = [widget for widget in widgets if widget.is_active]
     shown = sorted({site for widget in on for site in widget.sites})
     pages = sum(widget.has_page for widget in on)

@@ -14,6 +14,7 @@ from rag.profiles import PROFILES
 from rag.providers import Embedder
 from rag.providers.registry import EmbedderOption, Providers
 from rag.settings.providers import provider_name, variable_of
+from rag.storage.provider_settings import PASTED
 from rag.types import Collection
 from rag.ui.formats import count, date_time, language_name, thousands
 from rag.ui.text import plain
@@ -37,60 +38,68 @@ def profile_title(name: str) -> str:
     return _(PROFILES[name].title) if name in PROFILES else name
 
 
-def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]]:
-    """Return pairs of an icon and a sentence on reading, searching, ranking, language and answering."""
+def sentences_on(profile: Profile, providers: Providers, embedding_model: str = "") -> list[tuple[str, str]]:
+    """Return pairs of an icon and a sentence on reading, searching, ranking, language and answering.
+
+    `embedding_model` is the collection's; without one it is that which a new collection gets.
+    """
+    has_meaning = providers.has_meaning(embedding_model or providers.default_embedder_id(profile))
     return [
         (":material/content_cut:", _cutting(profile)),
-        (":material/search:", _searching(profile)),
+        (":material/search:", _searching(profile, has_meaning=has_meaning)),
         (":material/sort:", _ordering(profile, providers)),
         (":material/translate:", _language(profile, providers)),
         (":material/edit_note:", _answering(profile, providers)),
     ]
 
 
-def means(profile: Profile, providers: Providers) -> str:
-    """Return the sentences and the shortcomings as Markdown, a line each."""
-    lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers)]
+def means(profile: Profile, providers: Providers, embedding_model: str = "") -> str:
+    """Return the sentences and the shortcomings as Markdown, a line each; `embedding_model` as in `sentences_on`."""
+    lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers, embedding_model)]
     lines += [f":orange[:material/key:] {plain(sentence)}" for sentence in shortcomings(profile, providers)]
     return "  \n".join(lines)
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
-    """Return what this profile wants and this installation lacks, each with the setting that adds it."""
+    """Return what this profile wants and this installation lacks, each with what adds it."""
     found = []
     wanted, _slash, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(wanted):
         found.append(
             _(
-                "It was written for {partition} by {wanted}, which {wanted_2} adds. Until then documents are "
-                "compared by their words.",
-                partition=rest.partition("@")[0],
-                wanted=provider_name(wanted),
-                wanted_2=_variable_of(wanted),
+                "It was written for {model} by {provider}: {added}. Until then the built-in model compares documents.",
+                model=rest.partition("@")[0],
+                provider=provider_name(wanted),
+                added=added_by(wanted),
             )
         )
     choice = providers.chat_choice(profile)
     if not choice.model:
         found.append(
             _(
-                "No language model is configured: {missing} adds one. Answers quote the documents.",
-                missing=choice.missing,
+                "There is no language model: {added}. Until then answers quote the documents.",
+                added=added_by(choice.wanted_provider),
             )
         )
     elif choice.is_elsewhere:
         found.append(
             _(
-                "Its answers are meant for {wanted_model} by {wanted_provider}, which {missing} adds. Until then "
+                "Its answers are meant for {wanted_model} by {wanted_provider}: {added}. Until then "
                 "{model} by {provider} writes them.",
                 wanted_model=choice.wanted_model,
                 wanted_provider=provider_name(choice.wanted_provider),
-                missing=choice.missing,
+                added=added_by(choice.wanted_provider),
                 model=choice.model,
                 provider=provider_name(choice.provider),
             )
         )
     if profile.ranking.reranking and providers.reranker_for(profile) is None:
-        found.append(_("Reranking needs COHERE_API_KEY. Until then passages stay in the order they were found."))
+        found.append(
+            _(
+                "Nothing puts the best passages first: {added}. Until then they stay in the order they were found.",
+                added=added_by("cohere"),
+            )
+        )
     if profile.is_personal and not profile.answer.persona_name:
         found.append(
             _("Nobody is named who answers: “Who answers” in its settings does. Until then it is the assistant.")
@@ -100,7 +109,13 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
 
 def embedder_line(option: EmbedderOption) -> str:
     """Return an embedding model on one line, with its dimensions and price."""
-    name = _("Built in: compares words, not meaning") if option.provider == "builtin" else option.model
+    name = option.model
+    if option.provider == "builtin":
+        name = (
+            _("Built in: compares words and meaning")
+            if option.has_meaning
+            else _("Built in: compares words, not meaning")
+        )
     by = "" if option.provider == "builtin" else _(" by {provider}", provider=provider_name(option.provider))
     return _(
         "{name}{by} · {dimensions} dimensions · {option}",
@@ -132,8 +147,11 @@ def embedder_name(identifier: str) -> str:
     )
 
 
-def _variable_of(provider: str) -> str:
-    return variable_of(provider) or provider
+def added_by(provider: str) -> str:
+    """Return what adds a provider: its key on a page, or the address that whoever runs the server sets."""
+    if provider in PASTED:
+        return _("a key of {provider}, pasted on the page Set-up, adds it", provider=provider_name(provider))
+    return _("{setting} adds it, set where the product is started", setting=variable_of(provider) or provider)
 
 
 def _cutting(profile: Profile) -> str:
@@ -165,8 +183,10 @@ def _cutting(profile: Profile) -> str:
     return text
 
 
-def _searching(profile: Profile) -> str:
+def _searching(profile: Profile, *, has_meaning: bool) -> str:
     how = _("by meaning and by keywords") if profile.search.search_type == "hybrid" else _("by meaning")
+    if not has_meaning:
+        how = _("by keywords")
     candidates = profile.search.top_k * profile.search.candidate_factor
     used = profile.passages()
     values = {"how": how, "used": used, "candidates": candidates}
@@ -256,8 +276,10 @@ def _listed(items: list[str]) -> str:
     return listed(items)
 
 
-def threshold_sentences(collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo) -> list[str]:
-    """Explain which threshold counts and what was measured; `profile` has the collection's own values."""
+def threshold_sentences(
+    collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo, *, has_meaning: bool
+) -> list[str]:
+    """Explain which threshold counts and how it was measured; `profile` has the collection's own values."""
     name = embedder_name(collection.embedding_model)
     if profile.search.strict_threshold:
         used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
@@ -267,15 +289,19 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
         )
         return [strict, _measured(collection, profile, zone)]
     if embedder.provider == "builtin":
-        return [_("The built-in embedder compares words, so that a question's words decide and not a similarity.")]
+        return [
+            _("The built-in model weighs the words of a question and what it means together. There is nothing to set.")
+            if has_meaning
+            else _("The built-in model compares words: the question's words decide, and there is nothing to set.")
+        ]
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
     decides = _("Passages count as evidence from a similarity of {used} on.", used=f"{used:.3f}")
     if profile.search.threshold_mode == "absolute" and profile.search.similarity_threshold is not None:
         decides += _(" It is set for this collection.")
         if used > embedder.default_threshold:
             decides += _(
-                " {name} has {default_threshold} by itself: where no passage reaches the one set, a lower one "
-                "counts, so that an answer does not stay empty. “Leave out what is not near enough” makes it strict.",
+                " {name} has {default_threshold} by default. If no passage reaches the threshold, a lower one counts, "
+                "so that an answer does not stay empty. “Leave out passages that are not near enough” makes it strict.",
                 name=name,
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )
@@ -307,7 +333,13 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
 
 
 def draw_threshold(
-    collection: Collection, profile: Profile, embedder: Embedder, *, zone: tzinfo, on_measure: Callable[[], None]
+    collection: Collection,
+    profile: Profile,
+    embedder: Embedder,
+    *,
+    has_meaning: bool,
+    zone: tzinfo,
+    on_measure: Callable[[], None],
 ) -> None:
     """Draw the sentences in a box with a button that measures."""
     with st.container(border=True, gap="small", key="collections_threshold"):
@@ -322,4 +354,5 @@ def draw_threshold(
                     on_click=on_measure,
                     help=_("On the collection's own text. Worth it once its documents are there."),
                 )
-        st.markdown("  \n".join(plain(text) for text in threshold_sentences(collection, profile, embedder, zone)))
+        sentences = threshold_sentences(collection, profile, embedder, zone, has_meaning=has_meaning)
+        st.markdown("  \n".join(map(plain, sentences)))

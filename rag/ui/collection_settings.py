@@ -232,7 +232,7 @@ def _draw_trial(field: Setting, value: Any, identity: Identity, collection: Coll
         typed = _typed(field, value)
         is_other = changed.with_overrides({field.name: typed}).value(field.name) != changed.value(field.name)
     except RagError:
-        return  # saving says what is wrong
+        return  # saving reports the error
     if is_other:
         draw_preview(services().previews, identity, collection, changed, {field.name: typed})
 

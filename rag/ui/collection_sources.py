@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
+import pandas as pd
 import streamlit as st
 
 from rag.ingestion.sources.folder import FolderSource
 from rag.ingestion.sources.google_sign_in import DriveAccount
-from rag.ingestion.sources.runs import GOOGLE_DRIVE, SourceSettings, Syncs
+from rag.ingestion.sources.runs import GOOGLE_DRIVE, SCHEDULE, SourceSettings, SyncRun, Syncs
 from rag.language import _, ngettext
 from rag.types import Collection, Identity
-from rag.ui.actions import attempt
-from rag.ui.board import draw_run
+from rag.ui.actions import attempt, offer_undo
+from rag.ui.board import RUN_WORDS, changed_words, cost_words, draw_run
 from rag.ui.frame import link_here
 from rag.ui.source_forms import FORMS, SourceForm, form_of_person
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, name_labels, red
+from rag.ui.widgets import ask_to_confirm, name_labels, red, time_column
 
 #: The key of the session state that holds an error until it is drawn.
 PROBLEM = "collections_source_problem"
@@ -28,6 +30,8 @@ CHOSEN = "collections_source_kind"
 
 #: How often a source can be synced by itself, in minutes; 0 is only on request.
 SCHEDULES = (0, 5, 15, 30, 60, 120, 360, 720, 1440, 2880, 10080)
+#: Syncs that a page looks back on.
+MOST_RUNS = 200
 
 
 class GoogleAccount(NamedTuple):
@@ -94,15 +98,21 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
         ):
             ask_to_confirm(
                 _("Stop following this source?"),
-                [
-                    label,
-                    _("The documents that came from it stay. Its settings are removed; you can enter them again."),
-                ],
+                [label, _("The documents that came from it stay, and no longer follow changes there.")],
                 does=_("Stop following"),
-                on_confirm=lambda: _run(syncs.drop_source, identity, collection, source.kind),
+                on_confirm=lambda: _stop_following(syncs, identity, collection, source),
                 key=f"collections_unfollow_{source.kind}",
                 icon=":material/sync_disabled:",
             )
+
+
+def _stop_following(syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings) -> None:
+    if attempt(PROBLEM, syncs.drop_source, identity, collection, source.kind):
+        offer_undo(
+            "collections",
+            _("{name} is no longer followed.", name=_(FORMS[source.kind].name)),
+            partial(syncs.follow_again, identity, collection, source),
+        )
 
 
 def draw_schedule(
@@ -110,7 +120,7 @@ def draw_schedule(
 ) -> None:
     """Draw the choice of how often a source is synced; errors are kept in `st.session_state[problem]`."""
     key, now = f"schedule_{collection.id}_{source.kind}", source.every_minutes or 0
-    # What another window or a program has set since is what is chosen here.
+    # A source set by another window or program since is preselected.
     if st.session_state.get(f"{key}_was") != now:
         st.session_state[key] = st.session_state[f"{key}_was"] = now
 
@@ -158,20 +168,53 @@ def until(moment: datetime, now: datetime | None = None) -> str:
 
 
 def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None:
-    """Draw the last sync of each source, and follow it while it is under way."""
-    runs = syncs.runs(identity, collection.id)
+    """Draw the last sync of each source and those before it, and follow what is under way."""
+    runs = [run for run in syncs.runs(identity, collection.id, limit=MOST_RUNS) if run.kind in FORMS]
     if not runs:
         st.caption(_("Not synced yet."))
-    latest = {run.kind: run for run in reversed(runs) if run.kind in FORMS}
+    latest = {run.kind: run for run in reversed(runs)}
     for kind, run in latest.items():
         if len(latest) > 1:
             st.caption(_(FORMS[kind].name))
         draw_run(run)
+    earlier = [run for run in runs if run not in latest.values()]
+    if earlier:
+        with st.expander(_("Earlier syncs"), icon=":material/history:", type="compact"):
+            _draw_history(earlier)
     is_open = any(run.is_open for run in runs)
     if st.session_state.get("collections_was_syncing") and not is_open:
         st.session_state.collections_was_syncing = False
         st.rerun()  # the figures of the collection show what came
     st.session_state.collections_was_syncing = is_open
+
+
+def _draw_history(runs: Sequence[SyncRun]) -> None:
+    """Draw syncs that have ended as a table, the latest first."""
+    st.dataframe(
+        pd.DataFrame(
+            {
+                _("When"): [run.finished_at or run.created_at for run in runs],
+                _("Source"): [_(FORMS[run.kind].name) for run in runs],
+                _("Result"): [_(RUN_WORDS[run.status]) for run in runs],
+                _("Documents"): [changed_words(run) for run in runs],
+                _("Cost"): [cost_words(run) for run in runs],
+                _("Asked for by"): [_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs],
+                _("Remarks"): [run.message for run in runs],
+            }
+        ),
+        key="collections_sync_history",
+        hide_index=True,
+        column_config={
+            _("When"): time_column(width=135),
+            _("Source"): st.column_config.TextColumn(width=130),
+            _("Result"): st.column_config.TextColumn(width=70),
+            _("Documents"): st.column_config.TextColumn(width=210),
+            _("Cost"): st.column_config.TextColumn(width=100),
+            _("Asked for by"): st.column_config.TextColumn(width=110),
+            _("Remarks"): st.column_config.TextColumn(width=260),
+        },
+        alt=_("Earlier syncs with their time, their source, what changed, and who asked for them"),
+    )
 
 
 def _draw_choice(
@@ -195,9 +238,7 @@ def _draw_choice(
     )
     if kind is None:
         if not has_any:
-            st.caption(
-                _("Documents that are kept elsewhere come here by themselves, and follow what is changed there.")
-            )
+            st.caption(_("Documents that are kept elsewhere come here automatically and follow every change there."))
         return
     google = google if kind == GOOGLE_DRIVE else None
     form, key = _form(kind, google), f"collections_follow_{kind}"
@@ -249,7 +290,7 @@ def _form(kind: str, google: GoogleAccount | None) -> SourceForm:
 
 
 def _typed(kind: str, google: GoogleAccount | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what was typed: the settings, and the secrets with the key of who signed in."""
+    """Return the entered settings, and the secrets with the key of the person who signed in."""
     settings, secrets = _form(kind, google).typed(f"collections_follow_{kind}")
     if google is not None and google.signed_in is not None:
         secrets["key"] = google.signed_in.key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal
+from functools import partial
 from uuid import UUID
 
 import streamlit as st
@@ -14,13 +14,12 @@ from rag.errors import RagError
 from rag.language import N_, _
 from rag.records.conversations import Conversations
 from rag.types import Conversation, Identity
+from rag.ui import actions
 from rag.ui.formats import time_zone
 from rag.ui.text import plain
 from rag.ui.widgets import red
 
 SHOWN = 10
-#: Height of the list when all conversations are in it.
-LIST_PIXELS = 420
 #: The one line of CSS there is: Streamlit centres the label of a button as wide as its container.
 LEFT_ALIGNED = "<style>.st-key-chat_recent button>div{justify-content:flex-start}</style>"
 
@@ -51,7 +50,7 @@ def draw_recent(
         args=(None,),
     )
     if is_clicked and opened is not None:
-        # The first run of a session, which knows no callback yet: what is asked next is not for the old conversation.
+        # The first run of a session has no callback yet, and its next question is not for the old conversation.
         on_open(None)
         st.rerun()
     if not found:
@@ -68,9 +67,7 @@ def draw_recent(
         shown = [c for c in found if wanted.casefold() in c.title.casefold()]
     elif len(found) > SHOWN:
         shown = found[:SHOWN]
-    # With its own scrolling, a long list never pushes the account off the screen.
-    height: int | Literal["content"] = LIST_PIXELS if state.chat_all_recent and len(found) > SHOWN else "content"
-    with st.container(key="chat_recent", gap=None, height=height, border=False):
+    with st.container(key="chat_recent", gap=None):
         zone = time_zone(st.context.timezone)
         group = ""
         for conversation in shown:
@@ -181,17 +178,24 @@ def _rename(conversations: Conversations, identity: Identity, target: Conversati
 def _delete(conversations: Conversations, identity: Identity, target: Conversation, on_open: Open | None) -> None:
     """Ask whether to delete it. `on_open` is given where it is the open one, and opens an empty page."""
 
+    def take_away() -> None:
+        sentence = _("“{title}” is deleted.", title=target.title)
+        take = partial(conversations.delete, identity, target.id)
+        actions.remove("chat", sentence, take, partial(conversations.put_back, identity), problem="chat_problem")
+        _close()
+        if on_open is not None:
+            on_open(None)
+
     @st.dialog(_("Delete conversation"), on_dismiss=_close)
     def delete() -> None:
         st.markdown(
-            _("**{title}** will be deleted for good, with its questions and answers.", title=plain(target.title))
+            _(
+                "**{title}** is deleted with its questions and answers. You can undo it right afterwards.",
+                title=plain(target.title),
+            )
         )
         with st.container(horizontal=True):
-            if st.button(red(_("Delete")), key="chat_delete_yes", icon=":material/delete:"):
-                conversations.delete(identity, target.id)
-                _close()
-                if on_open is not None:
-                    on_open(None)
+            if st.button(red(_("Delete")), key="chat_delete_yes", icon=":material/delete:", on_click=take_away):
                 st.rerun()
             if st.button(_("Keep"), key="chat_delete_no"):
                 _close()
@@ -234,14 +238,16 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
 
 
 def _export(conversations: Conversations, identity: Identity, target: Conversation, address: str) -> None:
+    # A fifth of a second of imports that nobody else waits for.
+    from rag.records.transcript import to_docx, to_markdown, to_pdf
+
+    messages = conversations.messages(identity, target.id)
+
     @st.dialog(_("Export conversation"), on_dismiss=_close)
     def export() -> None:
-        # A fifth of a second of imports that nobody else waits for.
-        from rag.records.transcript import to_docx, to_markdown, to_pdf
-
         st.markdown(_("Questions, answers and sources, with links to the pages."))
-        messages = conversations.messages(identity, target.id)
         name = re.sub(r"[^\w -]", "", target.title).strip()[:60] or "conversation"
+        # A click that draws the dialog again may take away the file that it asks for.
         with st.container(horizontal=True):
             st.download_button(
                 _("PDF"),
@@ -250,6 +256,7 @@ def _export(conversations: Conversations, identity: Identity, target: Conversati
                 "application/pdf",
                 icon=":material/picture_as_pdf:",
                 key="chat_export_pdf",
+                on_click="ignore",
             )
             st.download_button(
                 _("Word"),
@@ -258,6 +265,7 @@ def _export(conversations: Conversations, identity: Identity, target: Conversati
                 "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
                 icon=":material/description:",
                 key="chat_export_docx",
+                on_click="ignore",
             )
             st.download_button(
                 _("Markdown"),
@@ -266,6 +274,7 @@ def _export(conversations: Conversations, identity: Identity, target: Conversati
                 "text/markdown",
                 icon=":material/markdown:",
                 key="chat_export_markdown",
+                on_click="ignore",
             )
 
     export()

@@ -39,7 +39,17 @@ from rag.ui.formats import (
     thousands,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, document_labels, drawn, keep_chosen, name_labels, red, time_column, words_of
+from rag.ui.widgets import (
+    ask_to_confirm,
+    document_labels,
+    drawn,
+    keep_chosen,
+    name_labels,
+    red,
+    table_key,
+    time_column,
+    words_of,
+)
 
 SORTS: Mapping[DocumentSort, str] = {
     "newest": N_("Newest first"),
@@ -90,7 +100,18 @@ def totals(figures: Sequence[DocumentFigures]) -> str:
     return " · ".join(facts)
 
 
-# What is looked for
+# Filters
+
+
+#: Choices that are seen only where the filters are opened: how many are set is said on the button.
+WITHIN_FILTERS = (
+    "documents_wanted",
+    "documents_language",
+    "documents_kind",
+    "documents_only",
+    "documents_owner",
+    "documents_due",
+)
 
 
 class Looking(NamedTuple):
@@ -168,7 +189,9 @@ def draw_toolbar(
         folder = _choice(_("Folder"), folders, "documents_folder", width=150)
         tags = {"": _("All tags"), **{name: f"{name} ({thousands(n)})" for name, n in shelves.tags.items()}}
         tag = _choice(_("Tag"), tags, "documents_tag", width=130)
-        with st.popover(_("Filters"), icon=":material/tune:", key="documents_filters", width="content"):
+        set_within = sum(bool(st.session_state.get(key)) for key in WITHIN_FILTERS)
+        words = _("Filters ({number})", number=set_within) if set_within else _("Filters")
+        with st.popover(words, icon=":material/tune:", key="documents_filters", width="content"):
             statuses = status_labels(figures)
             keep_chosen("documents_wanted")
             wanted = st.pills(
@@ -296,16 +319,16 @@ def draw_table(
     on_open: Callable[[UUID], None],
     on_select: Callable[[list[UUID]], None],
 ) -> None:
-    """Draw the documents as a table. Its rows are read on the screen only where they are looked at.
+    """Draw the documents as a table. Only the rows in view are read.
 
-    A click on a title calls `on_open` with the document's id. `on_select` is called with the ids of the rows that are
-    ticked. A browser answers with row numbers: with other rows it would mean another document, so the ids are part of
-    the table's key, and a click is never read with another table's rows.
+    A click on a row counts as one on its title, by a script of `index_html`, and calls `on_open` with the document's
+    id. The title is a button: a selected cell opens nothing, or each arrow key would. `on_select` is called with the
+    ids of the rows that are ticked. The table has another key with other rows, so that a click is never read with
+    another table's rows.
     """
     ids = [row.id for row in shown]
     state = st.session_state
-    turn = state.setdefault("documents_table_turn", 0)
-    key = f"documents_table_{turn}_{hash(tuple(ids))}"
+    key = table_key("documents_table", ids)
     if state.get("documents_table_drawn", ("",))[0] != key:
         chosen = set(state.get("documents_selected", []))
         state.documents_table_drawn = (key, [place for place, found in enumerate(ids) if found in chosen])
@@ -331,7 +354,7 @@ def draw_table(
         # Together as wide as the page at 1280 pixels.
         column_config={
             _("Title"): st.column_config.ButtonColumn(
-                width=186,
+                width=276,
                 alignment="left",
                 type="tertiary",
                 on_click=open_clicked,
@@ -339,7 +362,7 @@ def draw_table(
                 # Only where there is something to scroll to: a pinned column does not grow with the page.
                 pinned=len(frame.columns) > COLUMNS_SEEN,
             ),
-            _("File name"): st.column_config.TextColumn(width=114),
+            _("File name"): st.column_config.TextColumn(width=104),
             _("Status"): st.column_config.MultiselectColumn(
                 options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
@@ -348,7 +371,7 @@ def draw_table(
             _("Language"): st.column_config.TextColumn(width=78),
             _("Owner"): st.column_config.TextColumn(width=80),
             _("Updated"): time_column(with_time=False, width=94),
-            _("Cost"): st.column_config.TextColumn(alignment="right", width=62),
+            _("Cost"): st.column_config.TextColumn(alignment="right", width=72),
             _("Folder"): st.column_config.TextColumn(width=120),
             _("Tags"): st.column_config.ListColumn(width=140),
             _("Collection"): st.column_config.TextColumn(width=108),
@@ -356,7 +379,7 @@ def draw_table(
             _("Topics"): st.column_config.TextColumn(width=160),
             _("Department"): st.column_config.TextColumn(width=120),
         },
-        alt=_("Documents of the library. The title opens a document; a ticked box selects it."),
+        alt=_("Documents of the library. A click on a row opens its document; a ticked box selects it."),
     )
 
 
@@ -400,7 +423,7 @@ def _title(row: DocumentRow) -> str:
 
 
 class BulkActions(NamedTuple):
-    """What is done with the selected documents."""
+    """The actions on the selected documents."""
 
     on_tag: Callable[[list[str], list[str]], None]
     on_move: Callable[[str], None]
@@ -507,7 +530,7 @@ def draw_bin(
     on_delete: Callable[[list[UUID]], None],
     is_confirmed_needed: Callable[[], bool],
 ) -> None:
-    """Draw what was deleted, with the way back."""
+    """Draw the deleted documents, with a button that restores them."""
     st.caption(
         _("Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS)
     )
@@ -518,7 +541,7 @@ def draw_bin(
         st.caption(_("No document matches."))
         return
     ids = [document.id for document in binned]
-    key = f"documents_bin_{hash(tuple(ids))}"
+    key = table_key("documents_bin", ids)
     picked = st.dataframe(
         pd.DataFrame(
             {

@@ -17,7 +17,7 @@ from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
 READ_BY = {"text": N_("Text"), "ocr": N_("Recognised text"), "none": N_("Nothing")}
-#: What stands between the cells of a row that was read from a table.
+#: The separator between the cells of a table row.
 CELL_EDGE = " | "
 CELL = "border:1px solid rgba(128,138,165,.4);padding:.15rem .5rem;vertical-align:top;white-space:normal"
 #: How the warning of a page begins whose pictures were read besides its own text.
@@ -36,7 +36,7 @@ def read_by(page: DocumentPage) -> str:
 
 
 def draw_pages(document: Document, documents: DocumentLibrary) -> None:
-    """Draw what was understood of each page: its picture beside its text, with tables as tables."""
+    """Draw each page as it was read: its picture beside its text, with tables as tables."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption(_("No page has been read yet."))

@@ -1,24 +1,21 @@
-"""Draw what administrators do with documents: run a step again, repair, delete, change the embedding model."""
+"""Draw what administrators do with documents: run a step again, repair, delete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
 from rag.ingestion.documents import QueueState
 from rag.ingestion.loaders.ocr import TESSERACT, engine_title
-from rag.ingestion.reembedding import Reembedding
 from rag.ingestion.references import ReferenceDocument
 from rag.language import N_, _
-from rag.providers.registry import EmbedderOption
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
-from rag.ui.collection_profile import embedder_line, embedder_name
-from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, money, status_badge, thousands
+from rag.types import ChunkingMethod, Document, DocumentStatus, PdfType, Step
+from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, status_badge, thousands
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
-from rag.ui.widgets import name_labels, red, words_of
+from rag.ui.widgets import red, words_of
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 
@@ -113,116 +110,6 @@ def draw_meaning(done: int, passages: int) -> None:
         )
 
 
-def draw_reembedding(
-    collection: Collection,
-    moves: Sequence[Reembedding],
-    options: Sequence[EmbedderOption],
-    *,
-    on_estimate: Callable[[Collection, str], None],
-    on_confirm: Callable[[Reembedding], None],
-    on_cancel: Callable[[Reembedding], None],
-    on_undo: Callable[[Reembedding], None],
-    on_clean_up: Callable[[Collection], None],
-) -> None:
-    """Draw a collection's embedding model, the move to another one of `options`, and the way back."""
-    st.markdown(
-        _(
-            "**{name}** is searched with {embedding_model}",
-            name=plain(collection.name),
-            embedding_model=plain(embedder_name(collection.embedding_model)),
-        )
-    )
-    latest = next((move for move in moves if move.status != "cancelled"), None)
-    if latest is not None and latest.is_open:
-        _draw_move(latest, on_confirm, on_cancel)
-        return
-    if latest is not None and latest.can_be_undone:
-        st.caption(
-            _(
-                "Moved from {from_model}, whose vectors are kept until they are cleaned up.",
-                from_model=plain(latest.from_model),
-            )
-        )
-        with st.container(horizontal=True):
-            st.button(
-                _("Undo"), key=f"documents_undo_{latest.id}", icon=":material/undo:", on_click=on_undo, args=(latest,)
-            )
-            st.button(
-                _("Clean up"),
-                key=f"documents_clean_{latest.id}",
-                icon=":material/cleaning_services:",
-                type="tertiary",
-                help=_("Removes the old vectors. It cannot be undone after that."),
-                on_click=on_clean_up,
-                args=(collection,),
-            )
-    others = [option for option in options if option.id != collection.embedding_model and not option.missing]
-    if not others:
-        st.caption(_("There is no other model: paste a key on the page Set-up first."))
-        return
-    labels = name_labels({option.id: embedder_line(option) for option in others})
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        model = st.selectbox(
-            _("Move it to"),
-            list(labels),
-            format_func=labels.of,
-            key=f"documents_reembed_model_{collection.id}",
-            help=_("Questions are answered with the present one until all passages have moved."),
-            width=420,
-        )
-        st.button(
-            _("Show the cost of moving"),
-            key=f"documents_reembed_estimate_{collection.id}",
-            icon=":material/calculate:",
-            on_click=on_estimate,
-            args=(collection, model),
-        )
-
-
-def _draw_move(
-    move: Reembedding, on_confirm: Callable[[Reembedding], None], on_cancel: Callable[[Reembedding], None]
-) -> None:
-    st.markdown(
-        _(
-            "To {to_model}: {chunks_total}, about {estimated_cost}",
-            to_model=plain(move.to_model),
-            chunks_total=count(move.chunks_total, "passage"),
-            estimated_cost=plain(money(move.estimated_cost)),
-        )
-    )
-    if move.status == "running":
-        part = move.chunks_done / move.chunks_total if move.chunks_total else 1.0
-        st.progress(
-            min(part, 1.0),
-            text=_(
-                "{chunks_done} of {chunks_total} passages have their new vector",
-                chunks_done=thousands(move.chunks_done),
-                chunks_total=thousands(move.chunks_total),
-            ),
-        )
-    if move.message:
-        st.caption(f":red[{plain(move.message)}]")
-    with st.container(horizontal=True):
-        if move.status != "running":
-            st.button(
-                _("Try again") if move.status == "failed" else _("Embed again"),
-                key=f"documents_reembed_confirm_{move.id}",
-                type="primary",
-                icon=":material/check:",
-                on_click=on_confirm,
-                args=(move,),
-            )
-        st.button(
-            _("Cancel"),
-            key=f"documents_reembed_cancel_{move.id}",
-            type="tertiary",
-            icon=":material/close:",
-            help=_("Vectors made so far are removed; searches were never on them."),
-            on_click=on_cancel,
-            args=(move,),
-        )
-
-
 OnOne = Callable[[Document], None]
 
 
@@ -304,8 +191,8 @@ ADVICE = {
 
 #: Where no engine is there to recognise text with.
 NO_ENGINE = N_(
-    "Text recognition is not set up here: set UPSTAGE_API_KEY, or install Tesseract, restart, and read it again. Or "
-    "upload the document as it was before it was printed."
+    "Text recognition is not set up here: a key of Upstage, pasted on the page Set-up, adds it, and so does Tesseract "
+    "on the server. Read it again then, or upload the document as it was before it was printed."
 )
 
 

@@ -56,7 +56,7 @@ class UploadOptions(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A file whose password is asked for. It is kept in the page's memory until then."""
+    """A file that waits for its password, in the page's memory."""
 
     key: str
     name: str
@@ -432,7 +432,7 @@ OnOne = Callable[[Document], None]
 
 
 class EstimateActions(NamedTuple):
-    """What is done with documents that wait for a decision."""
+    """The actions on documents that wait for a decision."""
 
     on_confirm: OnOne
     on_confirm_all: Callable[[datetime], None]
@@ -465,7 +465,7 @@ def draw_estimates(
     words = (
         _("{total} and what has no known price", total=total) if any(f.unpriced_estimates for f in waiting) else total
     )
-    # What was estimated after this total was made is not confirmed with it.
+    # Documents estimated after this total was drawn are not confirmed with it.
     until = max((f.updated_at for f in waiting), default=max(document.updated_at for document in estimated))
     with st.container(border=True, key="documents_estimates", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -485,7 +485,15 @@ def draw_estimates(
             st.markdown(" · ".join(facts), width="content")
             with st.container(horizontal=True, width="content"):
                 st.button(
-                    _("Process all {number} ({words})", number=number, words=plain(words)),
+                    ngettext(
+                        "Process all {number}, replace {count} document ({words})",
+                        "Process all {number}, replace {count} documents ({words})",
+                        len(replaced),
+                        number=number,
+                        words=plain(words),
+                    )
+                    if replaced
+                    else _("Process all {number} ({words})", number=number, words=plain(words)),
                     key="documents_confirm_all",
                     icon=":material/done_all:",
                     type="primary",
@@ -500,11 +508,12 @@ def draw_estimates(
                     args=(until,),
                 )
         draw_broken_by(estimated[0].tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
-        with st.expander(_("File by file"), type="compact"):
-            for document in estimated:
-                if document.id not in replaced:
+        added = [document for document in estimated if document.id not in replaced]
+        if added or number > len(estimated):
+            with st.expander(_("File by file"), type="compact"):
+                for document in added:
                     draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
-            draw_rest(number - len(estimated), DocumentStatus.ESTIMATED)
+                draw_rest(number - len(estimated), DocumentStatus.ESTIMATED)
     for document in estimated:
         if document.id in replaced:
             _draw_replacement(document, *replaced[document.id], documents, actions)
@@ -539,7 +548,12 @@ def _draw_replacement(
         draw_broken_by(document.tenant_id, known_cost(document.estimate, "total"))
         if differing:
             with st.expander(
-                _("Compare page {differing}", differing=page_ranges(differing)),
+                ngettext(
+                    "Compare page {differing}",
+                    "Compare pages {differing}",
+                    len(differing),
+                    differing=page_ranges(differing),
+                ),
                 key=f"documents_compare_{document.id}",
                 on_change="rerun",
                 type="compact",
@@ -634,9 +648,10 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
                 type="tertiary",
                 on_click=on_dismiss,
             )
-        draw_cost_table(ready)
-        if number > len(ready):
-            st.caption(_("The latest {ready} of them.", ready=len(ready)))
+        with st.expander(_("What each of them cost"), type="compact", key="documents_finished_costs"):
+            draw_cost_table(ready)
+            if number > len(ready):
+                st.caption(_("The latest {ready} of them.", ready=len(ready)))
 
 
 #: Fields that cutting finds by itself.

@@ -29,7 +29,7 @@ SHORTCUTS = (
     ("Enter", N_("Send the question")),
     ("Shift+Enter", N_("New line in the question")),
     ("← →", N_("Turn the pages of an open document")),
-    ("Esc", N_("Close the page, or what is open")),
+    ("Esc", N_("Close the page view or the open window")),
     ("?", N_("Show this list")),
 )
 
@@ -57,6 +57,15 @@ if (!window.hrAssistantKeys) {
   const MENTION = /(^|\\s)@([^\\s@]*)$/;
   const CHOICE = '[data-testid="stPopoverBody"] :is(.st-key-chat_documents_text, .st-key-chat_documents) input';
   let isChoosing = false, isOpened = false, greeted = null, finder = null;
+  // Who closes a dialog goes on where it was opened, or at the question where that is gone.
+  const OVER = '[role="dialog"], [role="menu"], [data-testid="stMenuButtonBody"]';
+  let opener = null, hasDialog = false;
+  addEventListener("focusin", (event) => { if (!event.target.closest(OVER)) opener = event.target; }, true);
+  const goBack = () => {
+    if (document.activeElement && document.activeElement !== document.body) return;
+    if (opener?.isConnected && opener.checkVisibility()) opener.focus({ preventScroll: true });
+    else if (!isTouch) toQuestion();
+  };
   const choose = () => {
     const button = document.querySelector(".st-key-chat_filter button");
     if (!button) return;
@@ -69,8 +78,15 @@ if (!window.hrAssistantKeys) {
     if (field !== question() || isChoosing || event.data !== "@") return;
     if (MENTION.test(field.value.slice(0, field.selectionStart))) choose();
   }, true);
+  const isOver = () =>
+    Boolean(document.querySelector('section[role="dialog"], [role="dialog"][aria-modal="true"]'));
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) {
+      // The page has one dialog at a time, and some show what is seen nowhere else.
+      if (event.code === "KeyK" && !event.altKey && !event.shiftKey && isOver()) {
+        event.stopImmediatePropagation();
+        return event.preventDefault();
+      }
       if (event.shiftKey && event.code === "KeyO") setTimeout(toQuestion, 0);
       return;
     }
@@ -92,8 +108,7 @@ if (!window.hrAssistantKeys) {
     if (isTyping(event.target)) return;
     if (event.key === "?") {
       event.preventDefault();
-      if (!document.querySelector('[role="dialog"][aria-modal="true"]'))
-        document.querySelector(".st-key-frame_shortcuts button")?.click();
+      if (!isOver()) document.querySelector(".st-key-frame_shortcuts button")?.click();
     } else if (event.key === "/" && question()) {
       event.preventDefault();
       toQuestion();
@@ -115,6 +130,9 @@ if (!window.hrAssistantKeys) {
       if (!isTouch && isFree && !document.querySelector(".st-key-page_view")) toQuestion();
     }
     greeted = field;
+    const isOpen = isOver();
+    if (hasDialog && !isOpen) setTimeout(goBack, 50);
+    hasDialog = isOpen;
     const search = document.querySelector(".st-key-frame_finder input");
     if (search && search !== finder) search.focus();
     finder = search;

@@ -175,9 +175,11 @@ METHOD_HELP: Mapping[ChunkingMethod, str] = {
     "paged": N_("No passage goes over a page, so that each citation names exactly one. For guidelines and case law."),
     "fixed": N_("Cuts at a fixed length wherever that falls. For tables and logs without sentences."),
     "professional": N_("One position, one passage, with company, position, place and dates. For résumés and profiles."),
-    "narrative": N_("Whole paragraphs in order, the last sentences said again in the next. For stories and reports."),
+    "narrative": N_(
+        "Whole paragraphs in order; each piece repeats the last sentences of the one before. For stories and reports."
+    ),
     "markdown": N_("One section, one passage, with its heading. For READMEs and Markdown."),
-    "generic": N_("As many whole paragraphs as fit, nothing said twice."),
+    "generic": N_("As many whole paragraphs as fit, without repetition."),
 }
 
 

@@ -1,4 +1,4 @@
-"""The HTML and scripts of the frame: signing out, noticing a session that has ended, following answers."""
+"""Make the HTML and scripts of the frame: sign out, notice the end of a session, follow answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag.ui.sources import LOOK as LOOK_OF_CHIPS
 from rag.ui.text import ANSWER_TAGS
 
 #: Runs in the browser once per page load. A session ended elsewhere (signed out in another tab, account disabled) is
-#: noticed within 15 s. Streamlit has no live region: what is written into `chat_now` is made one for screen readers.
+#: noticed within 15 s. Streamlit has no live region, so `chat_now` is turned into one for screen readers.
 KEEP_SIGNED_IN = """
 <script>
 if (!window.hrAssistantFrame) {

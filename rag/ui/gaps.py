@@ -1,7 +1,8 @@
-"""Draw what people ask and the documents do not answer, and what can be done about it."""
+"""Draw the questions that the documents do not answer, and the ways to handle them."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -11,19 +12,20 @@ import streamlit as st
 
 from rag.access.sessions import require_admin
 from rag.errors import RagError
+from rag.ingestion.loaders import formats_in_words
 from rag.language import N_, _, ngettext
 from rag.records.analytics import Filters, Period
-from rag.records.gaps import GROUPED_AT_ONCE, Gap, State, written_answer
+from rag.records.gaps import GROUPED_AT_ONCE, Gap, State, answered_by, written_answer
 from rag.records.help_requests import HelpRequest
 from rag.services import services
-from rag.types import DocumentFilters, DocumentStatus, Identity, Role
+from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
-from rag.ui.formats import pages
+from rag.ui.formats import known_cost, money, pages, status_badge
 from rag.ui.text import plain
-from rag.ui.widgets import dialog, document_labels, name_labels, time_column, words_of
+from rag.ui.widgets import dialog, document_labels, name_labels, table_key, time_column, words_of
 
 PROBLEM = "analytics_gap_problem"
-#: How many people were told that their question is answered now.
+#: How many people got the message that their question is answered now.
 TOLD = "analytics_gap_told"
 STATES: dict[State, str] = {
     "open": N_("Unsolved"),
@@ -32,13 +34,16 @@ STATES: dict[State, str] = {
     "dismissed": N_("Dismissed"),
 }
 NONE: dict[State, str] = {
-    "open": N_("Every question of this period was in the documents."),
+    "open": N_("Nothing is open in this period."),
     "off topic": N_("Nothing was asked that has nothing to do with the documents."),
     "solved": N_("None in this period."),
     "dismissed": N_("None in this period."),
 }
 NEAREST = 3
-#: A written answer is looked at again after a year, unless its author says otherwise.
+#: So long a look at the gaps groups questions that nobody has looked at yet.
+GROUPING_SECONDS = 4.0
+FOLLOWED_EVERY_SECONDS = 2
+#: A written answer is due for review after a year, unless its author says otherwise.
 REVIEW_DAYS = 365
 MOST_DOCUMENTS = 200
 
@@ -47,28 +52,31 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     """Draw the gaps of a period, and the chosen one with what can be done; `draw_details` draws its latest question."""
     gaps = services().gaps
     with st.spinner(_("Grouping questions")):
-        is_more = gaps.group(identity.tenant_id) >= GROUPED_AT_ONCE
+        until = time.monotonic() + GROUPING_SECONDS
+        while (is_more := gaps.group(identity.tenant_id) >= GROUPED_AT_ONCE) and time.monotonic() < until:
+            pass
     if is_more:
         st.caption(_("There are more questions than could be grouped now. Open this again to see them."))
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(
-            _("Asked, and not in the documents or rated as not helpful, grouped by what is asked in any wording and "
-              "language. The most frequent ones are what to write down next."),
+            _("Questions that the documents do not answer, or whose answers were rated as not helpful, grouped by "
+              "meaning in any wording and language. The most frequent ones are worth writing down next."),
             width="stretch",
         )  # fmt: skip
         status = st.segmented_control(
             _("State"), list(STATES), default="open", required=True, key="analytics_gap_state",
-            format_func=words_of(STATES), label_visibility="collapsed",
+            format_func=words_of(STATES), label_visibility="collapsed", bind="query-params",
         )  # fmt: skip
     if st.session_state.get(PROBLEM):
         st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
-    if told := st.session_state.pop(TOLD, None):
+    told = st.session_state.pop(TOLD, None)
+    if told is not None:
         words = ngettext(
             "Solved. {count} person reads it in their conversation.",
             "Solved. {count} people read it in their conversations.",
             told,
         )
-        st.toast(plain(words), icon=":material/mark_chat_read:")
+        st.toast(plain(words) if told else _("Solved"), icon=":material/mark_chat_read:")
     found = gaps.list(identity, period, filters, status=status or "open")
     if not found:
         st.caption(_(NONE[status or "open"]))
@@ -76,42 +84,43 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     chosen = st.dataframe(
         pd.DataFrame(
             {
+                # On a small screen the last columns are out of sight.
+                _("Question"): [gap.question for gap in found],
                 _("Times"): [gap.times for gap in found],
                 _("Before"): [gap.times_before for gap in found],
-                _("Question"): [gap.question for gap in found],
                 _("Waiting"): [gap.waiting or None for gap in found],
-                _("Assigned to"): [gap.assignee or "–" for gap in found],
-                _("Wordings"): [gap.wordings for gap in found],
-                _("Languages"): [", ".join(gap.languages) for gap in found],
-                _("Groups"): [", ".join(gap.user_groups) for gap in found],
-                _("Nearest document"): [gap.nearest or "–" for gap in found],
                 _("Last asked"): [gap.last_asked_at for gap in found],
+                _("Nearest document"): [gap.nearest or "–" for gap in found],
+                _("Assigned to"): [gap.assignee or "–" for gap in found],
+                _("Groups"): [", ".join(gap.user_groups) for gap in found],
+                _("Languages"): [", ".join(gap.languages) for gap in found],
+                _("Wordings"): [gap.wordings for gap in found],
             }
         ),
         # A selection is a row number; with other rows it would open another gap.
-        key=f"analytics_gaps_{hash(tuple(gap.id for gap in found))}",
+        key=table_key("analytics_gaps", (gap.id for gap in found)),
         on_select="rerun",
         selection_mode="single-row",
         hide_index=True,
         placeholder="–",
         height="content" if len(found) <= 10 else 390,
         column_config={
+            _("Question"): st.column_config.TextColumn(width=245),
             _("Times"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(gap.times for gap in found), format="%d", width=105
+                min_value=0, max_value=max(gap.times for gap in found), format="%d", width=80
             ),
             _("Before"): st.column_config.NumberColumn(
-                width=65, help=_("How often it was asked in the period before, for comparison.")
+                width=62, help=_("How often it was asked in the period before, for comparison.")
             ),
-            _("Question"): st.column_config.TextColumn(width=330),
-            _("Wordings"): st.column_config.NumberColumn(width=75),
-            _("Languages"): st.column_config.TextColumn(width=80),
-            _("Groups"): st.column_config.TextColumn(width=140),
-            _("Nearest document"): st.column_config.TextColumn(width=150),
             _("Waiting"): st.column_config.NumberColumn(
                 width=65, help=_("People who asked a person and wait for an answer.")
             ),
-            _("Assigned to"): st.column_config.TextColumn(width=110),
-            _("Last asked"): time_column(width=140),
+            _("Last asked"): time_column(with_year=False, with_time=False, width=85),
+            _("Nearest document"): st.column_config.TextColumn(width=145),
+            _("Assigned to"): st.column_config.TextColumn(width=100),
+            _("Groups"): st.column_config.TextColumn(width=110),
+            _("Languages"): st.column_config.TextColumn(width=82),
+            _("Wordings"): st.column_config.NumberColumn(width=75),
         },
         alt=_("Questions the documents could not answer"),
     )
@@ -151,10 +160,14 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
             actions.attempt(PROBLEM, gaps.reopen, identity, gap.id)
             st.rerun()
         return
+    if gap.awaits_id is not None:
+        _draw_awaited(identity, gap, gap.awaits_id)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if identity.may(Role.ADMIN):
             if st.button(_("Write an answer"), icon=":material/edit_note:", type="primary", key=f"{key}_write"):
                 _write_answer(identity, gap)
+            if st.button(_("Upload a document"), icon=":material/upload_file:", key=f"{key}_upload"):
+                _upload_document(identity, gap)
             if st.button(_("A document answers it"), icon=":material/description:", key=f"{key}_solve"):
                 _choose_document(identity, gap)
         if st.button(_("Dismiss"), icon=":material/do_not_disturb_on:", key=f"{key}_dismiss"):
@@ -214,8 +227,8 @@ def _write_answer(identity: Identity, gap: Gap) -> None:
     )  # fmt: skip
     if gap.waiting:
         words = ngettext(
-            "{count} person asked to be told: it appears in their conversation as yours.",
-            "{count} people asked to be told: it appears in their conversations as yours.",
+            "{count} person waits for an answer: it appears in their conversation as yours.",
+            "{count} people wait for an answer: it appears in their conversations as yours.",
             gap.waiting,
         )
         st.info(plain(words), icon=":material/mark_chat_unread:")
@@ -260,11 +273,77 @@ def publish_answer(
     return result.document_id
 
 
+@dialog(N_("Upload a document"), icon=":material/upload_file:")
+def _upload_document(identity: Identity, gap: Gap) -> None:
+    running = services()
+    collection = next(c for c in running.documents.collections(identity) if c.id == gap.collection_id)
+    st.caption(
+        _("It is added to {collection}. As soon as it is ready, the question counts as solved, and those who asked to "
+          "be told read it in their conversations.", collection=plain(collection.name))
+    )  # fmt: skip
+    file = st.file_uploader(_("Document"), key=f"analytics_gap_file_{gap.id}", help=plain(formats_in_words()))
+    sent = st.button(_("Upload"), type="primary", disabled=file is None, key=f"analytics_gap_upload_now_{gap.id}")
+    if sent and file is not None:
+        try:
+            with st.spinner(_("Adding the document")):
+                upload_for(identity, gap, collection, file.name, file.getvalue())
+        except RagError as error:
+            actions.draw_error(error)
+        else:
+            st.rerun()
+
+
+def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: str, content: bytes) -> Document:
+    """Upload a document that is to answer a gap, and note that the gap awaits it."""
+    require_admin(identity)
+    running = services()
+    running.gaps.check_open(identity, gap.id)
+    document = running.documents.upload(
+        identity, collection, file_name, content, confirmed_up_to=running.documents.spending_limit(identity)
+    )
+    running.gaps.await_document(identity, gap.id, document.id)
+    return document
+
+
+def _draw_awaited(identity: Identity, gap: Gap, document_id: UUID) -> None:
+    """Follow the document that was uploaded to answer a gap until it is ready."""
+
+    @st.fragment(run_every=FOLLOWED_EVERY_SECONDS)
+    def follow() -> None:
+        running = services()
+        told = running.gaps.solve_awaiting(identity.tenant_id)
+        if gap.id in told:
+            st.session_state[TOLD] = told[gap.id]
+        try:
+            running.gaps.check_open(identity, gap.id)
+            document = running.documents.get(identity, document_id)
+        except RagError:  # solved, or the document was deleted
+            st.rerun()
+        _draw_progress(identity, document)
+
+    follow()
+
+
+def _draw_progress(identity: Identity, document: Document) -> None:
+    words, color = status_badge(document.status)
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(f":{color}-badge[{plain(words)}] {plain(document.title)}", width="stretch")
+        if document.status is DocumentStatus.ESTIMATED and identity.may(Role.ADMIN):
+            words = _("Process it ({estimate})", estimate=money(known_cost(document.estimate or {}, "total")))
+            if st.button(plain(words), icon=":material/play_arrow:", key=f"analytics_gap_process_{document.id}"):
+                actions.attempt(PROBLEM, services().documents.confirm, identity, document.id)
+                st.rerun()
+        if identity.may(Role.ADMIN):
+            opened = st.button(_("Open"), icon=":material/open_in_new:", key=f"analytics_gap_open_{document.id}")
+            if opened:
+                st.switch_page("documents.py", query_params={"document": str(document.id)})
+    if document.message:
+        st.caption(plain(document.message))
+
+
 @dialog(N_("A document answers it"), icon=":material/description:")
 def _choose_document(identity: Identity, gap: Gap) -> None:
     running = services()
-    st.caption(_("Add it on the page Documents first, if it is not there yet."))
-    st.page_link("pages/documents.py", label=_("Documents"), icon=":material/upload_file:")
     ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=gap.collection_id)
     titles = document_labels(running.documents.names(identity, ready, limit=MOST_DOCUMENTS))
     chosen = st.selectbox(
@@ -273,8 +352,7 @@ def _choose_document(identity: Identity, gap: Gap) -> None:
     )  # fmt: skip
     if st.button(_("It answers the question"), type="primary", disabled=chosen is None) and chosen is not None:
         try:
-            reply = _("The documents answer this now: see “{title}”. Ask again.", title=titles.of(chosen))
-            st.session_state[TOLD] = running.gaps.solve(identity, gap.id, chosen, reply)
+            st.session_state[TOLD] = running.gaps.solve(identity, gap.id, chosen, answered_by(titles.of(chosen)))
         except RagError as error:
             actions.draw_error(error)
         else:

@@ -174,6 +174,7 @@ if (!window.hrAssistantSpeaks) {
     '[data-testid="stElementToolbar"],[data-testid="stTextInput"],[data-testid="InputInstructions"],' +
     '[data-testid="stDialog"] > button,[data-testid="stSidebarHeader"],[data-testid="stSidebarCollapseButton"],' +
     '[data-testid="stExpandSidebarButton"],[data-testid="stChatInput"],[data-testid="stPagination"],' +
+    '[data-testid="stCode"] button,[data-testid="stCodeCopyButton"],' +
     '[data-testid="stSidebarNavViewButton"],[data-testid="stFeedback"],button kbd[aria-label]';
   const said = (text) => {
     const words = window.hrAssistantWords, plain = text.trim();
@@ -189,7 +190,7 @@ if (!window.hrAssistantSpeaks) {
       const ours = said(walker.currentNode.data);
       if (ours !== walker.currentNode.data) walker.currentNode.data = ours;
     }
-    for (const name of ["aria-label", "placeholder", "title"]) {
+    for (const name of ["aria-label", "placeholder", "title", "alt"]) {
       for (const node of [place, ...place.querySelectorAll("[" + name + "]")]) {
         const text = node.getAttribute(name), ours = text && said(text);
         if (ours && ours !== text) node.setAttribute(name, ours);

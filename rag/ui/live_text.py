@@ -85,31 +85,35 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
 
     shared = _growing.setdefault(live, _Shared())
     restarts = blocks = characters = 0
-    checked = loop.time()
-    with live.heard_by(note, with_steps=False):
-        while True:
-            changed.clear()
-            progress = live.progress() if live.is_here else await to_thread.run_sync(live.progress)
-            shared.take(progress)
-            if shared.restarts > restarts or shared.characters > characters:
-                is_again = shared.restarts > restarts
-                blocks = 0 if is_again else blocks
-                finished = "".join(shared.answer.finished[blocks:])
-                restarts, blocks, characters = shared.restarts, len(shared.answer.finished), shared.characters
-                news = {"finished": finished, "growing": shared.answer.growing} | ({"again": True} if is_again else {})
-                yield f"data: {json.dumps(news, ensure_ascii=False)}\n\n"
-            if progress.is_written:
-                yield END
-                return
-            # Not `wait_for`, which makes a task of each wait: here are as many as pieces of text times readers.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(RECHECK_SECONDS if live.is_here else LOOK_UP_SECONDS):
-                    await changed.wait()
-            if loop.time() - checked > RECHECK_SECONDS:
-                checked = loop.time()
-                if not await _is_signed_in(identity):
+    # One timer for many pieces: a timeout around each wait took a twentieth of the event loop's time.
+    pause = RECHECK_SECONDS if live.is_here else LOOK_UP_SECONDS
+    checked, timer = loop.time(), loop.call_later(pause, changed.set)
+    try:
+        with live.heard_by(note, with_steps=False):
+            while True:
+                changed.clear()
+                progress = live.progress() if live.is_here else await to_thread.run_sync(live.progress)
+                shared.take(progress)
+                if shared.restarts > restarts or shared.characters > characters:
+                    is_again = shared.restarts > restarts
+                    blocks = 0 if is_again else blocks
+                    news = {"finished": "".join(shared.answer.finished[blocks:]), "growing": shared.answer.growing}
+                    restarts, blocks, characters = shared.restarts, len(shared.answer.finished), shared.characters
+                    yield f"data: {json.dumps(news | ({'again': True} if is_again else {}), ensure_ascii=False)}\n\n"
+                if progress.is_written:
+                    yield END
                     return
-                yield HEARTBEAT
+                await changed.wait()
+                if (now := loop.time()) < timer.when():
+                    continue
+                timer = loop.call_later(pause, changed.set)
+                if now - checked >= RECHECK_SECONDS:
+                    checked = now
+                    if not await _is_signed_in(identity):
+                        return
+                    yield HEARTBEAT
+    finally:
+        timer.cancel()
 
 
 async def _is_signed_in(identity: Identity) -> bool:

@@ -44,12 +44,16 @@ REASONS: Mapping[str, str] = {
 ASK_HELP = N_("Sends your question to the people in charge. Their answer comes back into this conversation.")
 #: How long the rest of a page waits at most for the first words of its answer.
 HOLD_SECONDS = 2.0
+#: Height of the field for a comment: what is below it is in sight where an answer is rated near the lower edge.
+COMMENT_PIXELS = 72
+#: Height of the form for a comment, without and with the reasons of a thumb down.
+FORM_PIXELS, REASONS_PIXELS = 170, 220
 #: Answers that leave a question open.
 OPEN_ENDED = frozenset({Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Viewer:
     """What the reader of a conversation sees and can do."""
 
     #: Called with the citation whose page is wanted.
@@ -61,14 +65,14 @@ class Reading:
     #: Called with a question, to ask it again or to change it first.
     on_again: Callable[[str], None] | None = None
     on_edit: Callable[[str], None] | None = None
-    #: Returns what was searched for, when it is asked.
+    #: Returns the searched wordings when called.
     searched_as: Callable[[Message], str] | None = None
     #: Whether cost and time are shown: they are for those who look after the answers.
     with_figures: bool = False
 
 
-def draw_message(message: Message, reading: Reading, *, is_last: bool, question: str = "") -> None:
-    """Draw a stored message. The last answer has its sources open, older ones have them on demand.
+def draw_message(message: Message, reading: Viewer, *, is_last: bool, question: str = "") -> DeltaGenerator | None:
+    """Draw a message; return the place of its figures. The last answer has its sources open, older ones on demand.
 
     `question` is the one that a message answers.
     """
@@ -76,7 +80,7 @@ def draw_message(message: Message, reading: Reading, *, is_last: bool, question:
         with st.chat_message("user", avatar=":material/person:"):
             # Line breaks stay as they were typed.
             st.markdown(lines(message.content))
-        return
+        return None
     citations = [citation_from_json(stored) for stored in message.citations]
     anchor = f"s{message.id.hex[:8]}"
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
@@ -85,10 +89,9 @@ def draw_message(message: Message, reading: Reading, *, is_last: bool, question:
         _draw_sources(message, citations, anchor, reading, is_last=is_last)
     if message.removed_sources:
         st.caption(f":material/delete_sweep: {_removed_words(message.removed_sources)}")
-    if message.outcome is not None:
-        # In a container of its own, as where it comes after the answer: what is open in it stays open.
-        with st.container():
-            draw_footer(message, reading, is_last=is_last, question=question)
+    if message.outcome is None:
+        return None
+    return _draw_footer(message, reading, is_last=is_last, question=question)
 
 
 def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
@@ -96,14 +99,14 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
     by = plain(shared.shared_by) or _("a colleague")
     st.markdown(f"**{plain(shared.conversation.title)}**")
     st.caption(f":material/share: {_('Shared by {by}. Ask below to begin a conversation of your own.', by=by)}")
-    reading = Reading(on_open=on_open)
+    reading = Viewer(on_open=on_open)
     with st.container(key="chat_shared"):
         for message in shared.messages:
             draw_message(message, reading, is_last=message is shared.messages[-1])
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
-    """Return a message whose answer is written but not stored, because next questions are still being thought of."""
+    """Return a message whose answer is written but not stored: next questions are still being thought of."""
     written = live.written
     if written is None:
         return message
@@ -112,6 +115,7 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
         content=live.text,
         state=written.state,
         notice=written.notice,
+        outcome=written.outcome,
         citations=[citation_to_json(citation, written.kind) for citation in written.citations],
     )
 
@@ -130,10 +134,10 @@ def draw_place(live: LiveAnswer) -> DeltaGenerator:
 
 
 def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds: float) -> None:
-    """Wait with the rest of the page while many wait for their first words, until this answer has its own.
+    """Delay the rest of the page until this answer has its first words, if many people wait for theirs.
 
-    Streamlit fades what a run has not drawn again, from half a second on. That is the price: of what is done before the
-    first words of fifty people who ask within a second, drawing the list, the menu and the rest would be a quarter.
+    The price: Streamlit fades parts that a run has not redrawn after half a second. When fifty people ask within a
+    second, drawing the list, the menu and the rest would be a quarter of the work before their first words.
     """
     until = time.monotonic() + HOLD_SECONDS
     while is_rushed() and time.monotonic() < until and not live.wait_until_begun(min(pulse_seconds, HOLD_SECONDS)):
@@ -179,7 +183,7 @@ def _place_in_line(before: int) -> str:
 def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
     if message.content:
         st.markdown(answer_markdown(message.content, numbers, anchor))
-    notice = plain(message.notice)
+    notice = plain(language.translated(message.notice))
     kept = _("What was written is kept.") if message.content else _("Nothing had been written yet.")
     if message.state is MessageState.STOPPED:
         st.caption(f":material/stop_circle: {_('Stopped.')} {notice or kept}")
@@ -207,7 +211,7 @@ def _is_nearest_only(message: Message) -> bool:
     return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
 
 
-def _draw_sources(message: Message, citations: list[Citation], anchor: str, reading: Reading, *, is_last: bool) -> None:
+def _draw_sources(message: Message, citations: list[Citation], anchor: str, reading: Viewer, *, is_last: bool) -> None:
     is_answered = not _is_nearest_only(message)
     label, icon = (
         (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
@@ -225,8 +229,9 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, read
             draw_source_cards(citations, anchor=anchor, on_open=reading.on_open)
 
 
-def draw_footer(message: Message, reading: Reading, *, is_last: bool = True, question: str = "") -> None:
-    """Draw what can be done with a stored answer, what came of a question passed on, and what the answer took."""
+def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:
+    """Draw what can be done with an answer and what came of a question passed on; return the place of its figures."""
+    figures = None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if reading.on_rate is not None:
             _draw_rating(message, reading)
@@ -237,7 +242,8 @@ def draw_footer(message: Message, reading: Reading, *, is_last: bool = True, que
         if reading.searched_as is not None and message.chat_log_id is not None and _was_searched(message):
             _draw_how_found(message, reading, reading.searched_as)
         if reading.with_figures:
-            st.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
+            figures = st.empty()
+            draw_figures(figures, message)
     if is_last and message.outcome in OPEN_ENDED and not message.help_status and reading.on_ask_person is not None:
         st.button(
             _("Ask HR"),
@@ -249,6 +255,13 @@ def draw_footer(message: Message, reading: Reading, *, is_last: bool = True, que
         )
     if message.help_status:
         _draw_help(message)
+    return figures
+
+
+def draw_figures(place: DeltaGenerator, message: Message) -> None:
+    """Draw what an answer took and cost, as soon as all of it is known: next questions are paid for as well."""
+    if message.total_ms is not None or message.cost is not None:
+        place.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
 
 
 def with_sources(message: Message) -> str:
@@ -257,7 +270,7 @@ def with_sources(message: Message) -> str:
     return "\n\n".join(filter(None, [message.content.strip(), "\n".join(source_lines(citations))]))
 
 
-def _draw_rating(message: Message, reading: Reading) -> None:
+def _draw_rating(message: Message, reading: Viewer) -> None:
     rating = st.feedback(
         "thumbs", key=f"chat_rating_{message.id}", default=message.rating, on_change=reading.on_rate, args=(message.id,)
     )
@@ -268,6 +281,8 @@ def _draw_rating(message: Message, reading: Reading) -> None:
         st.popover(
             label, type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}", on_change="rerun"
         ),
+        # Its place is made before its content: a form that grew after it opened would go below the window.
+        st.container(height=FORM_PIXELS if rating else REASONS_PIXELS, border=False),
         st.form(f"chat_form_{message.id}", border=False),
     ):
         if not rating:
@@ -277,11 +292,13 @@ def _draw_rating(message: Message, reading: Reading) -> None:
                 list(labels),
                 format_func=drawn(labels),
                 key=f"chat_reason_{message.id}",
+                label_visibility="collapsed",
             )
         st.text_area(
             _("What was good?") if rating else _("What was wrong or missing?"),
             key=f"chat_comment_{message.id}",
             max_chars=2000,
+            height=COMMENT_PIXELS,
             placeholder=_("Your administrator reads this."),
         )
         with st.container(horizontal=True):
@@ -297,7 +314,7 @@ def _draw_rating(message: Message, reading: Reading) -> None:
                 )
 
 
-def _draw_question_actions(message: Message, reading: Reading, question: str) -> None:
+def _draw_question_actions(message: Message, reading: Viewer, question: str) -> None:
     if reading.on_again is not None and message.outcome is not Outcome.SMALL_TALK:
         st.button(
             _("Ask again"),
@@ -323,7 +340,7 @@ def _draw_question_actions(message: Message, reading: Reading, question: str) ->
 def _draw_help(message: Message) -> None:
     """Draw a question that was passed on: that it waits, or what a person answered."""
     if message.help_status == "open":
-        st.caption(f":material/support_agent: {_('Passed on to the people in charge. Their answer will stand here.')}")
+        st.caption(f":material/support_agent: {_('Passed on to the people in charge. Their answer will appear here.')}")
         return
     who = plain(message.help_by) or _("the people in charge")
     day = language.day(message.help_at.date()) if message.help_at else ""
@@ -351,8 +368,8 @@ def _was_searched(message: Message) -> bool:
     return not message.citations or any(citation.get("score") for citation in message.citations)
 
 
-def _draw_how_found(message: Message, reading: Reading, searched_as: Callable[[Message], str]) -> None:
-    """Draw how the question was understood and what was read, on demand."""
+def _draw_how_found(message: Message, reading: Viewer, searched_as: Callable[[Message], str]) -> None:
+    """Draw on demand how the question was understood and which passages were read."""
     view = st.popover(
         _("How this was found"),
         type="tertiary",

@@ -79,7 +79,7 @@ def open_page_view(
             text = "\n".join(page.text for page in documents.pages(who, document_id))
             draw_post(document, text, passage=passage, terms=terms)
             return
-        # Equal titles are told apart by their files.
+        # Equal titles are distinguished by their files.
         place = " · ".join(plain(part) for part in (document.file_name, section) if part)
         heading.markdown(f":small[:gray[{place}]]")
         if has_pictures(document):
@@ -204,21 +204,23 @@ def _draw_text(
 
 
 def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None], draw_link: Callable[[], None]) -> None:
+    # An Arabic page begins at the right, and what comes next is at the left.
+    back, on = ("Right", "Left") if language.direction() == "rtl" else ("Left", "Right")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         # Never disabled: a button disabled while it has the focus loses it.
         st.button(
             _("Previous"),
             key="page_view_previous",
-            shortcut="Left",
-            icon=":material/chevron_left:",
+            shortcut=back,
+            icon=f":material/chevron_{back.lower()}:",
             on_click=turn,
             args=(max(shown - 1, 1),),
         )
         st.button(
             _("Next"),
             key="page_view_next",
-            shortcut="Right",
-            icon=":material/chevron_right:",
+            shortcut=on,
+            icon=f":material/chevron_{on.lower()}:",
             icon_position="right",
             on_click=turn,
             args=(min(shown + 1, last),),
@@ -251,7 +253,7 @@ def turn_to(page: int) -> None:
 PART_CHARACTERS = 3000
 
 
-#: What is shown before the passage in its part, so that it is in sight at once.
+#: Characters shown before the passage, so that it is in view at once.
 LEAD_CHARACTERS = 300
 
 

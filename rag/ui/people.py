@@ -21,7 +21,7 @@ from rag.types import Identity, Role
 from rag.ui import actions
 from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, choose_row, dialog, red
+from rag.ui.widgets import ask_to_confirm, choose_row, dialog, draw_end_button, red
 
 ROLES: Mapping[Role, str] = {
     Role.EMPLOYEE: N_("Employee"),
@@ -46,7 +46,7 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
             st.session_state.people_key_error = None
             _ask_for_key(keys, identity)
     st.caption(_(ABOUT))
-    if made := st.session_state.pop("people_key_made", None):
+    if made := st.session_state.get("people_key_made"):
         _show_secret(*made)
     if not found:
         st.caption(_("There is no key yet."))
@@ -57,7 +57,8 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
     if chosen is not None and chosen.works:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(chosen.name)}** :gray[{plain(chosen.hint)}…]", width="content")
-            if st.button(red(_("Revoke")), key=f"people_key_revoke_{chosen.id}", icon=":material/key_off:"):
+            label = red(_("Revoke the key of {name}", name=plain(chosen.name)))
+            if st.button(label, key=f"people_key_revoke_{chosen.id}", icon=":material/key_off:"):
                 _ask_to_revoke(keys, identity, chosen)
 
 
@@ -145,8 +146,7 @@ def _show_secret(key: ApiKey, secret: str) -> None:
     st.markdown(_("Copy the key for **{name}** now. It is not stored and cannot be shown again.", name=plain(key.name)))
     st.code(secret, language=None, wrap_lines=True)
     st.caption(_("Send it as “Authorization: Bearer”. If it is lost or seen by others, revoke it and make another."))
-    if st.button(_("I have copied it"), key="people_key_done", type="primary"):
-        st.rerun()
+    draw_end_button(_("I have copied it"), "people_key_made")
 
 
 def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
@@ -155,8 +155,9 @@ def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
         [
             f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
             _("Programs that use it are refused from their next request on. A revoked key cannot be brought back."),
+            _("Was it the wrong one? Make a new key and enter it in the program."),
         ],
-        does=_("Revoke"),
+        does=_("Revoke the key of {name}", name=plain(key.name)),
         on_confirm=lambda: keys.revoke(identity, key.id),
         key="people_key_revoke",
         icon=":material/key_off:",
@@ -227,7 +228,11 @@ def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp],
             used = _("last used {when}", when=ago(app.last_used_at)) if app.last_used_at else _("not used yet")
             where = _("Answers go to {host} · connected {when}", host=plain(app.host), when=ago(app.created_at))
             st.markdown(f"**{plain(app.name)}**  \n:gray[{where} · {used}]", width="content")
-            if st.button(red(_("Disconnect")), key=f"disconnect_{app.id}", icon=":material/link_off:"):
+            if st.button(
+                red(_("Disconnect {name}", name=plain(app.name))),
+                key=f"disconnect_{app.id}",
+                icon=":material/link_off:",
+            ):
                 ask_to_confirm(
                     _("Disconnect this program?"),
                     [f"**{plain(app.name)}**", _("It is refused from now on. You can connect it again from there.")],
@@ -260,6 +265,15 @@ FIELDS: Mapping[str, str] = {
     "cleaned_at": N_("old vectors removed"),
     "kind": N_("kind of source"),
     "valid_from": N_("from"),
+    "valid_until": N_("valid until"),
+    "review_on": N_("to be reviewed on"),
+    "owner_id": N_("owner"),
+    "folder": N_("folder"),
+    "tags": N_("tags"),
+    "corrected_language": N_("language"),
+    "title": N_("title"),
+    "status": N_("status"),
+    "version": N_("version"),
 }
 
 
@@ -270,7 +284,7 @@ LONGEST_VALUE = 120
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*[+-]\d\d:\d\d$")
 
 
-#: What is stored under a word of the program, as the pages call it.
+#: The pages' names for stored words.
 WORDS: Mapping[str, str] = {status.value: words for status, (words, _color) in STATUSES.items()}
 
 
@@ -314,15 +328,19 @@ def action_name(action: str) -> str:
     return _(action[:1].upper() + action[1:])
 
 
-def change_words(entry: AuditEntry, collections: Mapping[str, str] | None = None) -> str:
-    """Describe a change in one line: `role: employee → manager; group: Sales`. `collections` are names by id."""
+def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> str:
+    """Describe a change in one line: `role: employee → manager; group: Sales`.
+
+    `named` are the names of collections and people by id.
+    """
     words_of = {
         "status": {value: _(words).lower() for value, words in WORDS.items()},
-        "collection_id": collections or {},
+        "collection_id": named or {},
+        "owner_id": named or {},
     }
     parts = []
     for field, values in sorted(entry.changes.items()):
-        name, names = _(FIELDS.get(field, field.replace("_", " "))), words_of.get(field, {})
+        name, names = changed_field(field), words_of.get(field, {})
         if not isinstance(values, list) or len(values) != 2:
             parts.append(f"{name} {_shown(values, names)}")
         elif entry.action.endswith(" changed"):
@@ -330,6 +348,11 @@ def change_words(entry: AuditEntry, collections: Mapping[str, str] | None = None
         elif (value := values[1] if entry.action.endswith(" added") else values[0]) not in (None, "", [], {}):
             parts.append(f"{name}: {_shown(value, names)}")
     return "; ".join(parts)
+
+
+def changed_field(field: str) -> str:
+    """Return what the audit log calls a field of a change."""
+    return _(FIELDS.get(field, field.replace("_", " ")))
 
 
 def _shown(value: Any, names: Mapping[str, str]) -> str:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from uuid import UUID
 
 import pandas as pd
 import streamlit as st
 
-from rag.errors import RagError
-from rag.evaluation.golden import GoldenQuestion, parse_golden
+from rag.errors import NotFound, RagError
+from rag.evaluation.golden import GoldenQuestion, golden_from_entry, golden_from_json, golden_to_jsonl, parse_golden
 from rag.evaluation.metrics import FIGURES, TITLES
-from rag.evaluation.runs import Run, Source
-from rag.language import N_, _, ngettext, number
+from rag.evaluation.runs import Result, Run, Source
+from rag.language import LANGUAGES, N_, _, ngettext, number, translated
 from rag.profile import Profile
 from rag.profiles import PROFILES, profile_by_name, profile_of
+from rag.records.chat_logs import ChatLogEntry
+from rag.records.forecast import priced_chat_models
 from rag.services import services
 from rag.types import Collection, DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
-from rag.ui.analytics import Change, draw_metric, grown, moved
+from rag.ui.analytics import Change, DrawDetails, draw_chosen, draw_metric, grown, moved, signed
 from rag.ui.charts import outcome_names
 from rag.ui.formats import duration, money, percent
+from rag.ui.question_details import draw_beside
 from rag.ui.text import plain
 from rag.ui.widgets import (
     ask_to_confirm,
@@ -30,6 +34,7 @@ from rag.ui.widgets import (
     document_labels,
     name_labels,
     red,
+    table_key,
     time_column,
     words_of,
 )
@@ -51,6 +56,12 @@ SHOWN = (
 )
 #: Figures that are no shares.
 COUNTED = ("total_ms", "cost")
+#: What figures mean whose names do not say it. Of the others the whole name is said: on a phone it is cut off.
+FIGURE_HELP: Mapping[str, str] = {
+    "document_recall": N_("How often the wanted document is among the first five passages found."),
+    "citation_precision": N_("Of the sources named, how many are the wanted document and page."),
+    "grounded": N_("Of the sources named, how many say what the sentence says, by words, figures and dates."),
+}
 OWN = "own"
 MOST_DOCUMENTS = 200
 SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"), "documents": N_("A document")}
@@ -67,15 +78,15 @@ VERDICTS = {
 }
 
 
-def draw_quality(identity: Identity) -> None:
+def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
     """Draw the golden questions of a collection, what runs over them measured, and how two runs differ."""
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if not collections:
         st.caption(_("There is no collection yet."))
         return
     st.caption(
-        _("Golden questions have known answers: each run asks them all and measures what was found and said. Run them "
-          "before and after a change of settings or documents.")
+        _("Golden questions have known answers: each run asks them all and measures the passages found and the "
+          "answers. Run them before and after a change of settings or documents.")
     )  # fmt: skip
     chosen: UUID | None = next(iter(collections))
     if len(collections) > 1:
@@ -86,13 +97,18 @@ def draw_quality(identity: Identity) -> None:
     collection = collections[chosen]
     if st.session_state.get(PROBLEM):
         st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+    actions.draw_undo("analytics", problem=PROBLEM)
     with st.container(border=True):
         golden = services().evaluations.golden(identity, collection.id)
         _draw_golden(identity, collection, golden)
     runs = services().evaluations.runs(identity, collection.id)
     with st.container(border=True):
-        every = 2.0 if any(services().evaluations.is_running(run.id) for run in runs) else None
-        st.fragment(_draw_runs, run_every=every)(identity, collection)
+        every = 2.0 if any(_is_running(run) for run in runs) else None
+        st.fragment(_draw_runs, run_every=every)(identity, collection, draw_details)
+
+
+def _is_running(run: Run) -> bool:
+    return run.is_worked_on or services().evaluations.is_running(run.id)
 
 
 def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, GoldenQuestion]) -> None:
@@ -106,6 +122,11 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
                 _propose_golden(identity, collection)
             if st.button(_("From a file"), icon=":material/upload_file:", key="analytics_golden_file"):
                 _upload_golden(identity, collection)
+            if golden:
+                actions.draw_export(
+                    identity, _("Export"), partial(golden_to_jsonl, golden.values()), "golden_questions.jsonl",
+                    key="analytics_golden_export", media_type="application/jsonl",
+                )  # fmt: skip
             if golden and st.button(
                 _("Run them"), icon=":material/play_arrow:", type="primary", key="analytics_golden_run"
             ):
@@ -114,7 +135,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         st.toggle(
             _("Ask them every night"), scheduled.is_nightly(identity, collection.id),
             key=f"analytics_nightly_{collection.id}", on_change=_keep_nightly, args=(identity, collection),
-            help=_("When a figure falls, administrators are told by e-mail, and other programs by webhook."),
+            help=_("When a figure falls, administrators get an e-mail, and other programs a webhook."),
         )  # fmt: skip
     if not golden:
         st.caption(
@@ -133,7 +154,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
                 _("Tags"): [", ".join(one.tags) for one in golden.values()],
             }
         ),
-        key=f"analytics_golden_{hash(tuple(golden))}",
+        key=table_key("analytics_golden", golden),
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
@@ -142,28 +163,35 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         alt=_("Golden questions of this collection"),
     )
     rows = [row for row in table.selection.rows if row < len(golden)]
+    if not rows or not identity.may(Role.ADMIN):
+        return
+    chosen = [list(golden)[row] for row in rows]
     words = ngettext("Remove {count} question", "Remove {count} questions", len(rows))
-    if (
-        rows
-        and identity.may(Role.ADMIN)
-        and st.button(red(words), icon=":material/delete:", key="analytics_golden_remove")
-    ):
-        chosen = [list(golden)[row] for row in rows]
+    with st.container(horizontal=True):
+        if len(chosen) == 1 and st.button(_("Change"), icon=":material/edit:", key="analytics_golden_change"):
+            _change_golden(identity, collection, chosen[0], golden[chosen[0]])
+        is_removed = st.button(red(words), icon=":material/delete:", key="analytics_golden_remove")
+    if is_removed:
 
         def remove() -> None:
-            for golden_id in chosen:
-                actions.attempt(PROBLEM, evaluations.remove_golden, identity, golden_id)
+            actions.remove(
+                "analytics",
+                ngettext("{count} golden question is removed.", "{count} golden questions are removed.", len(chosen)),
+                partial(evaluations.remove_golden, identity, chosen),
+                partial(evaluations.put_golden_back, identity),
+                problem=PROBLEM,
+            )
 
         ask_to_confirm(
             ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(rows)),
-            [_("Later runs leave them out, for good. What earlier runs measured stays.")],
+            [_("Later runs leave them out. What earlier runs measured stays.")],
             does=words,
             on_confirm=remove,
             key="analytics_golden_remove",
         )
 
 
-def _draw_runs(identity: Identity, collection: Collection) -> None:
+def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDetails) -> None:
     evaluations = services().evaluations
     runs = evaluations.runs(identity, collection.id)
     st.header(_("Runs"), anchor=False)
@@ -171,13 +199,15 @@ def _draw_runs(identity: Identity, collection: Collection) -> None:
         st.caption(_("No run yet."))
         return
     for run in runs:
-        if evaluations.is_running(run.id):
+        if _is_running(run):
             st.progress(
                 run.done / run.questions,
                 _("{done} of {questions}", done=number(run.done), questions=number(run.questions)),
             )
         elif run.finished_at is None and identity.may(Role.ADMIN):
             left = number(run.questions - run.done)
+            if trouble := evaluations.trouble(run.id):
+                st.warning(plain(translated(trouble)), icon=":material/error:")
             if st.button(_("Go on with {left} questions", left=left), key=f"analytics_run_{run.id}"):
                 actions.attempt(PROBLEM, evaluations.go_on, identity, collection, run.id)
                 st.rerun()
@@ -191,7 +221,7 @@ def _draw_runs(identity: Identity, collection: Collection) -> None:
             }
             | {_(TITLES[name]): [_written(name, run.figures.get(name)) for run in runs] for name in LISTED}
         ),
-        key=f"analytics_runs_{hash(tuple(run.id for run in runs))}",
+        key=table_key("analytics_runs", (run.id for run in runs)),
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
@@ -202,7 +232,7 @@ def _draw_runs(identity: Identity, collection: Collection) -> None:
     st.caption(_("Select one run to see its questions, or two to compare them."))
     rows = sorted(row for row in table.selection.rows if row < len(runs))
     if len(rows) == 1:
-        _draw_results(identity, runs[rows[0]])
+        _draw_results(identity, runs[rows[0]], draw_details)
     elif len(rows) == 2:
         _draw_comparison(identity, runs[rows[1]], runs[rows[0]])
 
@@ -213,7 +243,8 @@ def _draw_newest(runs: Sequence[Run]) -> None:
     if not ended:
         return
     newest, before = ended[0], ended[1] if len(ended) > 1 else None
-    with st.grid(4, min_column_width=150):
+    # Wide enough for the longest name of a figure.
+    with st.grid(4, min_column_width=280):
         for name in SHOWN:
             value = newest.figures.get(name)
             if value is None:
@@ -223,14 +254,14 @@ def _draw_newest(runs: Sequence[Run]) -> None:
             change = Change(None) if old is None else grown(value, old) if name in COUNTED else moved(value, old)
             draw_metric(
                 _(TITLES[name]), _written(name, value), change, "normal" if FIGURES[name] else "inverse",
-                trend=history, help_text=_(TITLES[name]),
+                trend=history, help_text=_(FIGURE_HELP.get(name, TITLES[name])),
             )  # fmt: skip
 
 
-def _draw_results(identity: Identity, run: Run) -> None:
+def _draw_results(identity: Identity, run: Run, draw_details: DrawDetails) -> None:
     evaluations = services().evaluations
     golden, results = evaluations.questions(identity, run.id), evaluations.results(identity, run.id)
-    st.dataframe(
+    table = st.dataframe(
         pd.DataFrame(
             {
                 _("Question"): [golden[result.place].question for result in results],
@@ -244,9 +275,13 @@ def _draw_results(identity: Identity, run: Run) -> None:
             | {_("Answer"): [" ".join(result.answer.split()) for result in results]}
         ),
         hide_index=True,
-        key=f"analytics_results_{run.id}",
+        key=table_key(f"analytics_results_{run.id}", (result.place for result in results)),
+        on_select="rerun",
+        selection_mode="single-row",
         alt=_("Questions of this run with their figures"),
     )
+    st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
+    draw_chosen(table, [result.chat_log_id for result in results], draw_details)
 
 
 def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
@@ -261,8 +296,10 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
                 _("Figure"): [_(TITLES[row.figure]) for row in compared],
                 _("Earlier"): [_written(row.figure, row.first) for row in compared],
                 _("Later"): [_written(row.figure, row.second) for row in compared],
-                _("Difference"): [f"{row.difference:+.3f}" for row in compared],
-                _("95 % of it"): [f"{row.low:+.3f} … {row.high:+.3f}" for row in compared],
+                _("Difference"): [_difference(row.figure, row.difference) for row in compared],
+                _("95 % of it"): [
+                    f"{_difference(row.figure, row.low)} … {_difference(row.figure, row.high)}" for row in compared
+                ],
                 _("Verdict"): [_(VERDICTS[row.verdict]) for row in compared],
                 _("Questions"): [row.questions for row in compared],
             }
@@ -273,8 +310,8 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
     )
     _draw_pairs(identity, earlier, later)
     st.caption(
-        _("Compared question by question: the difference is told from chance by resampling the questions (paired "
-          "bootstrap).")
+        _("Compared question by question: resampling the questions (paired bootstrap) separates a difference from "
+          "chance.")
     )  # fmt: skip
 
 
@@ -282,13 +319,13 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
     """Draw what both runs said to each question, those that ended differently first."""
     evaluations = services().evaluations
     words = outcome_names()
-    told = []
+    told: list[dict[str, Result]] = []
     for run in (earlier, later):
         questions = evaluations.questions(identity, run.id)
         told.append({questions[result.place].question: result for result in evaluations.results(identity, run.id)})
     both = [question for question in told[0] if question in told[1]]
     both.sort(key=lambda question: told[0][question].outcome == told[1][question].outcome)
-    st.dataframe(
+    table = st.dataframe(
         pd.DataFrame(
             {
                 _("Question"): both,
@@ -300,10 +337,31 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
         ),
         hide_index=True,
         height="content" if len(both) <= 8 else 300,
-        key=f"analytics_pairs_{earlier.id}_{later.id}",
+        key=table_key(f"analytics_pairs_{earlier.id}_{later.id}", both),
+        on_select="rerun",
+        selection_mode="single-row",
         column_config={_("Question"): st.column_config.TextColumn(width=280)},
         alt=_("Answers of two runs side by side"),
     )
+    rows = table.selection.rows
+    if not rows or rows[0] >= len(both):
+        st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
+        return
+    entries = [_entry(identity, answers[both[rows[0]]]) for answers in told]
+    if entries[0] is not None and entries[1] is not None:
+        with st.container(border=True):
+            st.header(plain(both[rows[0]]), anchor=False)
+            draw_beside(entries[0], entries[1], (_("Earlier"), _("Later")))
+    else:
+        st.caption(_("This question is no longer there."))
+
+
+def _entry(identity: Identity, result: Result) -> ChatLogEntry | None:
+    """Return what was logged of a result; None where it is no longer there."""
+    try:
+        return services().analytics.question(identity, result.chat_log_id) if result.chat_log_id else None
+    except NotFound:
+        return None
 
 
 @dialog(N_("Run them"), icon=":material/play_arrow:")
@@ -314,14 +372,41 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
         help=_("Several can be compared afterwards."),
     )  # fmt: skip
     profiles = [profile_of(collection) if name == OWN else profile_by_name(name) for name in chosen]
-    is_judged = _draw_judge(identity, profiles, len(golden))
-    words = ngettext("Ask {count} question", "Ask {count} questions", len(golden) * len(chosen))
+    models = _choose_models(profiles)
+    runs = len(profiles) * len(models)
+    _draw_cost_before(identity, collection, len(golden) * runs)
+    is_judged = _draw_judge(identity, profiles, len(golden) * len(models))
+    words = ngettext("Ask {count} question", "Ask {count} questions", len(golden) * runs)
     if st.button(words, type="primary", icon=":material/play_arrow:", disabled=not chosen, key="analytics_run_start"):
         for profile in profiles:
-            actions.attempt(
-                PROBLEM, services().evaluations.start, identity, collection, golden, profile, is_judged=is_judged
-            )
+            for model in models:
+                actions.attempt(
+                    PROBLEM, services().evaluations.start, identity, collection, golden, profile, model=model,
+                    is_judged=is_judged,
+                )  # fmt: skip
         st.rerun()
+
+
+def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
+    """Draw the choice of models that answer, where one is set up; "" is the model of each profile."""
+    providers = services().providers
+    if not profiles or any(providers.chat_model_for(profile) is None for profile in profiles):
+        return ("",)
+    provider = providers.chat_choice(profiles[0]).provider
+    offered = [model for one, model in priced_chat_models() if one == provider]
+    chosen = st.multiselect(
+        _("Models that answer"), offered, accept_new_options=True, placeholder=_("as set"),
+        key="analytics_run_models", help=_("Several can be compared afterwards."),
+    )  # fmt: skip
+    return chosen or ("",)
+
+
+def _draw_cost_before(identity: Identity, collection: Collection, questions: int) -> None:
+    """Say what so many questions cost, if they cost what those of the latest run did."""
+    ended = (run for run in services().evaluations.runs(identity, collection.id) if run.finished_at is not None)
+    cost = next((run.figures["cost"] for run in ended if "cost" in run.figures), 0)
+    if cost and questions:
+        st.caption(_("About {cost}, at what a question of the latest run cost.", cost=plain(money(cost * questions))))
 
 
 def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int) -> bool:
@@ -370,7 +455,7 @@ def _propose_golden(identity: Identity, collection: Collection) -> None:
         ),
         hide_index=True,
         height="content" if len(found) <= 8 else 300,
-        key=f"analytics_proposed_{hash(tuple(one.question for one in found))}",
+        key=table_key("analytics_proposed", (one.question for one in found)),
         on_select="rerun",
         selection_mode="multi-row",
         column_config={_("Question"): st.column_config.TextColumn(width=380)},
@@ -395,7 +480,15 @@ def _keep_nightly(identity: Identity, collection: Collection) -> None:
 def _with(run: Run) -> str:
     changed = ", ".join(f"{name} = {value}" for name, value in run.overrides.items())
     title = PROFILES[run.profile].title if run.profile in PROFILES else run.profile
-    return f"{title} ({changed})" if changed else title
+    settings = f"{title} ({changed})" if changed else title
+    return _("{settings}, at night", settings=settings) if run.is_nightly else settings
+
+
+def _difference(name: str, value: float) -> str:
+    """Write the difference of a figure with its sign: shares in percentage points."""
+    if name == "total_ms":
+        return signed(value, duration(abs(value)))
+    return signed(value, money(abs(value)) if name == "cost" else _("{change} pts", change=number(abs(value) * 100, 1)))
 
 
 def _written(name: str, value: float | None) -> str:
@@ -408,22 +501,73 @@ def _written(name: str, value: float | None) -> str:
 
 @dialog(N_("Add a golden question"), icon=":material/add:")
 def _add_golden(identity: Identity, collection: Collection) -> None:
-    with st.form("analytics_golden_form", border=False):
-        question = st.text_input(_("Question"), max_chars=500)
-        is_answerable = st.toggle(_("The documents answer it"), value=True)
-        document = st.text_input(_("Document"), help=_("Title or file name."))
-        pages = st.text_input(_("Pages"), placeholder="3; 4", help=_("Any of them answers; empty for any page."))
+    _draw_form(identity, collection, GoldenQuestion(question=""), None)
+
+
+@dialog(N_("Change a golden question"), icon=":material/edit:")
+def _change_golden(identity: Identity, collection: Collection, golden_id: UUID, golden: GoldenQuestion) -> None:
+    _draw_form(identity, collection, golden, golden_id)
+
+
+@dialog(N_("Add a golden question"), icon=":material/add:")
+def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEntry) -> None:
+    """Draw the form of a golden question with what was asked and answered, to be looked through and added."""
+    st.caption(_("Take out what the answer should not say, and add the words that each right answer has."))
+    _draw_form(identity, collection, golden_from_entry(entry), None)
+
+
+def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestion, golden_id: UUID | None) -> None:
+    """Draw the form of one golden question; `golden_id` is the one whose place it takes."""
+    ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id)
+    names = services().documents.names(identity, ready, limit=MOST_DOCUMENTS)
+    files = {golden.document: golden.document} if golden.document else {}
+    titles = name_labels(files | {one.file_name: one.title for one in names})
+    key = f"analytics_golden_form_{golden_id or 'new'}_{hash(golden)}"
+    with st.form(key, border=False):
+        question = st.text_input(_("Question"), golden.question, max_chars=500)
+        is_answerable = st.toggle(_("The documents answer it"), value=golden.is_answerable)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            if len(names) < MOST_DOCUMENTS:
+                document = st.selectbox(
+                    _("Document"), list(titles), index=0 if golden.document else None, format_func=titles.of,
+                    placeholder=_("Choose a document"),
+                )  # fmt: skip
+            else:
+                document = st.text_input(_("Document"), golden.document, help=_("Title or file name."))
+            pages = st.text_input(
+                _("Pages"), "; ".join(map(str, golden.pages)), placeholder="3; 4", width=120,
+                help=_("Any of them answers; empty for any page."),
+            )  # fmt: skip
+        answer = st.text_area(_("Expected answer"), golden.answer, height=100)
         evidence = st.text_input(
-            _("Expected words"), placeholder=_("25 days; five weeks"), help=_("Each is to be in the answer.")
-        )
-        tags = st.text_input(_("Tags"))
-        sent = st.form_submit_button(_("Add"), type="primary")
-    if sent:
-        row = pd.DataFrame(
-            [{"question": question, "document": document, "pages": pages, "evidence": evidence, "tags": tags,
-              "answerable": "yes" if is_answerable else "no"}]
-        ).to_csv(index=False)  # fmt: skip
-        _add(identity, collection, row, is_csv=True)
+            _("Expected words"), "; ".join(golden.evidence), placeholder=_("25 days; five weeks"),
+            help=_("Each is to be in the answer."),
+        )  # fmt: skip
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            language = st.selectbox(
+                _("Language"), list(LANGUAGES), format_func=LANGUAGES.__getitem__, width=200,
+                index=list(LANGUAGES).index(golden.language) if golden.language in LANGUAGES else None,
+            )  # fmt: skip
+            tags = st.text_input(_("Tags"), "; ".join(golden.tags))
+        sent = st.form_submit_button(_("Save") if golden_id else _("Add"), type="primary")
+    if not sent:
+        return
+    # A language that the interface does not speak cannot be chosen here, and stays.
+    kept = golden.language if golden.language not in LANGUAGES else ""
+    row = {
+        "question": question, "document": document or "", "pages": pages, "answer": answer, "evidence": evidence,
+        "language": language or kept, "tags": tags, "is_answerable": is_answerable, "asked_as": golden.asked_as,
+    }  # fmt: skip
+    try:
+        written = golden_from_json(row)
+        if golden_id is None:
+            services().evaluations.add_golden(identity, collection, [written])
+        else:
+            services().evaluations.change_golden(identity, collection, golden_id, written)
+    except RagError as error:
+        actions.draw_error(error)
+    else:
+        st.rerun()
 
 
 @dialog(N_("Golden questions from a file"), icon=":material/upload_file:")

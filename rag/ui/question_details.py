@@ -1,4 +1,4 @@
-"""Draw one question in full: its answer, where the time went, what was found in which order, tokens and costs.
+"""Draw one question in full: its answer, its timing, the passages found and their order, tokens and costs.
 
 It can be asked again with another profile or other settings, and both are drawn side by side.
 """
@@ -53,6 +53,11 @@ def cost_words(cost: Any, is_priced: bool) -> str:
     if is_priced:
         return money(cost)
     return _("{cost} + unpriced", cost=money(cost)) if cost else _("unpriced")
+
+
+def known_cost_words(cost: Any, is_priced: bool) -> str:
+    """Write a question's cost in few letters: at least the known part."""
+    return cost_words(cost, is_priced) if is_priced or not cost else f"≥ {money(cost)}"
 
 
 def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
@@ -259,7 +264,7 @@ OWN = "own"
 
 
 def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
-    """Draw the choice of a profile and settings, and what came of asking again beside what was answered."""
+    """Draw the choice of a profile and settings, and the new answer beside the old one."""
     question = entry.question
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if question.collection_id not in collections or not question.question:
@@ -286,12 +291,13 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
                 actions.draw_error(error)
         found: UUID | None = st.session_state.get(f"{key}_log")
         if found is not None:
-            _draw_beside(entry, services().analytics.question(identity, found))
+            draw_beside(entry, services().analytics.question(identity, found), (_("As it was"), _("Now")))
 
 
-def _draw_beside(before: ChatLogEntry, after: ChatLogEntry) -> None:
+def draw_beside(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, str]) -> None:
+    """Draw two answers to one question under their titles, and where the passages of the second were in the first."""
     words = outcome_names()
-    for column, title, entry in zip(st.columns(2), (_("As it was"), _("Now")), (before, after), strict=True):
+    for column, title, entry in zip(st.columns(2), titles, (before, after), strict=True):
         with column:
             st.markdown(f"**{plain(title)}**")
             question = entry.question
@@ -304,8 +310,8 @@ def _draw_beside(before: ChatLogEntry, after: ChatLogEntry) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                _("Now"): [p.new_rank or p.position for p in after.passages],
-                _("Before"): pd.array(
+                titles[1]: [p.new_rank or p.position for p in after.passages],
+                titles[0]: pd.array(
                     [places[p.chunk_id].new_rank or places[p.chunk_id].position if p.chunk_id in places else None
                      for p in after.passages],
                     dtype="Int64",
@@ -315,7 +321,7 @@ def _draw_beside(before: ChatLogEntry, after: ChatLogEntry) -> None:
                 _("Similarity"): [p.similarity for p in after.passages],
                 _("Passage"): [" ".join(p.preview.split()) for p in after.passages],
             }
-        ).sort_values(_("Now")),
+        ).sort_values(titles[1]),
         hide_index=True,
         key=f"analytics_again_passages_{after.question.id}",
         placeholder="–",

@@ -16,7 +16,7 @@ from rag.language import N_, _
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A setting of a source. What is typed into a secret one is encrypted when it is kept, and never drawn again."""
+    """A setting of a source. The value of a secret one is stored encrypted and never drawn again."""
 
     name: str
     label: str
@@ -62,7 +62,7 @@ class SourceForm:
         return "/".join(str(settings[name]) for name in self.shown if settings.get(name))
 
     def draw(self, key: str) -> None:
-        """Draw the fields in two columns; those of several lines and switches below, as wide as the form."""
+        """Draw the fields in two columns, then multi-line fields and switches below, as wide as the form."""
         lines = [field for field in self.fields if not field.is_text and not field.is_switch]
         # Row by row, so that the tabulator goes as one reads, and a phone has them in their order.
         for first in range(0, len(lines), 2):
@@ -76,7 +76,7 @@ class SourceForm:
                 field.draw(f"{key}_{field.name}")
 
     def typed(self, key: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return what was typed: the settings, and the secrets."""
+        """Return the entered settings and secrets."""
         settings: dict[str, Any] = {}
         secrets: dict[str, str] = {}
         for field in self.fields:

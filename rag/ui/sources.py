@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from html import escape
 from urllib.parse import urlsplit
@@ -23,10 +24,10 @@ from rag.retrieval.ranking import web_address, without_attachments
 from rag.types import Citation
 from rag.ui.board import marks_line
 from rag.ui.formats import has_pages, pages
-from rag.ui.text import excerpt, marked, plain
+from rag.ui.text import EXCERPT_CHARACTERS, excerpt, marked, plain
 
-#: Of a sentence that a card shows.
-SENTENCE_CHARACTERS = 260
+#: Of a sentence that a card shows; a shorter one than that is shown within its surroundings.
+SENTENCE_CHARACTERS, SHORT_SENTENCE_CHARACTERS = 260, 60
 
 
 def sentence_of(citation: Citation) -> str:
@@ -93,7 +94,7 @@ def copy_html(text: str, key: str) -> str:
     return (
         f'<button type="button" class="hr-copy" id="copy-{escape(key, quote=True)}" data-done="{done}" '
         f'data-copy="{escape(text, quote=True)}" title="{escape(_("Copies the answer with its sources"), quote=True)}">'
-        f"{label}</button>"
+        f'<span class="hr-icon" aria-hidden="true">content_copy</span><span>{label}</span></button>'
     )
 
 
@@ -122,6 +123,7 @@ if (!window.hrAssistantChips) {
       if (!source.dataset[part]) continue;
       const line = document.createElement("div");
       line.className = part;
+      line.dir = "auto";
       line.textContent = source.dataset[part];
       card.append(line);
     }
@@ -165,17 +167,18 @@ if (!window.hrAssistantChips) {
       hide();
       return open(source);
     }
-    const copy = event.target instanceof Element && event.target.closest("[data-copy]");
+    const copy = event.target instanceof Element && event.target.closest(".hr-copy");
     if (copy) {
-      const said = copy.textContent;
+      const words = copy.lastElementChild;
+      const said = copy.dataset.said ??= words.textContent;
       const done = () => {
-        copy.textContent = copy.dataset.done;
-        setTimeout(() => { copy.textContent = said; }, 1500);
+        words.textContent = copy.dataset.done;
+        setTimeout(() => { words.textContent = said; }, 1500);
       };
       const byHand = () => {
         const field = document.createElement("textarea");
         field.value = copy.dataset.copy;
-        document.body.append(field);
+        copy.after(field);
         field.select();
         document.execCommand("copy");
         field.remove();
@@ -248,23 +251,33 @@ LOOK = """
 #hr-source-card .place { color: #b6c0dc; }
 #hr-source-card .sentence { margin-top: .3rem; }
 .st-key-page_view .stHorizontalBlock { overflow: visible; }
-.hr-copy { font: inherit; font-size: .875rem; color: inherit; background: none; border: 0; padding: .25rem .4rem;
-  cursor: pointer; border-radius: 8px; min-height: 2rem; }
+.hr-copy { display: flex; align-items: center; gap: .5rem; font: inherit; font-size: .875rem; color: inherit;
+  background: none; border: 0; padding: .25rem .1rem; cursor: pointer; border-radius: 8px; min-height: 2rem; }
+.hr-icon { font: 400 1.125rem/1 "Material Symbols Rounded"; font-feature-settings: "liga"; white-space: nowrap; }
 .hr-copy:hover, .hr-copy:focus-visible { color: light-dark(#2740ab, #c0cdfb); }
 .st-key-page_view {
   position: fixed; inset: 0; z-index: 1000000; overflow: auto; padding: 1rem; box-sizing: border-box;
   width: auto !important; max-width: none !important; background: light-dark(#ffffff, #0e1322);
 }
 @media (min-width: 1100px) {
-  .st-key-page_view { left: auto; width: min(46vw, 860px) !important; padding: 1rem 1.25rem;
-    border-left: 1px solid light-dark(#e0e4ef, #2a3350); }
+  .st-key-page_view { inset-inline-start: auto; width: min(46vw, 860px) !important; padding: 1rem 1.25rem;
+    border-inline-start: 1px solid light-dark(#e0e4ef, #2a3350); }
   .stApp:has(.st-key-page_view) :is([data-testid=stMainBlockContainer], [data-testid=stBottomBlockContainer]) {
     align-self: flex-start; margin: 0; width: calc(100% - min(46vw, 860px));
     padding-left: 1.5rem; padding-right: 1.5rem;
   }
 }
+/* On a phone a source is a chip: its title and page, and all of it opens it. */
 @media (max-width: 640px) {
-  [class*="_card_"] [data-testid=stCaptionContainer] { display: none; }
+  [class*="_card_"] { position: relative; gap: 0 !important; padding: .5rem 2.75rem .5rem .8rem !important; }
+  [class*="_card_"] :is([data-testid=stCaptionContainer], [data-testid=stSpace]) { display: none; }
+  [class*="_card_"] :not(button, a) { position: static !important; }
+  [class*="_card_"] [class*="_open_"] button { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0;
+    padding: 0 .8rem; }
+  [class*="_card_"] [class*="_open_"] button > div { width: 100%; justify-content: flex-end; }
+  [class*="_card_"] [class*="_open_"] button [data-testid=stMarkdownContainer] { position: absolute !important;
+    width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  [class*="_card_"] [class*="_links_"] { position: relative !important; z-index: 1; }
 }
 </style>
 """
@@ -288,8 +301,8 @@ def draw_source_cards(
 ) -> None:
     """Draw a card per citation; the `[n]` of an answer links to the anchor `{anchor}-n`.
 
-    `on_open` is called as a callback with the citation whose page is asked for. Scores are not shown: they say how much
-    of the question's words a passage holds, and "100%" would be read as that it answers.
+    `on_open` is called back with the citation whose page to open. Scores are not shown: they measure how many of the
+    question's words a passage holds, and people would read "100%" as a correct answer.
     """
     columns, apart = min(len(citations), 3), told_apart(citations)
     with st.grid(columns, min_column_width=MINIMUM_CARD_PIXELS, gap="small"):
@@ -319,13 +332,18 @@ def _draw_card(
     # The nearest heading says most; the page view has the whole path.
     headings = citation.section.split(PATH_SEPARATOR)
     section = PATH_SEPARATOR.join(headings if is_wide else headings[-1:])
-    place = " · ".join(p for p in (plain(file_name), plain(citation.collection), numbers, plain(section)) if p)
-    if place:
-        st.markdown(f":small[{place}]")
-    characters = WIDE_EXCERPT_CHARACTERS if is_wide else None
+    places = [p for p in (plain(file_name), plain(citation.collection), numbers, plain(section)) if p]
+    if language.direction() == "rtl":
+        # Each in its own direction: an English heading would be turned around the Arabic page before it.
+        places = [f"\N{FIRST STRONG ISOLATE}{p}\N{POP DIRECTIONAL ISOLATE}" for p in places]
+    if places:
+        st.markdown(f":small[{' · '.join(places)}]")
     # Files are links below.
     passage = without_attachments(citation.passage, {}) if citation.attachments else citation.passage
-    shown = excerpt(passage, citation.matched_terms, *([characters] if characters else []))
+    # The same sentence as under the number; a short one says more with what is around it.
+    shown = sentence_of(replace(citation, passage=passage))
+    if is_wide or len(shown) < SHORT_SENTENCE_CHARACTERS:
+        shown = excerpt(passage, citation.matched_terms, WIDE_EXCERPT_CHARACTERS if is_wide else EXCERPT_CHARACTERS)
     st.caption(f"“{marked(shown, citation.matched_terms)}”")
     if not citation.is_supported:
         st.markdown(f":small[:orange[:material/rule: {_unsupported_words(citation)}]]")
@@ -347,7 +365,7 @@ def _draw_card(
 
 def _draw_links(citation: Citation, anchor: str) -> None:
     """Draw a post's files and its original as links, where they lead to a web page; files without one by name."""
-    # Checked again: what is stored with an answer is as old as the answer.
+    # Checked again, because the values stored with an answer are as old as the answer.
     files = [(name, web_address(address)) for name, address in citation.attachments if name][:SHOWN_FILES]
     left = len(citation.attachments) - len(files)
     original = web_address(citation.url)

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -47,7 +48,7 @@ def draw_teams(bots: TeamsBots, identity: Identity, collections: Sequence[Collec
         _draw_bot(bots, identity, bot, base)
     problem = st.session_state.pop(PROBLEM, "")
     label = _("Set it up") if bot is None else _("Settings of the bot")
-    # Open after a refusal, with what was typed and the reason below it.
+    # Open after a refusal, with the entered values and the reason below them.
     with st.expander(label, expanded=bool(problem), icon=":material/settings:"):
         _draw_steps(base)
         _draw_form(bots, identity, bot, collections)
@@ -62,7 +63,10 @@ def _draw_steps(base: str) -> None:
             st.code(f"{base}/teams/messages", language=None)
             if not base.startswith("https://"):
                 st.warning(
-                    _("Teams reaches addresses with https:// only. Set RAG_PUBLIC_URL to the address of this product."),
+                    _(
+                        "Teams reaches addresses with https:// only. Ask the operator of this installation to set its "
+                        "public address (RAG_PUBLIC_URL)."
+                    ),
                     icon=":material/warning:",
                 )
 
@@ -103,7 +107,7 @@ def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collec
         right.selectbox(
             _("Collection"), choices, chosen, key="programs_teams_collection",
             format_func=labels.of,
-            help=_("What is asked where a conversation begins."),
+            help=_("The collection that a conversation in Teams begins with."),
         )  # fmt: skip
         st.text_input(
             _("Other directories whose people are answered"), " ".join(bot.directories[1:]) if bot else "",
@@ -122,7 +126,7 @@ def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> 
         st.markdown(f"**{plain(bot.app_id)}** :gray[{status}]", width="content")
         st.download_button(
             _("Download the app package"), lambda: teams_package(bot, base), "hr-assistant-teams.zip",
-            "application/zip", key="programs_teams_package", icon=":material/download:",
+            "application/zip", key="programs_teams_package", icon=":material/download:", on_click="ignore",
         )  # fmt: skip
         st.button(
             _("Turn off") if bot.is_active else _("Turn on"),
@@ -130,12 +134,18 @@ def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> 
             icon=":material/power_settings_new:",
             on_click=switch,
         )
-        if st.button(red(_("Remove")), key="programs_teams_remove", icon=":material/delete:"):
+        if st.button(red(_("Remove the bot")), key="programs_teams_remove", icon=":material/delete:"):
             ask_to_confirm(
                 _("Remove the bot in Microsoft Teams?"),
-                [_("It stops answering at once, and its client secret is forgotten. Conversations stay.")],
-                does=_("Remove"),
-                on_confirm=lambda: bots.remove(identity),
+                [_("It stops answering at once. Conversations stay.")],
+                does=_("Remove the bot"),
+                on_confirm=lambda: actions.remove(
+                    "programs",
+                    _("The bot in Microsoft Teams is removed."),
+                    partial(bots.remove, identity),
+                    partial(bots.put_back, identity),
+                    problem=PROBLEM,
+                ),
                 key="programs_teams_removal",
             )
 

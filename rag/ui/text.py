@@ -1,4 +1,4 @@
-"""Text written by models, documents and people as Markdown that cannot act.
+"""Escape text of models, documents and people, so that its Markdown cannot act.
 
 Streamlit's Markdown makes links of addresses, formulas of `$…$`, icons of `:material/…:`, diagrams of fenced code and
 requests to other sites of `![…](…)`. Text of others passes through `plain`, `marked` or `answer_markdown` before it is
@@ -28,16 +28,18 @@ ACTING = re.compile(
 WITHIN_A_LINE = re.compile(
     r"[\\`*\[\]<$~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=[A-Za-z:-]|[\w+-]+:)|(?<=:material)/|&(?=#?\w{1,40};)|!$"
 )
-#: Beginnings of lines that would make a heading, a quote or a list of what was a line of text.
+#: Beginnings that would turn a line of text into a heading, a quote or a list.
 LINE_START = re.compile(r"^ *(?:(?=[#>=+-])|(\d{1,9})(?=[.)]))", re.MULTILINE)
 INDENT = re.compile(r"^ +", re.MULTILINE)
 NUMBERS = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
 BACKTICKS = re.compile(r"`+")
 LINE_BREAKS = re.compile(r"[\t\n\r]+")
-#: Text that means nothing to Markdown within a line, and a line in which whatever follows is words of its block.
-WORDS = re.compile(r"(?:[^\W_]|[ ,.?()%€$£'’–:/、。，？-])+")
-LINE_OF_WORDS = re.compile(r" {0,3}(?:(?:[-*+>]|\d{1,9}[.)]|#{1,6}) )?[^\W\d_]{2,}[ ,].*(?<=[^\W_]|[ ,.])")
-BLOCK_END = re.compile(r"(?<!\n)(?:</(?:p|li|ul|ol|h5|h6|blockquote)>\n?)+\Z")
+_ENDS = r"(?:p|li|ul|ol|h5|h6|blockquote)>\n?"
+#: Text that means nothing to Markdown within a line, numbers of passages included, and a line in which whatever follows
+#: is words of its block.
+WORDS = re.compile(r"(?:[^\W_]|[ ,.?()%€$£'’–:/、。，？-]|\[\d{1,3}(?:, ?\d{1,3}){0,20}\])+")
+LINE_OF_WORDS = re.compile(r" {0,3}(?:(?:[-*+>]|\d{1,9}[.)]|#{1,6}) )?[^\W\d_]{2,}[ ,].*(?<=[^\W_]|[ ,.\]])")
+BLOCK_END = re.compile(rf"</(?<!\n</){_ENDS}(?:</{_ENDS})*\Z")
 #: The largest heading an answer may have.
 LARGEST_HEADING = 5
 
@@ -123,14 +125,14 @@ class GrowingAnswer:
         """Take the answer as it is now; `text` begins with the text of the call before."""
         before, self._text = self._text, text
         line = before[before.rfind("\n") + 1 :]
-        # Most pieces are words of the same line. Parsed with all of its block each time, they would take a tenth of
-        # what a process does under a hundred readers.
+        # Most pieces are words of the same line, and the number of a passage. Parsed with all of its block each time,
+        # they would take a tenth of what a process does under a hundred readers.
         if (
             WORDS.fullmatch(text, len(before))
             and (end := BLOCK_END.search(self.growing))
             and LINE_OF_WORDS.fullmatch(line)
         ):
-            added = escape(text[len(before.rstrip()) :].rstrip(), quote=False)
+            added = NUMBERS.sub(_chips, escape(text[len(before.rstrip()) :].rstrip(), quote=False))
             self.growing = self.growing[: end.start()] + added + end[0]
             return
         rest = text.replace("\r\n", "\n").replace("\r", "\n")[self._finished_to :]
@@ -175,10 +177,13 @@ def _with_chips(token: Token) -> Iterator[Token]:
     position = 0
     for match in NUMBERS.finditer(token.content):
         yield Token("text", "", 0, content=token.content[position : match.start()])
-        for number in match.group(1).split(","):
-            yield Token("html_inline", "", 0, content=f"<sup>{int(number)}</sup>")
+        yield Token("html_inline", "", 0, content=_chips(match))
         position = match.end()
     yield Token("text", "", 0, content=token.content[position:])
+
+
+def _chips(numbers: re.Match[str]) -> str:
+    return "".join(f"<sup>{int(number)}</sup>" for number in numbers.group(1).split(","))
 
 
 class _Answer:

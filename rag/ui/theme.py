@@ -1,15 +1,11 @@
-"""Give the product's marks and the look of Plotly figures; colours are in `.streamlit/config.toml`."""
+"""Define the product's marks and the look of Plotly figures; colours are in `.streamlit/config.toml`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-STATIC = Path(__file__).resolve().parent.parent.parent / "pages" / "static"
 PRODUCT = "HR Assistant"
-#: The page icon is read from its file. Everywhere else an address is enough: a file would be read and sent again,
-#: packed into the message, at every run of a page.
-PAGE_ICON = str(STATIC / "mark.svg")
+#: By their addresses: a file would be read and sent again, packed into the message, at every run of a page.
 MARK = "/app/static/mark.svg"
 WORDMARK = "/app/static/wordmark.svg"
 
@@ -23,7 +19,16 @@ def quiet_figure(figure: Any, *, height: int = 280, legend: bool = True, money_a
         height=height,
         margin={"l": 8, "r": 8, "t": 32 if legend else 8, "b": 8},
         showlegend=legend,
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "title": {"text": ""}},
+        # On a phone its entries are in one column: all of them are shown, never a part with a bar to scroll.
+        legend={
+            "orientation": "h",
+            "yanchor": "bottom",
+            "y": 1.02,
+            "x": 0,
+            "title": {"text": ""},
+            "font": {"size": 11},
+            "maxheight": 0.9,
+        },
         hovermode="x unified",
         bargap=0.25,
         paper_bgcolor="rgba(0,0,0,0)",

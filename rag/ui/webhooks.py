@@ -1,9 +1,10 @@
-"""Draw the addresses that are told of events, what they were told, and the dialogs that add and remove one."""
+"""Draw the webhooks and their deliveries, and the dialogs that add and remove a webhook."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -14,12 +15,12 @@ from rag.types import Identity
 from rag.ui import actions
 from rag.ui.formats import ago, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, choose_row, dialog, red, words_of
+from rag.ui.widgets import ask_to_confirm, choose_row, dialog, draw_end_button, red, words_of
 from rag.webhooks import EVENTS, TEST, Delivery, Webhook, Webhooks
 
 ABOUT = N_(
-    "A webhook tells another program at once when something happens here: it sends a signed message to an address. "
-    "What is not taken is sent again for about a day."
+    "A webhook informs another program at once when something happens here: it sends a signed message to an address. "
+    "A message that is not accepted is sent again for about a day."
 )
 STATES = {"waiting": N_("Waiting"), "delivered": N_("Delivered"), "failed": N_("Failed")}
 ERROR = "programs_error"
@@ -39,7 +40,7 @@ def draw_webhooks(webhooks: Webhooks, identity: Identity, zone: tzinfo) -> None:
             st.session_state.programs_webhook_error = None
             _ask_for_webhook(webhooks, identity)
     st.caption(_(ABOUT))
-    if made := st.session_state.pop("programs_webhook_made", None):
+    if made := st.session_state.get("programs_webhook_made"):
         _show_secret(*made)
     found = webhooks.list(identity)
     if not found:
@@ -57,7 +58,7 @@ def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
         {
             _("Name"): [webhook.name for webhook in found],
             _("Address"): [webhook.address for webhook in found],
-            _("Tells of"): [
+            _("Events"): [
                 ", ".join(_(EVENTS[event]) for event in webhook.events if event in EVENTS) or _("Everything")
                 for webhook in found
             ],
@@ -72,12 +73,12 @@ def _draw_table(found: Sequence[Webhook]) -> Webhook | None:
         found,
         key="programs_webhooks",
         of=(w.id for w in found),
-        alt=_("Webhooks with their address, what they tell of, and how many messages were delivered"),
+        alt=_("Webhooks with their address, their events, and how many messages were delivered"),
     )
 
 
 def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone: tzinfo) -> None:
-    """Draw what one webhook was told, and what can be done with it."""
+    """Draw the deliveries of one webhook and its actions."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(webhook.name)}**", width="content")
@@ -97,7 +98,8 @@ def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone
                 args=(webhooks.switch, identity, webhook.id),
                 kwargs={"is_active": not webhook.is_active},
             )
-            if st.button(red(_("Remove")), key=f"programs_webhook_remove_{webhook.id}", icon=":material/delete:"):
+            label = red(_("Remove {name}", name=plain(webhook.name)))
+            if st.button(label, key=f"programs_webhook_remove_{webhook.id}", icon=":material/delete:"):
                 _ask_to_remove(webhooks, identity, webhook)
         told = webhooks.deliveries(identity, webhook.id, limit=50)
         if not told:
@@ -131,7 +133,7 @@ def _draw_deliveries(told: Sequence[Delivery], zone: tzinfo) -> Delivery | None:
         told,
         key="programs_deliveries",
         of=((d.id, d.status) for d in told),
-        alt=_("What this webhook was told, with the answers"),
+        alt=_("Messages to this webhook, with the answers"),
     )
 
 
@@ -153,13 +155,13 @@ def _ask_for_webhook(webhooks: Webhooks, identity: Identity) -> None:
             key="programs_webhook_name",
             max_chars=80,
             autocomplete="off",
-            help=_("The program that is told."),
+            help=_("The program that receives the messages."),
         )
         st.text_input(
             _("Address"), key="programs_webhook_address", max_chars=500, placeholder="https://example.com/hook"
         )
         st.multiselect(
-            _("Tells of"),
+            _("Events"),
             list(EVENTS),
             key="programs_webhook_events",
             format_func=words_of(EVENTS),
@@ -182,8 +184,7 @@ def _show_secret(webhook: Webhook, secret: str) -> None:
             "webhook and add it again."
         )
     )
-    if st.button(_("I have copied it"), key="programs_webhook_done", type="primary"):
-        st.rerun()
+    draw_end_button(_("I have copied it"), "programs_webhook_made")
 
 
 def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> None:
@@ -191,9 +192,15 @@ def _ask_to_remove(webhooks: Webhooks, identity: Identity, webhook: Webhook) -> 
         _("Remove this webhook?"),
         [
             f"**{plain(webhook.name)}** :gray[{plain(webhook.address)}]",
-            _("It is not told of anything any more, and the list of what was sent is removed."),
+            _("It gets no more messages, and the list of sent messages is removed."),
         ],
-        does=_("Remove"),
-        on_confirm=lambda: _attempt(webhooks.remove, identity, webhook.id),
+        does=_("Remove {name}", name=plain(webhook.name)),
+        on_confirm=lambda: actions.remove(
+            "programs",
+            _("{name} is removed.", name=webhook.name),
+            partial(webhooks.remove, identity, webhook.id),
+            partial(webhooks.put_back, identity),
+            problem=ERROR,
+        ),
         key="programs_webhook_remove",
     )

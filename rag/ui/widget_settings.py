@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -106,7 +107,8 @@ def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str
                 st.link_button(
                     _("Open the public page"), f"{base}/widget?key={widget.public_key}", icon=":material/open_in_new:"
                 )
-            if st.button(red(_("Remove")), key=f"{key}_remove", icon=":material/delete:"):
+            label = red(_("Remove {name}", name=plain(widget.name)))
+            if st.button(label, key=f"{key}_remove", icon=":material/delete:"):
                 _ask_to_remove(widgets, identity, widget)
         st.markdown(_("Put this tag into the pages of your sites:"))
         st.code(f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>', language="html")
@@ -179,7 +181,13 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
             f"**{plain(widget.name)}**",
             _("Pages that show it stop answering at once. What was asked stays in the analytics."),
         ],
-        does=_("Remove"),
-        on_confirm=lambda: widgets.remove(identity, widget.id),
+        does=_("Remove {name}", name=plain(widget.name)),
+        on_confirm=lambda: actions.remove(
+            "programs",
+            _("{name} is removed.", name=widget.name),
+            partial(widgets.remove, identity, widget.id),
+            partial(widgets.put_back, identity),
+            problem="programs_error",
+        ),
         key="programs_widget_remove",
     )

@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from rag.answering.labels import Labels, Option, distinct_labels
-from rag.language import _, table_date
+from rag.language import _, meant_by, table_date
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain
@@ -56,6 +56,22 @@ def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
     return lambda option: _(names[option])
 
 
+def read_address(words: Mapping[str, Iterable[str]]) -> None:
+    """Bring what the address chooses into the reader's language, so that a link works for whoever opens it.
+
+    The address of a widget that is bound to it holds the words as its sender read them. `words` are the English words
+    of such widgets by their keys. To be called before the first of them is drawn.
+    """
+    given = {key: st.query_params[key] for key in words if key in st.query_params}
+    changed = False
+    for key, text in given.items():
+        if text not in {_(message) for message in words[key]} and (message := meant_by(text, words[key])):
+            st.query_params[key] = _(message)
+            changed = True
+    if changed:
+        st.rerun()  # a widget reads the address as it was when the run began
+
+
 def forget_gone_widgets() -> None:
     """Drop the callbacks of widgets that are on the page no more, at the end of a run that drew all of it.
 
@@ -68,7 +84,7 @@ def forget_gone_widgets() -> None:
         return
     drawn = context.shared.widget_ids_this_run.snapshot()
     state = context.session_state
-    with state._lock:  # noqa: SLF001 - there is no public way to what is kept of a widget
+    with state._lock:  # noqa: SLF001 - the kept state of a widget has no public access
         kept = state._state._new_widget_state  # noqa: SLF001
         kept.widget_metadata = {name: one for name, one in kept.widget_metadata.items() if name in drawn}
 
@@ -92,10 +108,10 @@ def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
 
 
 def keep_chosen(key: str) -> None:
-    """Keep the choice of a widget though its options, or their labels, changed in this run.
+    """Keep the choice of a widget even if its options or their labels changed in this run.
 
-    To be called before the widget is drawn. What is chosen is read with the labels that the browser was sent, then sent
-    with those of this run.
+    Call this before the widget is drawn. The choice is read with the labels that the browser has, and sent with the
+    labels of this run.
     """
     if key in st.session_state:
         st.session_state[key] = st.session_state[key]
@@ -117,8 +133,8 @@ def choose_collection(
 
     Args:
         chosen: The collection chosen beforehand; the first where it is None.
-        everything: What the empty box says. With it, nothing is chosen beforehand, the label is hidden, and None is
-            returned until somebody chooses.
+        everything: What the empty box says. With it, nothing is chosen beforehand without `chosen`, the label is
+            hidden, and None is returned until somebody chooses.
         gone: What a chosen one that was deleted meanwhile is called.
         side_by_side: So many names are drawn beside each other instead of in a box; the choice is then in the state.
     """
@@ -133,7 +149,7 @@ def choose_collection(
     found = st.selectbox(
         label,
         list(labels),
-        index=None if everything else list(labels).index(chosen) if chosen is not None else 0,
+        index=list(labels).index(chosen) if chosen is not None else None if everything else 0,
         placeholder=everything or None,
         format_func=labels.of,
         key=key,
@@ -173,40 +189,52 @@ def ask_to_confirm(
     question()
 
 
-#: Copies what a button carries, and says so on it for a moment.
-COPY = """
-<script>
-if (!window.hrAssistantCopy) {
-  window.hrAssistantCopy = true;
-  addEventListener("click", async (event) => {
-    const button = event.target.closest?.("button[data-copy]");
-    if (!button) return;
-    await navigator.clipboard.writeText(button.dataset.copy);
-    const words = button.textContent;
-    button.textContent = button.dataset.done;
-    setTimeout(() => { button.textContent = words; }, 2000);
-  });
-}
-</script>
-"""
+def draw_end_button(label: str, kept: str) -> None:
+    """Draw the button that ends a dialog about something shown once, which is in `st.session_state[kept]` until then.
+
+    Taken out when it is drawn, it would be lost where something else runs the page at that moment.
+    """
+    if st.button(label, key=f"{kept}_done", type="primary", on_click=st.session_state.pop, args=(kept, None)):
+        st.rerun()
 
 
 def draw_copy_button(text: str, label: str = "", done: str = "") -> None:
     """Draw a button that copies a text; the one of a block of code is seen only under the mouse."""
-    st.html(copy_button(text, label or _("Copy"), done or _("Copied")), unsafe_allow_javascript=True)
+    st.html(copy_button(text, label or _("Copy"), done or _("Copied")))
 
 
 def copy_button(text: str, label: str, done: str) -> str:
-    """Return the HTML of a button that copies a text."""
-    button = f'<button type="button" data-copy="{escape(text, quote=True)}" data-done="{escape(done, quote=True)}" '
-    look = "font:inherit;font-size:.875rem;padding:.4rem .8rem;border-radius:10px;cursor:pointer;color:inherit;"
-    look += "background:transparent;border:1px solid rgba(128,138,165,.45)"
-    return f'{button}style="{look}">{escape(label)}</button>{COPY}'
+    """Return the HTML of a button that copies a text, by the script of the frame."""
+    look = "padding:.4rem .8rem;border-radius:10px;border:1px solid rgba(128,138,165,.45)"
+    return (
+        f'<button type="button" class="hr-copy" data-copy="{escape(text, quote=True)}" '
+        f'data-done="{escape(done, quote=True)}" style="{look}"><span>{escape(label)}</span></button>'
+    )
 
 
 def red(label: str) -> str:
     """Return the label of a button that takes something away."""
     return f":red[{label}]"
+
+
+def table_key(name: str, of: Iterable[Hashable]) -> str:
+    """Return the key of a table with these rows: another one whenever they change, and never one of before.
+
+    A browser answers with the numbers of rows and keeps by key which were chosen: with other rows, or with the same
+    ones that come back, they would mean something else.
+    """
+    state, rows = st.session_state, hash(tuple(of))
+    turn, before = state.get(f"{name}_turn", (0, None))
+    if before != rows:
+        turn += 1
+        state[f"{name}_turn"] = (turn, rows)
+    return f"{name}_{turn}"
+
+
+def draw_table_again(name: str) -> None:
+    """Have a table drawn with nothing chosen, though its rows are the same."""
+    turn, _rows = st.session_state.get(f"{name}_turn", (0, None))
+    st.session_state[f"{name}_turn"] = (turn, None)
 
 
 def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashable], alt: str) -> Row | None:
@@ -217,7 +245,7 @@ def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashab
         width="stretch",
         on_select="rerun",
         selection_mode="single-row",
-        key=f"{key}_{hash(tuple(of)) & 0xFFFFFFFF}",
+        key=table_key(key, of),
         alt=alt,
     )
     chosen = picked.selection.rows
@@ -227,7 +255,7 @@ def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashab
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
     """Return the current page of a list, never one past the end, and the key of its `st.pagination`.
 
-    When something else is looked for the key is another, and so the first page is shown.
+    Another search has another key, so its first page is shown.
     """
     state = st.session_state
     turn, before = state.get(f"{key}_turn", (0, looked_for))

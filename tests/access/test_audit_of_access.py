@@ -25,6 +25,7 @@ from rag.storage.database import Database
 from rag.storage.migrations import MIGRATIONS
 from rag.types import Collection, Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
+from tests.forked import forked_python
 from tests.plain_server import PlainServer
 
 
@@ -165,7 +166,7 @@ def test_the_command_follows_the_logs_of_all_tenants(
     log = AuditLog(database)
     log.note(admin, "export made", "before")
     told = subprocess.run(
-        [sys.executable, "-m", "rag", "audit", "--tenant", "demo"],
+        [*forked_python(), "-m", "rag", "audit", "--tenant", "demo"],
         env=environment, cwd=MIGRATIONS.parent.parent, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert json.loads(told.stdout.splitlines()[-1])["target"] == "before"

@@ -11,11 +11,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.testclient import TestClient
+from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
 from rag.access.guard import PUBLIC_METHODS, AuthGuard, content_security_policy, is_own_host, is_same_origin, route_path
 from rag.access.sessions import token_hash
+from rag.errors import DatabaseUnavailable
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
@@ -77,9 +78,9 @@ def test_a_strangers_browser_is_sent_to_sign_in_and_back(client_of: ClientOf) ->
 
 
 def test_a_strangers_websocket_never_reaches_a_page(client_of: ClientOf) -> None:
-    with pytest.raises(WebSocketDisconnect) as caught, client_of().websocket_connect(STREAM):
+    with pytest.raises(WebSocketDenialResponse) as caught, client_of().websocket_connect(STREAM):
         pass
-    assert caught.value.code == 4401
+    assert (caught.value.status_code, caught.value.json()["code"]) == (401, "signed_out")
 
 
 def test_health_is_public_and_needs_no_database(client_of: ClientOf, database: Database) -> None:
@@ -93,9 +94,9 @@ def test_a_database_that_is_down_lets_nobody_in(client_of: ClientOf, access: Acc
     client = client_of(token)
     access.sessions._database.close()
     assert client.get("/api/seen").status_code == 503
-    with pytest.raises(WebSocketDisconnect) as caught, client.websocket_connect(STREAM):
+    with pytest.raises(WebSocketDenialResponse) as caught, client.websocket_connect(STREAM):
         pass
-    assert caught.value.code == 1013
+    assert (caught.value.status_code, caught.value.json()["detail"]) == (503, str(DatabaseUnavailable()))
 
 
 @pytest.mark.parametrize("token", ["forged", "A" * 43, "", "a;b", '"', "%00", "A" * 100_000])

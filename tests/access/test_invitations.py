@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.access.letters import Invitee, people_from, send_invitations
+from rag.access.mail import Invitee, list_text, people_from, send_invitations
 from rag.errors import InvalidInput
 from rag.settings import Settings
 from rag.types import Identity, Role
@@ -74,6 +74,12 @@ def test_lists_are_read_as_people_have_them() -> None:
     ):
         with pytest.raises(InvalidInput, match=sentence):
             people_from(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_list_that_came_as_a_file_keeps_its_umlauts(encoding: str) -> None:
+    content = "email;name\njorg@example.com;Jörg Weiß\n".encode(encoding)
+    assert people_from(list_text(content)) == [Invitee(email="jorg@example.com", name="Jörg Weiß")]
 
 
 def test_letters_are_sent_over_one_connection_and_what_is_refused_is_said(

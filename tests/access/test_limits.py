@@ -79,9 +79,13 @@ def test_a_person_asks_so_many_questions_a_minute(admin: Identity, clock: Clock)
     with pytest.raises(TooManyRequests, match=r"30 questions a minute\. Wait 60 seconds") as caught:
         limits.count_question(person)
     assert caught.value.details == {"wait_seconds": 60}
-    # A key has its own limit.
-    for _ in range(40):
+    with pytest.raises(TooManyRequests):
+        # By a program that acts for them, in Slack or in Teams it is the same person.
         limits.count_question(replace(admin, session_id=""))
+    # A key has its own limit, and so has a widget.
+    for email in ("key:Intranet", "widget:Intranet"):
+        for _ in range(40):
+            limits.count_question(replace(admin, session_id="", email=email))
 
 
 def test_a_refused_question_may_be_asked_again_and_one_that_failed_counts(admin: Identity, clock: Clock) -> None:

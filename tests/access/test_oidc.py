@@ -12,7 +12,7 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import Attempt, Mappings, OpenIdProvider
+from rag.access.oidc import Mappings, OpenIdProvider, SignInAttempt
 from rag.access.sessions import Sessions
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
 from rag.settings import Settings
@@ -21,7 +21,7 @@ from rag.types import Role
 from tests.access.front_door import Access
 from tests.oidc_standin import OidcStandin
 
-ATTEMPT = Attempt(state="the-state", nonce="the-nonce", verifier="v" * 64, next="/")
+ATTEMPT = SignInAttempt(state="the-state", nonce="the-nonce", verifier="v" * 64, next="/")
 BACK = {"state": "the-state", "code": "the-code"}
 LOGOUT = "http://schemas.openid.net/event/backchannel-logout"
 

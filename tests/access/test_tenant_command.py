@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from rag.commands.tenants import tenant
 from rag.errors import InvalidInput
 from rag.settings import Settings
+from tests.forked import forked_python
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -25,7 +25,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rag", "tenant", *arguments],
+        [*forked_python(), "-m", "rag", "tenant", *arguments],
         cwd=PROJECT,
         env={**os.environ, "RAG_DATA_DIR": str(data_dir)},
         capture_output=True,

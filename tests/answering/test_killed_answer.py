@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,6 +24,7 @@ from rag.storage.database import Database
 from rag.types import Collection, Identity
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
+from tests.forked import forked_python
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ class Asker:
 @pytest.fixture(scope="module")
 def asker() -> Iterator[Asker]:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    command = [sys.executable, "-c", FORKS]
+    command = [*forked_python(), "-c", FORKS]
     with subprocess.Popen(
         command, env=environment, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rag.answering.concurrency_limit import Turns
 from rag.answering.events import StepEvent
 from rag.answering.jobs import RUSH, SHUT_DOWN, LiveAnswer, clean_question
 from rag.errors import (
@@ -24,6 +25,7 @@ from rag.errors import (
 )
 from rag.profile import Options
 from rag.records.chat_logs import ABANDONED, KEPT
+from rag.settings import Settings
 from rag.types import Identity, MessageState, Outcome
 from tests.answering.scripted import add_account
 
@@ -126,7 +128,7 @@ def test_stopping_is_quick_and_keeps_what_was_written(desk: Any) -> None:
     assert live.is_done
     message = desk.conversations.messages(desk.identity, live.conversation_id)[-1]
     assert (message.content, message.state) == ("You have 25 days [1].", MessageState.STOPPED)
-    assert message.outcome is Outcome.STOPPED
+    eventually(lambda: desk.conversations.messages(desk.identity, live.conversation_id)[-1].outcome is Outcome.STOPPED)
     live.stop()
 
 
@@ -294,7 +296,7 @@ def test_shutting_down_keeps_what_was_written_and_says_why(desk: Any) -> None:
 
 def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: Any) -> None:
     gate = Event()
-    desk.answers._answerer.settings = replace(desk.answers._answerer.settings, key_answers_at_once=0)
+    desk.answers._answerer.settings = replace(desk.answers._answerer.settings, answers_at_once=0)
     desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(100)]
     desk.providers.small = None
     asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(100)]
@@ -305,9 +307,13 @@ def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: An
     assert {row["outcome"] for row in desk.rows("chat_logs")} == {"answered"}
 
 
-@pytest.mark.parametrize(("session_id", "most"), [("a" * 64, 4), ("", 30)], ids=["person", "key"])
-def test_so_many_answers_are_written_for_one_person_at_once(desk: Any, session_id: str, most: int) -> None:
-    who, gate = replace(desk.identity, session_id=session_id), Event()
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [({"session_id": "a" * 64}, 4), ({"session_id": ""}, 4), ({"email": "key:Intranet"}, 30)],
+    ids=["person", "person_by_another_program", "key"],
+)
+def test_so_many_answers_are_written_for_one_person_at_once(desk: Any, changes: dict[str, str], most: int) -> None:
+    who, gate = replace(desk.identity, **changes), Event()
     desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(most + 1)]
     desk.providers.small = None
     with ThreadPoolExecutor(most + 6) as pool:
@@ -336,6 +342,7 @@ def ask_and_die(desk: Any, written: str = "Half an") -> Any:
 
 
 def test_answers_are_drawn_less_often_while_many_people_wait_for_their_first_word(desk: Any) -> None:
+    desk.answers._answerer.settings = replace(desk.answers._answerer.settings, answers_at_once=0)
     usual = desk.answers.pace_seconds()
     desk.retriever.wait_for = Event()
     asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(RUSH + 1)]
@@ -359,6 +366,19 @@ def test_who_follows_only_the_text_is_not_woken_for_steps(desk: Any) -> None:
     # Two pieces, the sources, the end, and that it is stored; besides them the context and the steps after the first.
     assert woken["text"] == 5
     assert woken["all"] == 5 + len(live.steps)
+
+
+def test_who_waited_longest_is_next() -> None:
+    turns = Turns(lambda: Settings(answers_under_way=1, answers_waiting=3))
+    writing, *line = [turns.take() for _ in range(4)]
+    told: dict[int, list[int]] = {number: [] for number in range(3)}
+    for number, waiting in enumerate(line):
+        turns.follow(waiting, told[number].append)
+    writing.end()
+    assert [waiting.has_come.is_set() for waiting in line] == [True, False, False]
+    line[0].end()
+    assert [waiting.has_come.is_set() for waiting in line] == [True, True, False]
+    assert told == {0: [0], 1: [1, 0], 2: [2, 1, 0]}
 
 
 def test_questions_beyond_the_limit_wait_for_their_turn_and_past_it_are_refused(desk: Any) -> None:

@@ -277,7 +277,7 @@ def test_two_versions_are_compared_by_what_changed(parts: Services, collection: 
     store(parts, collection, "handbook_leeds.md", HANDBOOK)
     store(parts, collection, "handbook_york.md", HANDBOOK.replace("25 days", "27 days"))
     text, _, _ = ask(parts, collection, identity, "Compare the versions")
-    assert "no document here an earlier version" in text
+    assert "No earlier version of a document is kept here" in text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag.answering.citations import citation_from_json, citation_to_json, verified
-from rag.answering.groundedness import ParsedQuestion, Source, faults
+from rag.answering.groundedness import CitedSource, QuestionContext, faults
 from rag.answering.number_check import days, figures, missing_days
 from tests.answering.scripted import passage
 
@@ -34,7 +34,7 @@ QUESTION = "How does annual leave work?"
     ],
 )
 def test_what_a_passage_does_not_say_is_found(claim: str, fault: str) -> None:
-    assert fault in faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en"))
+    assert fault in faults(claim, [CitedSource(PASSAGE)], QuestionContext(QUESTION, "en"))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_a_passage_does_not_say_is_found(claim: str, fault: str) -> None:
     ],
 )
 def test_another_wording_is_not_marked(claim: str) -> None:
-    assert not faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en"))
+    assert not faults(claim, [CitedSource(PASSAGE)], QuestionContext(QUESTION, "en"))
 
 
 @pytest.mark.parametrize(
@@ -82,17 +82,17 @@ def test_another_wording_is_not_marked(claim: str) -> None:
     ],
 )
 def test_a_negation_turned_round_is_found_in_every_language(language: str, passage: str, flipped: str) -> None:
-    asked = ParsedQuestion("?", language)
-    assert faults(flipped, [Source(passage, likely=(language,))], asked) == {"negation"}
-    assert faults(passage, [Source(flipped, likely=(language,))], asked) == {"negation"}
-    assert not faults(passage, [Source(passage, likely=(language,))], asked)
-    assert not faults(flipped, [Source(flipped, likely=(language,))], asked)
+    asked = QuestionContext("?", language)
+    assert faults(flipped, [CitedSource(passage, likely=(language,))], asked) == {"negation"}
+    assert faults(passage, [CitedSource(flipped, likely=(language,))], asked) == {"negation"}
+    assert not faults(passage, [CitedSource(passage, likely=(language,))], asked)
+    assert not faults(flipped, [CitedSource(flipped, likely=(language,))], asked)
 
 
 def test_a_denial_in_the_clause_beside_it_does_not_count() -> None:
-    source = Source("Employees may carry over five days, but may not sell them.")
-    assert not faults("Employees may carry over five days", [source], ParsedQuestion("", "en"))
-    assert faults("Employees may not carry over five days", [source], ParsedQuestion("", "en")) == {"negation"}
+    source = CitedSource("Employees may carry over five days, but may not sell them.")
+    assert not faults("Employees may carry over five days", [source], QuestionContext("", "en"))
+    assert faults("Employees may not carry over five days", [source], QuestionContext("", "en")) == {"negation"}
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_a_denial_in_the_clause_beside_it_does_not_count() -> None:
     ],
 )
 def test_of_another_language_only_figures_are_compared(claim: str, found: set[str]) -> None:
-    assert faults(claim, [Source(PASSAGE)], ParsedQuestion("연차는 어떻게 되나요?", "ko")) == found
+    assert faults(claim, [CitedSource(PASSAGE)], QuestionContext("연차는 어떻게 되나요?", "ko")) == found
 
 
 def test_what_the_rest_of_the_page_says_supports_a_sentence() -> None:
     claim = "Parental leave lasts sixteen weeks and is requested through the portal"
-    page = Source("Parental leave lasts sixteen weeks. It is requested through the portal.")
-    assert faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en")) == {"words"}
-    assert not faults(claim, [Source(PASSAGE)], ParsedQuestion(QUESTION, "en"), more=lambda: [page])
+    page = CitedSource("Parental leave lasts sixteen weeks. It is requested through the portal.")
+    assert faults(claim, [CitedSource(PASSAGE)], QuestionContext(QUESTION, "en")) == {"words"}
+    assert not faults(claim, [CitedSource(PASSAGE)], QuestionContext(QUESTION, "en"), more=lambda: [page])
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,9 @@ def test_what_the_rest_of_the_page_says_supports_a_sentence() -> None:
         ("1 يوليو 2026", (2026, 7, 1)),
         ("from 1 to 5 July", (None, 7, 1)),
         ("July 2026", (2026, 7, None)),
+        ("due 1stJuly 2026", (2026, 7, 1)),
+        ("1 KASIM 2026", (2026, 11, 1)),
+        ("3 EKİM 2026", (2026, 10, 3)),
     ],
 )
 def test_dates_are_read_however_they_are_written(text: str, day: tuple[int | None, int, int | None]) -> None:
@@ -156,9 +159,9 @@ def test_a_number_with_both_marks_is_read_by_the_last_one() -> None:
 
 
 def test_what_a_limit_says_is_no_denial_of_the_statement_it_limits() -> None:
-    source = Source("Employees may carry over unused days to the next year.")
+    source = CitedSource("Employees may carry over unused days to the next year.")
     limited = "Employees may not carry over unused days to the next year unless their manager agrees"
-    assert not faults(limited, [source], ParsedQuestion("", "en"))
+    assert not faults(limited, [source], QuestionContext("", "en"))
 
 
 def test_the_sentences_that_a_passage_does_not_support_are_on_its_citation() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rag.answering.events import DoneEvent, TextEvent
 from rag.answering.pipeline import Answerer
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
@@ -137,7 +137,7 @@ def test_a_page_of_a_megabyte_is_read_and_answers(
     page = f"{filler[: len(filler) // 2]}The canteen opens at half past eleven. {filler[len(filler) // 2 :]}"
     assert len(page) > 1_000_000
     providers = Providers(settings)
-    pipeline = Pipeline(database, FileStore(tmp_path / "files"), providers, Ledger(database), settings)
+    pipeline = IngestionPipeline(database, FileStore(tmp_path / "files"), providers, Ledger(database), settings)
     try:
         pipeline.process_document(
             file=page.encode(), file_name="mill.txt", tenant_id="demo", collection=collection, generate_metadata=False

@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from rag.answering.events import DoneEvent
-from rag.answering.groundedness import Source
+from rag.answering.groundedness import CitedSource
 from rag.answering.guardrails import AnswerWatch, Repetition, sources_of
 from rag.answering.jobs import LiveAnswers
 from rag.answering.live_answer import StoredAnswer, StoredRow
@@ -198,7 +198,7 @@ def test_what_the_model_read_around_a_passage_supports_its_sentences() -> None:
 
 def test_watching_a_piece_costs_no_more_the_longer_the_answer_is() -> None:
     body = " ".join(f"Rule {n} says that employee number {n} books room {n} on floor {n}." for n in range(60))
-    sources = {1: Source(body, "Rules", ("en",))}
+    sources = {1: CitedSource(body, "Rules", ("en",))}
     watch = AnswerWatch(sources, {1: 1}, "What do the rules say?", lambda _: "en")
     answer = [t for n in range(60) for t in tokens(f"Rule {n} says that employee {n} books room {n} upstairs [1].")]
     watch.feed("Rule 0 begins [1]. So ")  # reads the passage once

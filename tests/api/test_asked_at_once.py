@@ -20,7 +20,7 @@ from rag.answering.jobs import LiveAnswer
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.settings import Settings
-from rag.types import Collection, MessageState
+from rag.types import ChatMessage, Collection, MessageState
 from tests import hostile
 from tests.answering.test_live import eventually
 from tests.api.callers import Api
@@ -33,6 +33,10 @@ ASKERS = 45
 #: More than httpx opens to one host unless it is told.
 CALLERS = 120
 QUESTION = "How many days of annual leave do employees have?"
+EARLIER = (
+    ChatMessage(role="user", content="Is there paid leave?"),
+    ChatMessage(role="assistant", content="Yes, 25 days. [1]"),
+)
 
 
 @pytest.fixture
@@ -73,13 +77,14 @@ def all_meet(standin: ProviderStandin, *endpoints: str, count: int = ASKERS) -> 
     return [standin.meet(endpoint, count) for endpoint in endpoints]
 
 
+@pytest.mark.parametrize("history", [(), EARLIER], ids=["first questions", "follow-ups, rewritten before"])
 def test_answers_wait_for_their_providers_together(
-    api: Api, asked: Collection, provider_standin: ProviderStandin
+    api: Api, asked: Collection, provider_standin: ProviderStandin, history: tuple[ChatMessage, ...]
 ) -> None:
     barriers = all_meet(provider_standin, "embeddings", "rerank", "chat")
 
     def ask(number: int) -> LiveAnswer:
-        live = api.parts.answers.ask(api.admin, None, asked, f"{QUESTION} Case {number}.")
+        live = api.parts.answers.ask(api.admin, None, asked, f"{QUESTION} Case {number}.", history=history)
         for _ in live.tail(every_seconds=0.05):
             pass
         return live

@@ -189,6 +189,9 @@ def test_an_answer_cut_at_its_length_says_so_to_every_caller(api: Api, provider_
     last = events(streamed.text)[-1]
     assert (last["type"], last["data"], last["code"]) == ("error", TOO_LONG, "cut")
     assert {name: last[name] for name in ENDING} == {name: answer[name] for name in ENDING}
+    german = caller.post("/api/rag/chat", json={"query": QUESTION}, headers={"accept-language": "de"}).json()
+    assert german["notices"] == ["Die Antwort hat ihre Längengrenze erreicht und endet hier."]
+    assert german["notice"] == german["notices"][0]
 
 
 def test_what_was_done_without_is_said_to_every_caller(api: Api, provider_standin: ProviderStandin) -> None:

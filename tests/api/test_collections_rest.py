@@ -23,13 +23,19 @@ def test_a_collection_is_made_configured_and_deleted(api: Api) -> None:
     assert changed["settings"] == {"top_k": 20, "rerank_top_n": 4}
     assert caller.patch(f"{one}/settings", json={"reset": ["rerank_top_n"]}).json()["settings"] == {"top_k": 20}
     assert caller.get(one).json()["settings"] == {"top_k": 20}
-    refused = caller.delete(one, params={"name": "Bindery"})
-    assert (refused.status_code, refused.json()["detail"]) == (
-        422, "Type the collection's name, Bindery rules, to delete it."
-    )  # fmt: skip
-    assert caller.delete(one).json()["errors"][0]["field"] == "name"
-    assert caller.delete(one, params={"name": "Bindery rules"}).status_code == 204
-    assert caller.get(one).status_code == 404
+    # Into the bin and back, like on the page; for good only where that is asked for, with its name.
+    assert caller.delete(one).status_code == 204
+    assert (caller.get(one).status_code, caller.delete(one).status_code) == (404, 404)
+    assert caller.post(f"{one}/restore").json() == {"id": collection["id"], "problems": []}
+    assert caller.get(one).json()["settings"] == {"top_k": 20}
+    for name in ({}, {"name": "Bindery"}):
+        refused = caller.delete(one, params={"forGood": "true", **name})
+        assert (refused.status_code, refused.json()["detail"]) == (
+            422, "Type the collection's name, Bindery rules, to delete it."
+        )  # fmt: skip
+    assert caller.delete(one).status_code == 204
+    assert caller.delete(one, params={"forGood": "true", "name": "Bindery rules"}).status_code == 204
+    assert (caller.get(one).status_code, caller.post(f"{one}/restore").status_code) == (404, 404)
 
 
 @pytest.mark.parametrize(

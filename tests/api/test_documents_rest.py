@@ -31,8 +31,15 @@ def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:
     assert caller.get(f"{one}/pages").json()["pages"][0]["number"] == 1
     assert caller.get(f"{one}/versions").json()["total"] == 1
     assert caller.post(f"{one}/retry").status_code == 422
+    # Into the bin and back, like on the page; for good only where that is asked for.
     assert caller.delete(one).status_code == 204
-    assert caller.get(one).status_code == 404
+    assert (caller.get(one).status_code, caller.delete(one).status_code) == (404, 404)
+    assert caller.post(f"{one}/restore").json()["status"] == "completed"
+    assert caller.get(f"{one}/chunks").json()["total"] == chunks["total"]
+    assert caller.delete(one).status_code == 204
+    assert caller.delete(one, params={"forGood": "true"}).status_code == 204
+    assert (caller.get(one).status_code, caller.post(f"{one}/restore").status_code) == (404, 404)
+    assert api.parts.documents.bin.count("demo") == 0
 
 
 def test_an_upload_says_how_it_is_read_and_what_it_may_be_narrowed_by(api: Api) -> None:

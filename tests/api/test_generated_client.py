@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +63,31 @@ def test_a_generated_client_asks_searches_and_is_refused_in_its_own_types(api: A
     with client(base_url=api.url, token="rag_" + "A" * 43) as stranger:
         refused = generated("api.service.me").sync_detailed(client=stranger)
         assert (refused.status_code, refused.parsed.code) == (401, "key_rejected")
+
+
+def test_fields_of_bodies_that_may_be_left_out_have_no_default() -> None:
+    """openapi-typescript takes a field with a default for one that is always there, and would have it sent."""
+    described = API.openapi()
+    operations = [operation for methods in described["paths"].values() for operation in methods.values()]
+    waiting: list[Any] = [operation.get("requestBody", {}) for operation in operations]
+    seen: set[str] = set()
+    while waiting:
+        for place, value in fields_of(waiting.pop()):
+            assert "default" not in value, place
+            if (name := value.get("$ref", "").rpartition("/")[2]) and name not in seen:
+                seen.add(name)
+                waiting.append(described["components"]["schemas"][name])
+    assert {"ChatBody", "SearchBody", "NewCollection", "UploadForm", "ContentPart"} <= seen
+    told = described["components"]["schemas"]["NewCollection"]["properties"]["profile"]["description"]
+    assert told.endswith('Default: "hr".')
+
+
+def fields_of(described: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each part of a description that is an object, with where it is."""
+    if isinstance(described, dict):
+        yield place, described
+        for name, value in described.items():
+            yield from fields_of(value, f"{place}/{name}")
+    elif isinstance(described, list):
+        for value in described:
+            yield from fields_of(value, place)

@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from rag.types import Role
 from tests.api.callers import Api
+from tests.forked import forked_python
 from tests.standin import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
@@ -68,6 +69,19 @@ def test_tools_search_ask_list_and_open(api: Api, provider_standin: ProviderStan
 
     run(api, act)
     assert api.outcomes()[-1] == "answered"
+
+
+def test_what_became_of_an_answer_reaches_the_program(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    provider_standin.reply(f"{ANSWER} Each of them gets 3 company cars [1].", finish_reason="length")
+
+    async def act(client: Client) -> None:
+        answer = (await client.call_tool("ask", {"question": QUESTION})).structured_content
+        assert (answer["outcome"], answer["state"]) == ("perhaps", "cut")
+        assert answer["notices"] == ["The answer reached its length limit and ends here."]
+        assert answer["unsupported"] == ["Each of them gets 3 company cars"]
+
+    run(api, act)
 
 
 def test_documents_are_resources(api: Api) -> None:
@@ -142,7 +156,7 @@ def test_a_program_on_this_machine_speaks_by_standard_input_and_output(tmp_path:
             assert client.server_info.name == "hr-assistant"
             listed = (await client.call_tool("list_documents", {})).structured_content
             assert listed["total"] == 0
-        command = [sys.executable, "-m", "rag", "ingest", str(note)]
+        command = [*forked_python(), "-m", "rag", "ingest", str(note)]
         await anyio.run_process(command, env={**os.environ, **environment})
         async with Client(stdio_client(server)) as client:
             asked = (await client.call_tool("ask", {"question": "Where are cars parked?"})).structured_content

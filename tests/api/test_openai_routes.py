@@ -160,6 +160,24 @@ def test_keys_scopes_and_limits_are_those_of_the_api(api: Api) -> None:
     assert api.client(api.key("chat")).get("/v1/nothing").json()["error"]["type"] == "invalid_request_error"
 
 
+def test_an_answer_that_was_stopped_is_not_taken_for_a_whole_one(
+    api: Api, client: openai.OpenAI, provider_standin: ProviderStandin
+) -> None:
+    api.ready_document()
+    provider_standin.reply(ANSWER)
+    provider_standin.hang_stream_after(4)
+    reasons, text = [], ""
+    for chunk in client.chat.completions.create(model=api.collection.name, messages=asked(), stream=True):
+        reasons += [choice.finish_reason for choice in chunk.choices if choice.finish_reason]
+        text += "".join(choice.delta.content or "" for choice in chunk.choices)
+        if text and not reasons:
+            (live,) = api.parts.answers._answers.values()
+            live.cancel.set()
+    assert reasons == ["length"]
+    assert ANSWER.startswith(text)
+    assert text != ANSWER
+
+
 def test_a_failed_stream_raises_in_the_client(
     api: Api, client: openai.OpenAI, provider_standin: ProviderStandin
 ) -> None:

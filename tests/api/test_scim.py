@@ -8,20 +8,12 @@ from uuid import uuid4
 import httpx
 import httpx2
 import pytest
-from scim2_client.engines.httpx2 import SyncSCIMClient
-from scim2_models import ScimProvider
-from scim2_tester import Status, check_server
 
-from rag.api.scim import CONFIG, Group, User
 from rag.types import Role
 from tests.api.callers import Api
 
 USER, GROUP = "urn:ietf:params:scim:schemas:core:2.0:User", "urn:ietf:params:scim:schemas:core:2.0:Group"
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
-#: A check of what the service says it does not do is left out.
-OKAY = {Status.SUCCESS, Status.SKIPPED}
-
-
 #: An account is active or it is not: a directory that removes the attribute leaves it as it is.
 DIFFERENT = ("check_remove_attribute User: PATCH modify() did not remove attribute 'active'",)
 
@@ -49,15 +41,38 @@ def patch(*operations: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_public_checker_finds_nothing_wrong(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Here, for making the models takes seconds, which each process that lists the tests would spend.
+    from scim2_client.engines.httpx2 import SyncSCIMClient
+    from scim2_models import ScimProvider
+    from scim2_tester import Status, check_server
+
+    from rag.api.scim import CONFIG, Group, User
+
     monkeypatch.setattr(User.model_fields["user_name"], "examples", Addresses(["one@example.com"]))
     headers = {"Authorization": f"Bearer {api.key('scim')}"}
     with httpx2.Client(base_url=f"{api.url}/scim/v2", headers=headers, timeout=20) as http:
         provider = ScimProvider(models=[User, Group], config=CONFIG)
         results = check_server(SyncSCIMClient(http, provider=provider))
-    found = [f"{r.title} {r.resource_type}: {r.reason}" for r in results if r.status not in OKAY]
+    # A check of what the service says it does not do is left out.
+    okay = {Status.SUCCESS, Status.SKIPPED}
+    found = [f"{r.title} {r.resource_type}: {r.reason}" for r in results if r.status not in okay]
     wrong = [one for one in found if one not in DIFFERENT]
     assert not wrong, "\n".join(wrong)
     assert len([r for r in results if r.status is Status.SUCCESS]) > 30
+
+
+def test_no_answer_holds_more_people_than_the_service_says(api: Api, directory: httpx.Client) -> None:
+    with api.parts.database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+            "SELECT 'demo', number || '@example.com', 'Somebody', 'employee', '' FROM generate_series(1, 205) AS number"
+        )
+    most = directory.get("/ServiceProviderConfig").json()["filter"]["maxResults"]
+    first = directory.get("/Users", params={"count": 100_000}).json()
+    assert (len(first["Resources"]), first["itemsPerPage"], most) == (200, 200, 200)
+    rest = directory.get("/Users", params={"startIndex": 201, "count": 100_000}).json()
+    assert len(rest["Resources"]) == rest["totalResults"] - 200 >= 5
+    assert {one["id"] for one in rest["Resources"]}.isdisjoint(one["id"] for one in first["Resources"])
 
 
 def test_a_directory_keeps_people_and_groups(api: Api, directory: httpx.Client) -> None:

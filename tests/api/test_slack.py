@@ -18,6 +18,7 @@ from rag.settings import Settings
 from rag.types import Role
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
+from tests.standin import ProviderStandin
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 OURS = {"team_id": "T1", "is_bot": False}
@@ -82,7 +83,14 @@ def standin() -> Iterator[SlackStandin]:
 @pytest.fixture
 def settings(settings: Settings, standin: SlackStandin) -> Settings:
     address = f"http://127.0.0.1:{standin.server.server_port}/api/"
-    return replace(settings, slack_bot_token="xoxb-token", slack_signing_secret=SECRET, slack_api_url=address)
+    return replace(
+        settings, slack_bot_token="xoxb-token", slack_signing_secret=SECRET, slack_api_url=address, answers_at_once=0
+    )
+
+
+def blocks_of(said: dict[str, Any]) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = said["blocks"] if isinstance(said["blocks"], list) else json.loads(said["blocks"])
+    return blocks
 
 
 Send = Callable[..., httpx.Response]
@@ -117,7 +125,8 @@ def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, standin: S
     (_, waiting), (method, answer) = standin.said(2)
     assert method == "chat.update", (waiting, answer)
     assert answer["ts"] == "0.9"
-    blocks = answer["blocks"] if isinstance(answer["blocks"], list) else json.loads(answer["blocks"])
+    assert "three minutes" in waiting["text"]
+    blocks = blocks_of(answer)
     assert [block["type"] for block in blocks] == ["section", "context", "actions"]
     assert "/api/documents/" in blocks[1]["elements"][0]["text"]
     again = send("And the next year?", thread_ts=waiting["thread_ts"])
@@ -165,6 +174,71 @@ def test_rights_hold_in_messages_and_channels(api: Api, standin: SlackStandin, s
     send("How many days of annual leave do I have?", "U2")
     assert "no collection" in standin.said(1)[0][1]["text"]
     assert api.outcomes().count(None) == 0
+
+
+def test_a_long_answer_is_whole_with_all_sources_and_what_to_know_of_it(
+    api: Api, standin: SlackStandin, send: Send, provider_standin: ProviderStandin
+) -> None:
+    """Slack takes 3,000 characters in a block, and a page of a model's has more."""
+    api.ready_document()
+    first = "Everyone has 25 days of paid leave a year [1]. Each of them gets 3 company cars [1].\n\n"
+    long = first + " ".join(f"Paragraph{number} of paid leave {number * 7919}." for number in range(150))
+    provider_standin.reply(long, finish_reason="length")
+    send("How many days of annual leave do I have?")
+    blocks = blocks_of(standin.said(2)[1][1])
+    texts = [block["text"]["text"] for block in blocks if block["type"] == "section"]
+    assert len(texts) > 1
+    assert max(map(len, texts)) < 3000
+    (live,) = api.parts.answers._answers.values()
+    assert " ".join(" ".join(texts).split()) == " ".join(slack._marked(live.text).split())
+    notes = [e["text"] for block in blocks if block["type"] == "context" for e in block["elements"]][-1]
+    assert "The answer reached its length limit and ends here." in notes
+    assert "Check this, its source does not say it: “Each of them gets 3 company cars”" in notes
+    assert [block["type"] for block in blocks][-1] == "actions"
+
+
+def test_pieces_are_parted_between_lines_or_words_and_never_within_a_sign() -> None:
+    for text in ("word " * 2000, "line\n" * 2000, "&lt;" * 2000, "글" * 7000, "x" * 2899 + "&amp;" + "y" * 10):
+        pieces = list(slack._pieces(text))
+        assert max(map(len, pieces)) <= slack.MOST_CHARACTERS
+        assert "".join("".join(pieces).split()) == "".join(text.split())
+        assert not any(piece.endswith(("&", "&l", "&lt", "&am")) for piece in pieces)
+
+
+def test_what_a_person_may_ask_is_limited_in_slack_too(api: Api, standin: SlackStandin, send: Send) -> None:
+    most = api.parts.settings.questions_per_minute
+    for _ in range(most):
+        api.parts.limits.count_question(api.admin)
+    send("How many days of annual leave do I have?")
+    assert f"You may ask {most} questions a minute" in standin.said(1)[0][1]["text"]
+    assert api.outcomes() == []
+
+
+def test_many_are_answered_at_once(
+    api: Api, standin: SlackStandin, send: Send, provider_standin: ProviderStandin
+) -> None:
+    """Whoever waits for an answer keeps nobody else from asking: all of them are with the model at one time."""
+    api.ready_document()
+    provider_standin.reply("Everyone has 25 days of paid leave a year [1].")
+    barrier = provider_standin.meet("chat", 12)
+    for number in range(12):
+        send("How many days of annual leave do I have?", ts=f"{9000 + number}.1")
+    updates = [said for method, said in standin.said(24) if method == "chat.update"]
+    assert not barrier.broken
+    assert all("25 days" in said["text"] for said in updates)
+
+
+def test_a_channel_asks_what_everybody_may_read_whatever_the_person_asked_last(
+    api: Api, standin: SlackStandin, send: Send
+) -> None:
+    api.ready_document()
+    board = api.parts.documents.create_collection(api.admin, "Board", "hr")
+    api.parts.documents.change_collection(api.admin, board.id, groups=["Board"])
+    api.parts.documents.note_last(api.admin, board)
+    send("<@UBOT> How many days of annual leave do I have?", kind="app_mention", channel="C1")
+    assert standin.said(2)[1][0] == "chat.update"
+    (conversation,) = api.parts.conversations.list(api.admin)
+    assert conversation.collection_id == api.collection.id
 
 
 def test_only_slack_is_heard_and_each_event_once(api: Api, standin: SlackStandin, send: Send) -> None:

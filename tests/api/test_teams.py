@@ -27,6 +27,7 @@ from PIL import Image
 
 from rag.access.teams import TeamsBots
 from rag.api import teams, teams_bot
+from rag.api.slack import WAITING
 from rag.api.teams_bot import ISSUER
 from rag.errors import InvalidInput, NotAllowed
 from rag.settings import Settings
@@ -35,6 +36,7 @@ from rag.types import Identity, Role
 from rag.ui.teams import teams_package
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
+from tests.standin import ProviderStandin
 from tests.tls_standin import JsonHandler, TlsServer
 
 APP = "11111111-2222-4333-8444-555555555555"
@@ -258,7 +260,7 @@ def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, connector:
     where = {"conversation": IN_CHANNEL, "channelData": {"tenant": {"id": OURS}, "channel": {"id": "19:c"}}}
     assert send("<at>HR</at> How many days of annual leave do I have?", **where).status_code == 202
     (_, path, waiting), (method, updated, answer) = connector.said(2)
-    assert (method, waiting["text"]) == ("PUT", "Reading the documents …")
+    assert (method, waiting["text"]) == ("PUT", WAITING)
     assert path == f"/emea/v3/conversations/{IN_CHANNEL['id']}/activities"
     assert updated == f"{path}/said-0"
     assert "**Sources**" in answer["text"]
@@ -292,6 +294,44 @@ def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, connector:
     send("How many days of leave?")
     connector.said(2)
     assert len(api.parts.conversations.list(api.admin)) == 4
+
+
+def test_a_long_answer_is_whole_and_what_to_know_of_it_is_said_in_the_readers_language(
+    api: Api, connector: Connector, send: Send, provider_standin: ProviderStandin
+) -> None:
+    api.ready_document()
+    text = "Everyone has 25 days of paid leave a year [1]. Each of them gets 3 company cars [1].\n\n"
+    text += " ".join(f"Paragraph{number} of paid leave {number * 7919}." for number in range(150))
+    provider_standin.reply(text, finish_reason="length")
+    send("How many days of annual leave do I have?", locale="de-DE")
+    said = connector.said(2)[1][2]["text"]
+    (live,) = api.parts.answers._answers.values()
+    assert teams_bot._plain(live.text) in said
+    assert "*Die Antwort hat ihre Längengrenze erreicht und endet hier.*" in said
+    assert "*Bitte prüfen, die Quelle sagt es nicht: „Each of them gets 3 company cars“*" in said
+
+
+def test_what_a_person_may_ask_is_limited_in_teams_too(api: Api, connector: Connector, send: Send) -> None:
+    most = api.parts.settings.questions_per_minute
+    for _ in range(most):
+        api.parts.limits.count_question(api.admin)
+    send("How many days of annual leave do I have?")
+    assert f"You may ask {most} questions a minute" in connector.said(1)[0][2]["text"]
+    assert api.outcomes() == []
+
+
+def test_teams_is_told_how_answers_ended_before_the_application_does(
+    api: Api, connector: Connector, send: Send, provider_standin: ProviderStandin
+) -> None:
+    api.ready_document()
+    provider_standin.reply("Everyone has 25 days of paid leave a year [1].")
+    provider_standin.hang_stream_after(4)
+    send("How many days of annual leave do I have?")
+    connector.said(1)
+    api.parts.answers.stop_all()
+    ((method, _, said),) = connector.said(1)
+    assert method == "PUT"
+    assert "was shut down while this answer was being written" in said["text"]
 
 
 def test_rights_hold_in_chats_and_channels(api: Api, connector: Connector, send: Send) -> None:
@@ -361,5 +401,10 @@ def test_a_bot_is_kept_with_its_secret_encrypted(api: Api, connector: Connector,
     assert manifest["validDomains"] == ["hr.example.com"]
     sizes = {icon: Image.open(io.BytesIO(package.read(file))).size for icon, file in manifest["icons"].items()}
     assert sizes == {"color": (192, 192), "outline": (32, 32)}
-    bots.remove(api.admin)
+    removed = bots.remove(api.admin)
     assert bots.get(api.admin) is None
+    assert SECRET not in removed
+    bots.put_back(api.admin, removed)
+    back = bots.get(api.admin)
+    assert back == again
+    assert bots.secret_of(back) == SECRET

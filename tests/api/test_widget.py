@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -63,6 +64,20 @@ def test_a_visitor_asks_goes_on_and_rates(api: Api, widget: Widget) -> None:
     assert [kind for kind, _ in logged] == ["question", "question"]
     assert api.parts.widgets.get(api.admin, widget.id).asked_today == 2
     assert not [key for key in api.parts.api_keys.list(api.admin) if key.name.startswith("Widget")]
+
+
+def test_a_visitor_is_told_what_to_know_of_an_answer_in_their_language(
+    api: Api, widget: Widget, provider_standin: ProviderStandin
+) -> None:
+    text = "Everyone has 25 days of paid leave a year [1]. Each of them gets 3 company cars [1]."
+    provider_standin.reply(text, finish_reason="length")
+    language = {"accept-language": "de"}
+    *_, done = asked(api.client(), widget.public_key, "How many days of annual leave do I have?", **language)
+    assert done["state"] == "cut"
+    assert done["remarks"] == [
+        "Die Antwort hat ihre Längengrenze erreicht und endet hier.",
+        "Bitte prüfen, die Quelle sagt es nicht: „Each of them gets 3 company cars“",
+    ]
 
 
 def test_only_its_sites_show_it_and_call(api: Api, widget: Widget) -> None:
@@ -166,6 +181,23 @@ def test_administrators_manage_them_by_the_api(api: Api, widget: Widget) -> None
     employee = Identity(account_id=UUID(int=1), tenant_id="demo", email="e@x", name="E", role=Role.EMPLOYEE)
     with pytest.raises(NotAllowed):
         api.parts.widgets.list(employee)
+
+
+def test_a_removed_widget_is_put_back_and_answers_in_the_pages_that_show_it(api: Api, widget: Widget) -> None:
+    widgets, visitor = api.parts.widgets, api.client()
+    assert asked(visitor, widget.public_key, "Leave?")[-1]["type"] == "done"
+    removed = widgets.remove(api.admin, widget.id)
+    assert asked(visitor, widget.public_key, "Leave?").status_code == 404
+    widgets.put_back(api.admin, removed)
+    back = widgets.get(api.admin, widget.id)
+    assert back == replace(widget, asked_today=1, spent=back.spent), "what it was asked and cost counts on"
+    assert asked(visitor, widget.public_key, "Leave?")[-1]["type"] == "done"
+    # A collection that some groups alone may read by now is opened to no page.
+    removed = widgets.remove(api.admin, widget.id)
+    api.parts.documents.change_collection(api.admin, api.collection.id, groups=["Mill"])
+    with pytest.raises(InvalidInput, match="cannot be put back"):
+        widgets.put_back(api.admin, removed)
+    assert widgets.list(api.admin) == []
 
 
 def test_a_portfolio_is_asked_on_a_public_page_and_answers_as_its_person(

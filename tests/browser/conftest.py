@@ -9,10 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
@@ -29,6 +29,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+#: A product that many tests share is signed in to once, and may run longer than a sign-in is recent.
+DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
 # A machine that runs other tests beside these needs more than the five seconds Playwright waits by itself.
@@ -52,9 +54,21 @@ class Product:
         self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=20)
 
+    def end(self) -> None:
+        """End it whatever it does: with a signal that it may answer by stopping what it started, then without."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
-def start_product(folder: Path, **environment: str) -> Product:
-    """Start `python -m rag serve` on a free port, or on `PORT`, and wait until it says that it is ready."""
+
+def start_product(folder: Path, *, seconds: float = 120, **environment: str) -> Product:
+    """Start `python -m rag serve` on a free port, or on `PORT`, and wait until it says that it is ready.
+
+    One that is not ready after so many seconds is ended, with what it started.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = environment.get("PORT") or probe.getsockname()[1]
@@ -62,20 +76,25 @@ def start_product(folder: Path, **environment: str) -> Product:
     process = subprocess.Popen(
         [sys.executable, "-m", "rag", "serve"],
         cwd=PROJECT,
-        env={**kept, "PORT": str(port), "RAG_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1", **environment},
+        env={**kept, **DEFAULTS, "PORT": str(port), "RAG_DATA_DIR": str(folder), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     product = Product(process, f"http://localhost:{port}", folder)
     assert process.stdout is not None
-    deadline = time.monotonic() + 120
-    for line in process.stdout:
-        product.lines.append(line)
-        if "Ctrl-C stops everything" in line:
-            return product
-        assert time.monotonic() < deadline, product.lines
-    process.communicate()
+    # Its output ends with it, also where it says nothing at all.
+    watch = Timer(seconds, product.end)
+    watch.start()
+    try:
+        for line in process.stdout:
+            product.lines.append(line)
+            if "Ctrl-C stops everything" in line:
+                return product
+    finally:
+        watch.cancel()
+    product.end()
+    process.stdout.close()
     raise AssertionError(f"the product did not start: {''.join(product.lines)}")
 
 

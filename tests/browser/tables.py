@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from tests.browser.conftest import settle
 
@@ -19,8 +19,16 @@ def click_row(page: Page, row: int, across: int, shows: Locator, *, of: Locator 
     table = of or page.get_by_test_id("stDataFrame").first
 
     def click() -> None:
+        # A tooltip under which the last click left the mouse would take this one.
+        page.mouse.move(0, 0)
+        expect(page.get_by_test_id("stTooltipContent")).to_have_count(0)
         settle(page)
-        # There is none while the table is drawn again.
+        # What came late is there now, and a second click would take it back.
+        if shows.count():
+            return
+        # There is none while the table is drawn again, and the mouse reaches what is in sight.
+        with suppress(Error):
+            table.scroll_into_view_if_needed(timeout=2_000)
         if corner := table.locator("canvas").first.bounding_box():
             page.mouse.click(corner["x"] + across, corner["y"] + FIRST_ROW + row * ROW)
 

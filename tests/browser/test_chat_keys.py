@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from contextlib import suppress
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
 
 from tests.browser.conftest import Product, settle
+from tests.browser.test_every_page import ask, open_page, signed_in_as
 
+pytestmark = pytest.mark.browser
+LAPTOPS: tuple[ViewportSize, ...] = ({"width": 1280, "height": 720}, {"width": 1440, "height": 900})
 QUESTION = "How many days of annual leave do full-time employees have?"
 
 
@@ -97,6 +104,24 @@ def test_a_chip_shows_its_source_and_opens_the_page_beside_the_answer(
     page.keyboard.press("Escape")
     expect(view).to_have_count(0)
 
+    # Who closes a dialog goes on where it was opened.
+    actions = page.get_by_test_id("stMenuButtonButton").first
+    actions.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("[role=menuitem][data-focused]")).to_have_count(1)
+    export = page.get_by_role("menuitem", name="Export")
+    for _ in range(8):  # a menu that is drawn again misses a key
+        page.keyboard.press("ArrowDown")
+        with suppress(AssertionError):
+            expect(export).to_be_focused(timeout=2_000)
+            break
+    expect(export).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").get_by_role("button", name="Markdown")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(actions).to_be_focused()
+
     # A new chat by its key: the question has the focus, and what is typed is asked there.
     page.keyboard.press("Control+Shift+O")
     expect(page.get_by_text("How can I help")).to_be_visible()
@@ -136,3 +161,68 @@ def test_all_collections_are_asked_at_once_and_each_source_names_its_own(
     # The conversation goes on in all of them when it is opened again.
     page.reload()
     expect(page.locator(".st-key-chat_filter").get_by_text("All collections")).to_be_visible()
+
+
+def test_the_account_stays_on_the_screen_below_every_list_of_conversations(
+    offline_product: Product, browser: Browser, offline_admin: BrowserContext
+) -> None:
+    context = signed_in_as("Employee", browser, offline_product, offline_admin)
+    page = context.new_page()
+    page.set_viewport_size(LAPTOPS[0])
+    for number in range(12):
+        page.goto(offline_product.address)
+        settle(page)
+        ask(page, "Thank you!" if number else "Hello")
+        expect(page.get_by_test_id("stFeedback")).to_be_attached()
+        settle(page)
+    account = page.locator(".st-key-frame_account button")
+    page.get_by_role("button", name="Show all 12").click()
+    expect(page.get_by_placeholder("Search conversations")).to_be_visible()
+    settle(page)
+    last = page.locator("[class*=st-key-chat_open_] button").last
+    for size in LAPTOPS:
+        page.set_viewport_size(size)
+        expect(account).to_be_in_viewport(ratio=1)
+        # The rest of the sidebar ends above it: what is scrolled to is whole.
+        last.scroll_into_view_if_needed()
+        expect(last).to_be_in_viewport(ratio=1)
+        assert bottom_of(last) <= account.evaluate("one => one.getBoundingClientRect().top")
+    page.get_by_placeholder("Search conversations").fill("hello")
+    page.keyboard.press("Enter")
+    expect(page.locator("[class*=st-key-chat_open_]")).to_have_count(1)
+    expect(account).to_be_in_viewport(ratio=1)
+    context.close()
+
+    # An administrator's menu is longer.
+    page = offline_admin.new_page()
+    for path in ("/", "/documents"):
+        page.goto(offline_product.address + path)
+        account = page.locator(".st-key-frame_account button")
+        expect(account).to_be_visible()
+        settle(page)
+        for size in LAPTOPS:
+            page.set_viewport_size(size)
+            expect(account).to_be_in_viewport(ratio=1)
+    page.close()
+
+
+def bottom_of(element: Locator) -> float:
+    return float(element.evaluate("one => one.getBoundingClientRect().bottom"))
+
+
+def test_ctrl_k_leaves_an_open_dialog_and_what_it_shows_alone(offline_product: Product, offline_page: Page) -> None:
+    page = offline_page
+    open_page(page, offline_product.address + "/people")
+    page.get_by_role("button", name="Add a person").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="E-mail").fill(f"colleague-{uuid4().hex[:8]}@example.com")
+    dialog.get_by_role("textbox", name="Name").fill("A colleague")
+    dialog.get_by_role("button", name="Add and get a link").click()
+    expect(dialog.locator("code")).to_be_visible()
+    settle(page)
+    page.keyboard.press("Control+k")
+    settle(page)
+    dialog.get_by_role("button", name="Done").click()
+    expect(dialog).to_have_count(0)
+    page.keyboard.press("Control+k")
+    expect(dialog.get_by_placeholder("Words of a title")).to_be_visible()

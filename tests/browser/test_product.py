@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import urllib.error
@@ -93,6 +94,10 @@ def test_what_the_documents_do_not_say_is_not_answered(offline_product: Product,
 def test_nothing_is_fetched_from_outside(offline_product: Product, offline_page: Page) -> None:
     outside: list[str] = []
     errors: list[str] = []
+    # What the policy stops is no request any more, but was tried: icons of pages among it.
+    offline_page.add_init_script(
+        "window.refused = []; addEventListener('securitypolicyviolation', (e) => refused.push(e.blockedURI));"
+    )
     offline_page.on(
         "request",
         lambda request: (
@@ -106,6 +111,9 @@ def test_nothing_is_fetched_from_outside(offline_product: Product, offline_page:
         offline_page.goto(offline_product.address + path)
         offline_page.wait_for_selector("[data-testid=stSidebarNav]")
         settle(offline_page)
+        outside += offline_page.evaluate("refused")
+        icons = offline_page.evaluate("[...document.querySelectorAll('link[rel~=icon]')].map((link) => link.href)")
+        assert icons == [f"{offline_product.address}/app/static/mark.svg"]
     assert (outside, errors) == ([], [])
 
 
@@ -320,3 +328,16 @@ def test_a_tab_that_stayed_open_over_a_restart_begins_a_new_chat_at_the_first_cl
 def test_a_port_in_use_is_one_sentence(product: Product, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"is in use\. Stop what uses it, or choose another"):
         start_product(tmp_path / "data", PORT=product.address.rsplit(":", 1)[1])
+
+
+def children() -> set[str]:
+    """Return the processes that this one started and that have not ended."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list processes in /proc")
+def test_a_start_that_takes_too_long_leaves_no_process(tmp_path: Path) -> None:
+    before = children()
+    with pytest.raises(AssertionError, match="did not start"):
+        start_product(tmp_path / "data", seconds=0)
+    assert children() == before

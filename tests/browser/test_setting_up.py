@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, FilePayload, FloatRect, Page, expect
 
-from tests.browser.conftest import Product, sign_up, start_product
+from tests.browser.conftest import EMAIL, Product, settle, sign_up, start_product
 from tests.browser.tables import BOX, cells, click_row, until_shown
-from tests.browser.test_documents_in_browser import drop
+from tests.browser.test_product import make_pdf
 from tests.standin import ProviderStandin
 
 pytestmark = pytest.mark.browser
+#: The part of the screen that is taken as the company's mark.
+MARK: FloatRect = {"x": 0, "y": 0, "width": 240, "height": 60}
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +53,34 @@ def invite(page: Page, people: str, *, group: str) -> None:
     expect(page.get_by_role("dialog").get_by_text("Send everybody their own link")).to_be_visible()
 
 
-def test_the_checklist_is_followed_to_its_end(company: tuple[Product, BrowserContext], tab: Page) -> None:
+#: What a company has at hand, by file name.
+PAPERS = {
+    "employee_handbook": ("Working hours are 38 a week.", "Cars are parked on level two, bicycles in the cellar."),
+    "leave_policy": ("Full-time employees have 27 days of annual leave.",),
+    "benefits": ("The dental plan pays 80 percent of a treatment.", "Glasses are paid for every two years."),
+    "travel_rules": ("Trains are booked in second class.",),
+    "sick_leave": ("Report sick before nine o'clock by telephone.",),
+    "notice_periods": ("The notice period in probation is two weeks.",),
+}
+
+
+def test_a_new_company_is_set_up_to_the_end_of_its_checklist(
+    company: tuple[Product, BrowserContext], browser: Browser, tab: Page, tmp_path: Path
+) -> None:
     address = company[0].address
     tab.goto(address + "/set-up")
     expect(tab.get_by_text("0 of 5 steps done")).to_be_visible()
     tab.get_by_label("Company name").fill("Alder & Sons")
     tab.get_by_role("button", name="Save", exact=True).click()
     expect(tab.get_by_text("The name is saved.")).to_be_visible()
+    mark: FilePayload = {"name": "mark.png", "mimeType": "image/png", "buffer": tab.screenshot(clip=MARK)}
+    tab.locator("input[type=file]").set_input_files(mark)
+    expect(tab.get_by_text("The mark is saved.")).to_be_visible()
+    expect(tab.get_by_test_id("stMain").get_by_test_id("stImage")).to_be_visible()
+    for label, language, heading in (("Language", "Deutsch", "Einrichtung"), ("Sprache", "English", "Set-up")):
+        tab.get_by_role("combobox", name=label).click()
+        tab.get_by_role("option", name=language).click()
+        expect(tab.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     tab.get_by_label("Key of OpenAI").fill("sk-test-1234")
     tab.get_by_role("button", name="Check and keep").first.click()
     expect(tab.get_by_text("OpenAI answers with this key, and it is kept.")).to_be_visible()
@@ -72,14 +95,27 @@ def test_the_checklist_is_followed_to_its_end(company: tuple[Product, BrowserCon
     assert copied.startswith(address + "/set-password?token="), copied
     links.get_by_role("button", name="Done").click()
     expect(tab.get_by_text("3 active accounts")).to_be_visible()
+    expect(cells(tab, "Invited")).to_have_count(2)
+    invited = browser.new_context(locale="en-US")
+    theirs = invited.new_page()
+    theirs.goto(copied)
+    theirs.fill("input[name=password]", "another long pass phrase")
+    theirs.click("button[type=submit]")
+    expect(theirs.get_by_text("How can I help, Ada?")).to_be_visible()
+    expect(theirs.get_by_role("link", name="Set-up")).to_have_count(0)
+    invited.close()
 
     tab.goto(address + "/set-up")
     expect(tab.get_by_text("3 of 5 steps done")).to_be_visible()
     tab.get_by_role("link", name="Add documents").click()
     expect(tab.get_by_role("heading", name="Documents")).to_be_visible()
-    drop(tab, "parking.txt", "Bicycles are parked in the cellar. Cars are parked on level two.")
-    tab.get_by_role("button", name=re.compile("Process it")).click()
-    expect(tab.get_by_text("is ready").first).to_be_visible()
+    settle(tab)
+    files = [make_pdf(tmp_path / f"{name}.pdf", *pages) for name, pages in PAPERS.items()]
+    tab.locator("input[type=file]").set_input_files(files)
+    process = tab.get_by_role("button", name=re.compile(r"^Process all 6\b"))
+    expect(process).to_be_visible(timeout=60_000)
+    ready = tab.get_by_text("6 documents are ready")
+    until_shown(lambda: process.click() if process.count() else None, ready)
     tab.goto(address + "/set-up")
     tab.get_by_role("link", name="Ask a question").click()
     tab.get_by_test_id("stChatInputTextArea").fill("Where are cars parked?")
@@ -101,6 +137,8 @@ def test_what_one_person_can_read_is_on_their_card(company: tuple[Product, Brows
     tab.get_by_role("dialog").get_by_role("button", name="Done").click()
     tab.get_by_placeholder("Search by name, e-mail or group").fill("site office")
     tab.keyboard.press("Enter")
+    expect(cells(tab, EMAIL)).to_have_count(0)
+    expect(cells(tab, "mary@example.com")).not_to_have_count(0)
     reads = tab.get_by_text("What they can read")
     click_row(tab, 0, BOX, reads)
     until_shown(reads.click, tab.get_by_text("They see their own conversations only."))
@@ -137,6 +175,7 @@ def test_the_audit_log_is_narrowed_and_a_row_opened(company: tuple[Product, Brow
     tab.get_by_role("option", name="People", exact=True).click()
     expect(tab.get_by_text("1 entry", exact=True)).to_be_visible()
     click_row(tab, 0, BOX, cells(tab, "Night shift").first)
+    settle(tab)
     with tab.expect_download() as download:
         tab.get_by_role("button", name="Download as JSON lines").click()
     assert "rosa@example.com" in Path(download.value.path()).read_text()

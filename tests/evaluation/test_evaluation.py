@@ -2,25 +2,34 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event, Thread
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from rag.commands.evaluation import TOO_LOW, evaluate
-from rag.errors import InvalidInput, NotAllowed
+from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.evaluation.golden import GoldenQuestion, parse_golden
-from rag.evaluation.metrics import Reply, compare, figures_of, means
+from rag.evaluation.metrics import EvaluatedAnswer, compare, figures_of, means
+from rag.evaluation.runs import TAKEN
 from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period
-from rag.services import Services, program_of
+from rag.services import Services, assemble, program_of
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Citation, Collection, Identity, Outcome, Role
+from tests.answering.test_answering_end_to_end import publish
+from tests.forked import forked_python, kill
+from tests.standin import ProviderStandin
 
+PROJECT = Path(__file__).resolve().parents[2]
 LEAVE, TRAVEL = uuid4(), uuid4()
 GOLDEN = (
     GoldenQuestion(
@@ -39,9 +48,11 @@ def cite(document: UUID, first: int, last: int | None = None, *, holds: bool = T
     )  # fmt: skip
 
 
-def reply(ranked: list[Citation], *, outcome: Outcome = Outcome.ANSWERED, answer: str = "", **more: object) -> Reply:
+def reply(
+    ranked: list[Citation], *, outcome: Outcome = Outcome.ANSWERED, answer: str = "", **more: object
+) -> EvaluatedAnswer:
     values: dict[str, object] = {"cited": ranked[:1], "total_ms": 100, "cost": 0.01} | more
-    return Reply(ranked=ranked, answer=answer, outcome=outcome, **values)  # type: ignore[arg-type]
+    return EvaluatedAnswer(ranked=ranked, answer=answer, outcome=outcome, **values)  # type: ignore[arg-type]
 
 
 # Golden questions
@@ -166,6 +177,157 @@ def test_a_run_is_measured_resumed_and_is_no_question_of_a_person(documents: Ser
     assert evaluations.runs("other") == []
 
 
+def test_of_many_that_claim_a_run_at_once_one_does_it(documents: Services, collection: Collection) -> None:
+    evaluations = documents.evaluations
+    run_id = evaluations.begin(collection, profile_of(collection), GOLDEN)
+    together, ends = Barrier(8), list[object]()
+    taken = Event()
+
+    def hold_first_answer(done: int, questions: int) -> None:
+        taken.wait(20)
+
+    def work() -> None:
+        together.wait()
+        try:
+            run = evaluations.work(collection, run_id, program_of("demo"), on_progress=hold_first_answer)
+            ends.append(run.done)
+        except InvalidInput as exc:
+            ends.append(exc.message)
+        # Those that are turned away come back while the one that works waits for them.
+        if len(ends) == 7:
+            taken.set()
+
+    threads = [Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(ends, key=str) == [3, *[TAKEN] * 7]
+    with documents.database.transaction("demo") as connection:
+        asked = connection.execute("SELECT count(*) FROM chat_logs WHERE kind = 'evaluation'").fetchone()
+    assert asked == (3,)
+
+
+def test_a_run_is_another_processs_until_it_is_killed_and_holds_no_connection_meanwhile(
+    database: Database,
+    collection: Collection,
+    settings: Settings,
+    provider_standin: ProviderStandin,
+    owner_conninfo: str,
+    superuser_conninfo: str,
+) -> None:
+    settings = replace(settings, openai_api_key="key", openai_base_url=provider_standin.openai_url)
+    parts = assemble(settings, database)
+    evaluations = parts.evaluations
+    provider_standin.reply("Full-time employees receive 25 vacation days [1].")
+    golden = [GoldenQuestion(question=f"How many vacation days do employees receive, {name}?") for name in "abc"]
+    process = None
+    try:
+        publish(database, parts.providers, collection)
+        run_id = evaluations.begin(collection, profile_of(collection), golden)
+        provider_standin.hang = True
+        process = subprocess.Popen(
+            [*forked_python(), "-m", "rag", "eval", "--tenant", "demo", "--resume", str(run_id)],
+            cwd=PROJECT,
+            env={
+                **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+                "DATABASE_URL": database.conninfo, "MIGRATION_DATABASE_URL": owner_conninfo,
+                "RAG_DATA_DIR": str(settings.data_dir), "RAG_WORKER": "false", "RAG_BUILTIN_EMBEDDER": "lexical",
+                "OPENAI_API_KEY": "key", "OPENAI_BASE_URL": provider_standin.openai_url,
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        asked_before = len(provider_standin.requests)
+        while len(provider_standin.requests) == asked_before:
+            assert process.poll() is None, process.stderr and process.stderr.read()
+            time.sleep(0.02)
+
+        assert evaluations.run("demo", run_id).is_worked_on
+        with pytest.raises(InvalidInput, match="Another process works on this run"):
+            evaluations.work(collection, run_id, program_of("demo"))
+        with psycopg.connect(superuser_conninfo) as connection:
+            in_transactions = connection.execute(
+                "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL "
+                "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            ).fetchall()
+        assert in_transactions == []
+
+        kill(process)
+        process.wait()
+        provider_standin.release()
+        # Until its claim runs out, nobody can know that it is dead.
+        assert evaluations.run("demo", run_id).is_worked_on
+        with database.transaction("demo") as connection:
+            connection.execute("UPDATE evaluation_runs SET claimed_until = claimed_until - interval '1 minute'")
+        assert not evaluations.run("demo", run_id).is_worked_on
+        run = evaluations.work(collection, run_id, program_of("demo"))
+        assert (run.done, run.finished_at is not None, run.is_worked_on) == (3, True, False)
+    finally:
+        if process is not None:
+            process.kill()
+            process.communicate()
+        provider_standin.release()
+        parts.pipeline.close()
+        parts.providers.close()
+
+
+def test_a_claim_is_renewed_and_who_lost_it_stores_nothing(
+    documents: Services, collection: Collection, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluations = documents.evaluations
+    run_id = evaluations.begin(collection, profile_of(collection), GOLDEN)
+
+    def until() -> datetime:
+        with database.transaction("demo") as connection:
+            row = connection.execute("SELECT claimed_until FROM evaluation_runs").fetchone()
+        assert row is not None
+        found: datetime = row[0]
+        return found
+
+    def lose_it(done: int, questions: int) -> None:
+        first = until()
+        while until() == first:
+            time.sleep(0.005)
+        # As after a sleep of this machine: the claim ran out, and another process has the run.
+        with database.transaction("demo") as connection:
+            connection.execute("UPDATE evaluation_runs SET claimed_by = %s", (uuid4(),))
+
+    monkeypatch.setattr("rag.evaluation.runs.RENEWED_AFTER", 0.0005)
+    with pytest.raises(InvalidInput, match="Another process works on this run"):
+        evaluations.work(collection, run_id, program_of("demo"), on_progress=lose_it)
+    run = evaluations.run("demo", run_id)
+    assert (run.done, run.finished_at, run.is_worked_on) == (1, None, True)
+
+
+def test_a_run_that_nothing_answers_is_interrupted_and_one_question_that_fails_is_a_result(
+    database: Database, collection: Collection, settings: Settings, provider_standin: ProviderStandin
+) -> None:
+    settings = replace(settings, openai_api_key="key", openai_base_url=provider_standin.openai_url)
+    parts = assemble(settings, database)
+    provider_standin.reply("Full-time employees receive 25 vacation days [1].")
+    asked = "How many vacation days do full-time employees receive, {name}?"
+    golden = [GoldenQuestion(question=asked.format(name=name)) for name in "abcd"]
+    evaluations = parts.evaluations
+    try:
+        publish(database, parts.providers, collection)
+        run_id = evaluations.begin(collection, profile_of(collection), golden)
+        provider_standin.accepted_key = "another"
+        with pytest.raises(ProviderUnavailable, match=r"0 of 4 questions are asked; .* key"):
+            evaluations.work(collection, run_id, program_of("demo"))
+        assert evaluations.results("demo", run_id) == []
+        provider_standin.accepted_key = None
+        provider_standin.fail_next(400, endpoint="chat")
+        run = evaluations.work(collection, run_id, program_of("demo"))
+        assert (run.done, run.finished_at is not None) == (4, True)
+        assert [result.outcome for result in evaluations.results("demo", run_id)] == ["failed", *["answered"] * 3]
+    finally:
+        parts.pipeline.close()
+        parts.providers.close()
+
+
 def test_golden_questions_of_a_collection_are_kept_by_administrators(
     documents: Services, collection: Collection
 ) -> None:
@@ -176,7 +338,11 @@ def test_golden_questions_of_a_collection_are_kept_by_administrators(
     kept = evaluations.golden(admin, collection.id)
 
     assert [golden.evidence for golden in kept.values()] == [("25",), ("$2,000",), ()]
-    evaluations.remove_golden(admin, next(iter(kept)))
+    removed = evaluations.remove_golden(admin, list(kept)[:2])
+    assert len(evaluations.golden(admin, collection.id)) == 1
+    evaluations.put_golden_back(admin, removed)
+    assert evaluations.golden(admin, collection.id) == kept
+    evaluations.remove_golden(admin, list(kept)[:1])
     assert len(evaluations.golden(admin, collection.id)) == 2
     manager = Identity(account_id=uuid4(), tenant_id="demo", email="m@x", name="", role=Role.MANAGER)
     with pytest.raises(NotAllowed):

@@ -16,7 +16,7 @@ from rag.profiles import HR, profile_of
 from rag.services import Services, assemble, program_of
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection
+from rag.types import Collection, Usage
 from tests.answering.test_answering_end_to_end import publish
 from tests.standin import ProviderStandin
 
@@ -72,6 +72,14 @@ def test_a_model_checks_each_answer_once_within_the_budget_and_the_prompt_shown_
             if kind == "chat"
         ]
         assert [(role, content) for role, content in entry.prompt.messages] in sent
+
+        assert entry.question.cost == sum(row.cost or 0 for row in entry.charges), "the judge's call counts too"
+        # A process that is killed while the judge reads: its call is charged by estimate.
+        usage = Usage(provider="openai", model="gpt-4o-mini", input_tokens=7, is_estimated=True)
+        parts.ledger.begin("demo", result.chat_log_id, "chat", "request 1", usage)
+        assert parts.chat_logs.close_abandoned("demo", quiet_seconds=0) == 0
+        charges = parts.analytics.question("demo", result.chat_log_id).charges
+        assert [(row.input_tokens, row.is_estimated) for row in charges if row not in entry.charges] == [(7, True)]
 
         # A model that cannot be read or reached leaves the figure out; so does a spent budget, which calls nobody.
         provider_standin.reply(lambda messages: "[]" if messages[0]["content"] == judging.SYSTEM else ANSWER)

@@ -89,7 +89,19 @@ def test_recent_questions_are_compared_for_nothing_and_saved_afterwards(
 
 
 NOTHING = dict.fromkeys(
-    ("kind", "start", "end", "document_id", "user_group", "collection_id", "language", "outcome", "text")
+    (
+        "kind",
+        "start",
+        "end",
+        "document_id",
+        "user_group",
+        "collection_id",
+        "language",
+        "outcome",
+        "rating",
+        "text",
+        "most",
+    )
 )
 
 

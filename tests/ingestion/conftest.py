@@ -10,7 +10,7 @@ import pytest
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -59,12 +59,12 @@ def files(settings: Settings) -> FileStore:
 
 
 @pytest.fixture
-def pipeline(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Pipeline:
-    return Pipeline(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox)
+def pipeline(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> IngestionPipeline:
+    return IngestionPipeline(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox)
 
 
 @pytest.fixture
-def queue(database: Database, pipeline: Pipeline) -> Iterator[Queue]:
+def queue(database: Database, pipeline: IngestionPipeline) -> Iterator[Queue]:
     """The queue without a worker; a test that starts one need not stop it."""
     made = Queue(database, pipeline, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
     yield made
@@ -81,7 +81,7 @@ def library(
 class Worker:
     """Does a document's waiting work in the test's own thread."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: IngestionPipeline) -> None:
         self.pipeline = pipeline
 
     def __call__(self, tenant_id: str, document_id: UUID) -> None:
@@ -89,5 +89,5 @@ class Worker:
 
 
 @pytest.fixture
-def work(pipeline: Pipeline) -> Worker:
+def work(pipeline: IngestionPipeline) -> Worker:
     return Worker(pipeline)

@@ -13,7 +13,7 @@ import pytest
 
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -30,10 +30,10 @@ MODEL = "openai/text-embedding-3-small@256"
 @pytest.fixture
 def paid(
     database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
-) -> Pipeline:
+) -> IngestionPipeline:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
-    return Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
 
 
 def sizes(provider_standin: ProviderStandin) -> list[int]:
@@ -47,7 +47,7 @@ def test_texts_are_sent_in_full_batches_with_the_profiles_pause_between_them(
     profile: str,
     largest: int,
     pause_seconds: float,
-    paid: Pipeline,
+    paid: IngestionPipeline,
     library: DocumentLibrary,
     provider_standin: ProviderStandin,
 ) -> None:
@@ -72,7 +72,7 @@ def test_texts_are_sent_in_full_batches_with_the_profiles_pause_between_them(
 
 
 def test_a_cut_by_topic_keeps_to_the_batches_too(
-    paid: Pipeline, library: DocumentLibrary, provider_standin: ProviderStandin
+    paid: IngestionPipeline, library: DocumentLibrary, provider_standin: ProviderStandin
 ) -> None:
     collection = library.ensure_collection("demo", "Batches", "hr", MODEL, "en")
     paid.process_document(
@@ -84,7 +84,7 @@ def test_a_cut_by_topic_keeps_to_the_batches_too(
 
 def test_a_long_wait_that_the_provider_asks_for_is_waited_in_the_queue_and_said(
     database: Database,
-    paid: Pipeline,
+    paid: IngestionPipeline,
     library: DocumentLibrary,
     admin: Identity,
     provider_standin: ProviderStandin,
@@ -118,7 +118,7 @@ def test_a_long_wait_that_the_provider_asks_for_is_waited_in_the_queue_and_said(
 
 def test_a_try_that_fails_leaves_the_rest_to_the_job_that_waits_already(
     database: Database,
-    paid: Pipeline,
+    paid: IngestionPipeline,
     library: DocumentLibrary,
     admin: Identity,
     provider_standin: ProviderStandin,

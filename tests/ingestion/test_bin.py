@@ -21,9 +21,10 @@ from rag.ingestion.particulars import Particulars
 from rag.ingestion.queue import Queue
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.records.audit import AuditLog
+from rag.records.conversations import Conversations
 from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search
 from rag.storage.database import Database
-from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Scope
+from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role, Scope
 from tests import hostile
 from tests.ingestion.conftest import Worker
 from tests.ingestion.uploads import until
@@ -221,6 +222,73 @@ def test_after_thirty_days_the_worker_deletes_it_with_its_file(
     assert (left, files, due) == ([(new.id,)], (0,), [(True,)])
     assert library.bin.delete_for_good(admin, [new.id]) == 1
     assert library.bin.count(admin) == 0
+
+
+def test_a_collection_goes_into_the_bin_with_all_it_holds_and_comes_back_as_it_was(
+    library: DocumentLibrary, add: Add, admin: Identity, database: Database, collection: Collection
+) -> None:
+    with database.transaction(admin.tenant_id) as connection:
+        ((account_id,),) = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+            "VALUES (rag_tenant(), 'admin@example.com', 'Admin', 'admin', '') RETURNING id"
+        ).fetchall()
+    admin = replace(admin, account_id=account_id)
+    conversations = Conversations(database)
+    asked = conversations.create(admin, collection.id, "Zebras")
+    earlier, first, second = add(3, "earlier.pdf"), add(4, "first.pdf"), add(5, "second.pdf")
+    library.bin.put(admin, [earlier.id])
+    library.bin.put_collection(admin, collection.id)
+    assert not found(database, collection)
+    assert library.collections(admin) == []
+    assert library.choose(admin) is None
+    assert conversations.list(admin) == []
+    with pytest.raises(NotFound):
+        conversations.get(admin, asked.id)
+    with pytest.raises(NotFound):
+        library.bin.put_collection(admin, collection.id)
+    (binned,) = library.bin.collections(admin)
+    assert (binned.name, binned.documents, binned.conversations) == (collection.name, 2, 1)
+    # Its name is free meanwhile, so that it comes back under another.
+    other = library.create_collection(admin, collection.name, "hr")
+    assert library.bin.take_collection_back(admin, collection.id) == []
+    back = library.collection(admin, collection.id)
+    assert back.name.startswith(f"{collection.name} (20")
+    assert found(database, collection) == {first.id, second.id}, "what was deleted before stays where it is"
+    assert [c.title for c in conversations.list(admin)] == ["Zebras"]
+    assert library.collections(admin) == [back, other]
+    with pytest.raises(NotFound):
+        library.bin.take_collection_back(admin, collection.id)
+    # A single document brings its collection back.
+    library.bin.put_collection(admin, collection.id)
+    library.bin.take_back(admin, second.id)
+    assert library.collection(admin, collection.id).name == back.name
+    assert found(database, collection) == {second.id}
+
+
+def test_after_thirty_days_a_collection_is_deleted_for_good(
+    library: DocumentLibrary, add: Add, admin: Identity, database: Database, collection: Collection
+) -> None:
+    add(4)
+    library.bin.put_collection(admin, collection.id)
+    library.bin.empty(admin.tenant_id)
+    assert len(library.bin.collections(admin)) == 1
+    with database.transaction(admin.tenant_id) as connection:
+        for table in ("documents", "collections"):
+            connection.execute(f"UPDATE {table} SET binned_at = now() - interval '31 days'")
+    assert library.bin.empty(admin.tenant_id) == 1
+    assert library.bin.collections(admin) == []
+    with database.transaction(admin.tenant_id) as connection:
+        assert connection.execute("SELECT count(*) FROM collections").fetchone() == (0,)
+
+
+def test_who_is_no_administrator_deletes_no_collection(
+    library: DocumentLibrary, admin: Identity, collection: Collection
+) -> None:
+    with pytest.raises(NotAllowed):
+        library.bin.put_collection(replace(admin, role=Role.MANAGER), collection.id)
+    library.bin.put_collection(admin, collection.id)
+    with pytest.raises(NotAllowed):
+        library.bin.take_collection_back(replace(admin, role=Role.MANAGER), collection.id)
 
 
 def test_work_on_a_document_ends_in_the_bin_and_goes_on_when_it_is_back(

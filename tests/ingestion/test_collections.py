@@ -8,7 +8,7 @@ import pytest
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.profiles import DEFAULT, profile_of
 from rag.storage.database import Database
 from rag.storage.files import FileStore
@@ -34,7 +34,7 @@ def test_a_collection_is_made_with_what_is_configured(library: DocumentLibrary, 
         ("HR documents", "hr", "", "en", "already"),
         ("New", "hrr", "", "en", "no profile"),
         ("New", "hr", "", "xx", "no language"),
-        ("New", "hr", "gemini/gemini-embedding-001@768", "en", "GEMINI_API_KEY"),
+        ("New", "hr", "gemini/gemini-embedding-001@768", "en", "paste its key on the page Set-up"),
         ("New", "hr", "nonsense", "en", "does not name an embedder"),
     ],
 )
@@ -120,7 +120,7 @@ def test_fields_are_overridden_checked_together_and_given_back(
 
 def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
     library: DocumentLibrary,
-    pipeline: Pipeline,
+    pipeline: IngestionPipeline,
     files: FileStore,
     database: Database,
     admin: Identity,
@@ -157,7 +157,7 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
 
 
 def test_only_a_document_that_waits_is_discarded(
-    library: DocumentLibrary, pipeline: Pipeline, admin: Identity, collection: Collection
+    library: DocumentLibrary, pipeline: IngestionPipeline, admin: Identity, collection: Collection
 ) -> None:
     result = pipeline.process_document(
         file=hostile.leave_policy(), file_name="a.pdf", tenant_id="demo", collection=collection, generate_metadata=False

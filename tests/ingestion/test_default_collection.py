@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from rag.samples.load import BOARD, load_board, prepare_tenant
 from rag.services import Services
 from rag.types import Collection, Identity, Role, Who
 from tests.conftest import fast_folder
+from tests.forked import forked_python
 
 PROJECT = Path(__file__).resolve().parents[2]
 RULE = b"The harbour rule\n\nEvery boat in the harbour pays twelve crowns of mooring fee each night.\n"
@@ -168,7 +168,7 @@ def command() -> Iterator[Command]:
 
         def run(*arguments: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                [sys.executable, "-m", "rag", *arguments],
+                [*forked_python(), "-m", "rag", *arguments],
                 cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120, check=False,
             )  # fmt: skip
 

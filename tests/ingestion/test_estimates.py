@@ -11,7 +11,7 @@ import pytest
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.estimate import EstimateCorrection, tokens_answered
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings
@@ -32,13 +32,15 @@ TAGS = {
 @pytest.fixture
 def paid(
     database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
-) -> Pipeline:
+) -> IngestionPipeline:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps(TAGS))
-    return Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
 
 
-def processed(paid: Pipeline, library: DocumentLibrary, name: str, content: bytes, profile: str = "hr") -> Document:
+def processed(
+    paid: IngestionPipeline, library: DocumentLibrary, name: str, content: bytes, profile: str = "hr"
+) -> Document:
     collection = library.ensure_collection("demo", profile, profile, MODEL, "en")
     result = paid.process_document(file=content, file_name=name, tenant_id="demo", collection=collection)
     return library.get("demo", result.document_id)
@@ -52,7 +54,7 @@ def error(document: Document) -> float:
 
 @pytest.mark.parametrize("profile", ["hr", "legal"])
 def test_after_one_document_estimates_are_within_a_tenth_of_the_bill(
-    profile: str, paid: Pipeline, library: DocumentLibrary
+    profile: str, paid: IngestionPipeline, library: DocumentLibrary
 ) -> None:
     processed(paid, library, "first.pdf", hostile.long_document(3), profile)
     for name, content in {
@@ -63,7 +65,7 @@ def test_after_one_document_estimates_are_within_a_tenth_of_the_bill(
         assert abs(error(processed(paid, library, name, content, profile))) <= 0.1, name
 
 
-def test_a_correction_is_learned_from_the_same_models_only(paid: Pipeline, library: DocumentLibrary) -> None:
+def test_a_correction_is_learned_from_the_same_models_only(paid: IngestionPipeline, library: DocumentLibrary) -> None:
     first = processed(paid, library, "first.pdf", hostile.long_document(3))
     other = library.ensure_collection("demo", "Other", "hr", "openai/text-embedding-3-large@256", "en")
     result = paid.process_document(
@@ -107,7 +109,7 @@ def test_each_chunk_with_tags_of_its_own_adds_an_answer() -> None:
 
 @pytest.mark.parametrize("profile", ["hr", "legal"])
 def test_the_first_document_of_the_next_collection_is_estimated_by_what_the_last_was_billed(
-    profile: str, paid: Pipeline, library: DocumentLibrary
+    profile: str, paid: IngestionPipeline, library: DocumentLibrary
 ) -> None:
     processed(paid, library, "first.pdf", hostile.long_document(3), profile)
     collection = library.ensure_collection("demo", "Next", profile, MODEL, "en")

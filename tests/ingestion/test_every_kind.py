@@ -9,7 +9,7 @@ import pytest
 
 from rag.errors import FileKindUnknown
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection
 
@@ -43,7 +43,7 @@ def test_a_file_becomes_passages(
     content: bytes,
     method: ChunkingMethod,
     expected: str,
-    pipeline: Pipeline,
+    pipeline: IngestionPipeline,
     library: DocumentLibrary,
     collection: Collection,
     tenant: str,
@@ -63,7 +63,7 @@ def test_a_file_becomes_passages(
 
 
 def test_a_file_of_another_kind_is_refused_and_not_listed(
-    pipeline: Pipeline, library: DocumentLibrary, collection: Collection, tenant: str, database: Database
+    pipeline: IngestionPipeline, library: DocumentLibrary, collection: Collection, tenant: str, database: Database
 ) -> None:
     with pytest.raises(FileKindUnknown):
         pipeline.process_document(file=b"\x00\x01", file_name="a.exe", tenant_id=tenant, collection=collection)

@@ -120,7 +120,7 @@ def test_who_may_read_is_carried_over_as_groups(
     [
         ({"folder": "https://drive.google.com/drive/folders/absent-folder"}, NotFound, "not shared"),
         ({"folder": "?"}, InvalidInput, "address of the folder"),
-        ({"folder": "file-plain"}, InvalidInput, "is a file"),
+        ({"folder": "file-plain"}, InvalidInput, "that of a file"),
         ({"key": "{}"}, InvalidInput, "whole key"),
         ({"key": "hello"}, InvalidInput, "whole key"),
         ({"key": '{"type": "service_account"}'}, InvalidInput, "a part of it is missing"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -16,7 +15,7 @@ import pytest
 
 from rag.errors import InvalidInput
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.sources.import_vectors import VectorImport
 from rag.ingestion.sources.vector_export import documents_from, pages_and_chunks, read_export
 from rag.providers.registry import Providers
@@ -25,6 +24,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Scope, SearchFilters, Step
+from tests.forked import forked_python, kill
 from tests.kill_storm import PROJECT
 from tests.standin import ProviderStandin
 
@@ -58,7 +58,7 @@ def importing(database: Database, files: FileStore, settings: Settings, collecti
 
 
 @pytest.fixture
-def take(importing: VectorImport, pipeline: Pipeline) -> Callable[..., int]:
+def take(importing: VectorImport, pipeline: IngestionPipeline) -> Callable[..., int]:
     """Import files to the end; how many documents were stored."""
 
     def take(*paths: Path) -> int:
@@ -239,7 +239,7 @@ def command(
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "rag", "import-vectors", "--collection", "Shelf", *arguments],
+            [*forked_python(), "-m", "rag", "import-vectors", "--collection", "Shelf", *arguments],
             env=environment, cwd=PROJECT, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -277,7 +277,7 @@ def test_a_killed_import_goes_on_and_pays_once(
     deadline = time.monotonic() + 60
     while sum(provider_standin.calls.values()) < 4 and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.kill()
+    kill(process)
     process.communicate()
     provider_standin.delay_seconds = 0
     process = command(str(path), "--yes")

@@ -15,9 +15,9 @@ import pytest
 from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.isolated_run import ATTEMPTS, COMMAND, IsolatedRuns, Task
+from rag.ingestion.isolated_run import ATTEMPTS, COMMAND, DocumentTask, IsolatedRuns
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import STARTS_BEFORE_ISOLATION, Pipeline
+from rag.ingestion.pipeline import STARTS_BEFORE_ISOLATION, IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -35,11 +35,11 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
-def deadly(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Pipeline:
+def deadly(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> IngestionPipeline:
     """A pipeline that tries documents in processes which the poison ends, as it would end this one."""
     command = (sys.executable, str(TESTS / "deadly_files.py"), str(files.folder))
     runs = IsolatedRuns(database, settings, command=("env", f"PYTHONPATH={TESTS.parent}", *command))
-    return Pipeline(
+    return IngestionPipeline(
         database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, isolated_runs=runs
     )
 
@@ -51,7 +51,7 @@ def left_by_dead_processes(database: Database, document: Document, times: int) -
 
 
 def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its_turn(
-    deadly: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+    deadly: IngestionPipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     poison = library.upload(admin, collection, "poison.txt", POISON)
     other = library.upload(admin, collection, "other.pdf", hostile.leave_policy())
@@ -73,7 +73,7 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
 
 
 def test_processes_that_were_killed_from_outside_are_no_evidence_against_their_document(
-    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+    pipeline: IngestionPipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     left_by_dead_processes(database, document, 9 * STARTS_BEFORE_ISOLATION - 1)
@@ -95,7 +95,7 @@ def test_what_goes_wrong_in_an_isolated_run_is_raised_here(
     admin: Identity,
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    paid = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    paid = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     model = "openai/text-embedding-3-small@1536"
     collection = library.ensure_collection("demo", "Paid", "hr", model, "en")
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
@@ -116,7 +116,7 @@ def test_an_isolated_run_ends_with_the_application_and_counts_against_nobody(
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     left_by_dead_processes(database, document, 9 * STARTS_BEFORE_ISOLATION - 1)
     endless = IsolatedRuns(database, settings, command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
-    pipeline = Pipeline(
+    pipeline = IngestionPipeline(
         database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, isolated_runs=endless
     )
     threading.Timer(0.2, pipeline.interrupt).start()
@@ -146,7 +146,7 @@ def test_an_isolated_run_does_not_outlive_the_process_that_started_it(
     database: Database, settings: Settings, library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     document = library.upload(admin, collection, "long.pdf", hostile.long_document(150))
-    task = Task(database.conninfo, database.key, False, settings, "demo", document.id)
+    task = DocumentTask(database.conninfo, database.key, False, settings, "demo", document.id)
     with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, cwd=TESTS.parent, start_new_session=True) as run:
         assert run.stdin is not None
         pickle.dump(task, run.stdin)

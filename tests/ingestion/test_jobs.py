@@ -10,7 +10,7 @@ import pytest
 
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.uploads import TAGS_WAIT
 from rag.money.ledger import Ledger
@@ -35,7 +35,7 @@ def paid_queue(
 ) -> Queue:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
-    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     return Queue(database, pipeline, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
 
 
@@ -299,7 +299,7 @@ def test_a_worker_that_starts_with_another_key_goes_on_at_once(
 
     def worker(key: str) -> Queue:
         keyed = replace(settings, openai_api_key=key, openai_base_url=provider_standin.openai_url)
-        pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+        pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
         return Queue(database, pipeline, retry_seconds=(3600.0,), rescue_seconds=0.2, abandoned_seconds=0.3)
 
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")

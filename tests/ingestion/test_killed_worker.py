@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from uuid import UUID
@@ -16,6 +14,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
+from tests.forked import forked_python, kill
 
 PROJECT = Path(__file__).resolve().parents[2]
 WORKER = """
@@ -23,7 +22,7 @@ import sys, time
 from pathlib import Path
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.storage.database import Database
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
@@ -32,7 +31,7 @@ settings = Settings(data_dir=Path(sys.argv[2]))
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[3]))
 database.open()
 files = FileStore(settings.data_dir / "files")
-pipeline = Pipeline(database, files, Providers(settings), Ledger(database), settings)
+pipeline = IngestionPipeline(database, files, Providers(settings), Ledger(database), settings)
 Queue(database, pipeline).start_worker()
 print("ready", flush=True)
 time.sleep(60)
@@ -48,11 +47,11 @@ def test_a_worker_that_is_killed_leaves_work_that_another_finishes(
     settings: Settings,
 ) -> None:
     document = library.upload(admin, collection, "rules.pdf", hostile.long_document(150))
-    command = [sys.executable, "-c", WORKER, database.conninfo, str(settings.data_dir), database.key.hex()]
+    command = [*forked_python(), "-c", WORKER, database.conninfo, str(settings.data_dir), database.key.hex()]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=PROJECT) as worker:
         wait_for(lambda: library.get("demo", document.id).steps_done > 0 or has_read(library, document.id))
-        worker.send_signal(signal.SIGKILL)
+        kill(worker)
     queue.start_worker()
     wait_for(lambda: has_read(library, document.id))
     library.confirm(admin, document.id)

@@ -10,7 +10,7 @@ import pytest
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PREPARED
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -45,7 +45,7 @@ def test_a_worker_killed_at_random_leaves_what_an_undisturbed_one_does(
     kills: int = request.config.getoption("--kills") if knows_keys else 3
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     calm, stormy = small_batches(database, library, "Calm"), small_batches(database, library, "Stormy")
-    undisturbed = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    undisturbed = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for name, (content, method) in FILES.items():
         undisturbed.process_document(
             file=content, file_name=name, tenant_id="demo", collection=calm, chunking_method=method

@@ -25,8 +25,8 @@ from rag.ingestion.loaders import (
     kind_of,
     load,
 )
-from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.docx import OLD_FORMAT
+from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.loaders.text import decode
 from tests import hostile

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from typing import Any
@@ -17,6 +16,7 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import DocumentStatus
+from tests.forked import forked_python, kill
 from tests.kill_storm import MODEL, PROJECT, WorkerProcess
 from tests.standin import ProviderStandin
 
@@ -32,11 +32,11 @@ from rag.errors import DocumentAlreadyStored
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search
@@ -47,7 +47,7 @@ settings = Settings(data_dir=Path(data_dir), openai_api_key="sk-test", openai_ba
 database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
-pipeline = Pipeline(*parts)
+pipeline = IngestionPipeline(*parts)
 queue = Queue(database, pipeline, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2)
 library = DocumentLibrary(*parts[:3], settings, queue)
 admin = Identity(account_id=uuid4(), tenant_id="demo", email="a@example.com", name="A", role=Role.ADMIN)
@@ -132,7 +132,7 @@ def test_two_applications_and_three_workers_do_every_job_once_though_one_is_kill
             arguments = [database.conninfo, str(settings.data_dir), worker.openai_url, number, str(DOCUMENTS)]
             arguments.append(database.key.hex())
             process = subprocess.Popen(
-                [sys.executable, "-c", APPLICATION, *arguments], env=environment, cwd=PROJECT, text=True,
+                [*forked_python(), "-c", APPLICATION, *arguments], env=environment, cwd=PROJECT, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )  # fmt: skip
             applications.append(watched(process))
@@ -141,7 +141,7 @@ def test_two_applications_and_three_workers_do_every_job_once_though_one_is_kill
         for _ in range(kills):
             time.sleep(dice.uniform(0.1, 0.4))
             place = dice.randrange(3)
-            workers[place].kill()
+            kill(workers[place])
             workers[place] = watched(worker.start())
         said = [finish(application) for application in applications]
 

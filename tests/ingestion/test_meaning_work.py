@@ -20,7 +20,7 @@ from rag.errors import TenantSuspended
 from rag.ingestion.document_jobs import JobControl, JobTaken
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningJob, digest_of, meaning_progress, parts_of
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.money.ledger import Ledger
 from rag.providers.builtin_embedders import MeaningEmbedder, TextEndsEngine, is_installed
@@ -280,7 +280,7 @@ def test_a_document_is_searchable_first_and_the_queue_makes_its_vectors_afterwar
 ) -> None:
     settings = replace(settings, builtin_embedder="meaning")
     providers = Providers(settings, meaning=real)
-    pipeline = Pipeline(database, files, providers, Ledger(database), settings, sandbox=sandbox)
+    pipeline = IngestionPipeline(database, files, providers, Ledger(database), settings, sandbox=sandbox)
     queue = Queue(database, pipeline, rescue_seconds=0.2)
     made = pipeline.process_document(
         file=b"Annual leave is 25 days a year.",
@@ -303,7 +303,7 @@ def test_a_document_is_searchable_first_and_the_queue_makes_its_vectors_afterwar
 
 
 def test_without_the_model_the_job_waits_until_it_is_installed(
-    database: Database, collection: Collection, pipeline: Pipeline
+    database: Database, collection: Collection, pipeline: IngestionPipeline
 ) -> None:
     queue = Queue(database, pipeline, rescue_seconds=0.2)
     pipeline.process_document(

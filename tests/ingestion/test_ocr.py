@@ -4,7 +4,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from email.utils import format_datetime
 from pathlib import Path
 
 import httpx
@@ -31,6 +33,7 @@ from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.tables import row_in_words, tables_in
 from rag.money.price_list import charge
+from rag.providers.retry import retry_after
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section
 from tests import hostile
@@ -51,7 +54,7 @@ def test_only_the_pages_without_text_of_a_mixed_pdf_are_recognised_and_paid(
 ) -> None:
     content = hostile.partly_scanned()
     pages = sandbox.load(content, file_name="a.pdf").pages
-    recognition = TextRecognition(sandbox, provider=upstage, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=lambda: upstage, tesseract=None)
     wanted = pages_to_recognise(pages)
     batch = recognition.recognise(content, [page for page in pages if page.number in wanted])
     whole = with_recognised(pages, batch.pages)
@@ -86,7 +89,7 @@ def test_a_page_with_text_and_a_table_drawn_as_a_picture_is_recognised_and_keeps
     pages = sandbox.load(content, file_name="a.pdf").pages
     assert pages_to_recognise(pages) == [1]
     assert pages_to_recognise(pages, "digital") == []
-    recognition = TextRecognition(sandbox, provider=upstage, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=lambda: upstage, tesseract=None)
     batch = recognition.recognise(content, pages)
     assert batch.usage is not None
     assert charge("ocr", batch.usage).cost == Decimal("0.01")
@@ -118,7 +121,7 @@ def test_a_picture_that_holds_no_text_is_not_paid_for(sandbox: Sandbox, kind: st
 def test_tesseract_reads_a_table_on_a_coloured_ground(sandbox: Sandbox) -> None:
     content = hostile.pictured_table()
     pages = sandbox.load(content, file_name="a.pdf").pages
-    recognition = TextRecognition(sandbox, provider=None, tesseract=shutil.which("tesseract"))
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=shutil.which("tesseract"))
     (page,) = recognition.recognise(content, pages, language="en").pages
     (table,) = tables_in(page.text)
     assert table.heads is not None
@@ -177,7 +180,7 @@ def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
     upstage: UpstageParser, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     pages = [Page(number=number, text="", method="none") for number in range(1, 61)]
-    recognition = TextRecognition(sandbox, provider=upstage, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=lambda: upstage, tesseract=None)
     batches = [
         recognition.recognise(hostile.blank_pages(60), [pages[number - 1] for number in numbers])
         for numbers in recognition.batches([page.number for page in pages])
@@ -189,9 +192,9 @@ def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
 
 
 def test_without_key_and_program_nothing_is_recognised(sandbox: Sandbox) -> None:
-    recognition = TextRecognition(sandbox, provider=None, tesseract=None)
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None)
     assert recognition.engine is None
-    with pytest.raises(SettingsError, match="UPSTAGE_API_KEY"):
+    with pytest.raises(SettingsError, match="paste a key of Upstage on the page Set-up"):
         recognition.recognise(b"", [Page(number=1, text="")])
 
 
@@ -206,6 +209,22 @@ def test_errors_of_upstage_become_ours(
     with pytest.raises(error) as raised:
         upstage.parse(hostile.image_only(), 1)
     assert raised.value.details.get("retry_after_seconds") == (9.0 if status in (429, 503) else None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [(timedelta(minutes=30), 1500, 1800), ("inf", 0, 0), ("x", 0, 0)],
+    ids=["a_date", "for_ever", "nothing_that_can_be_read"],
+)
+def test_upstage_is_given_the_pause_that_it_asks_for_in_any_form(
+    asked: str | timedelta, least: int, most: int, upstage: UpstageParser, provider_standin: ProviderStandin
+) -> None:
+    if isinstance(asked, timedelta):
+        asked = format_datetime(datetime.now(UTC) + asked, usegmt=True)
+    provider_standin.fail_next(429, headers={"retry-after": asked})
+    with pytest.raises(ProviderQuotaExhausted) as raised:
+        upstage.parse(hostile.image_only(), 1)
+    assert least <= retry_after(raised.value) <= most
 
 
 def test_an_answer_that_cannot_be_read_and_a_broken_connection_are_told(
@@ -250,7 +269,7 @@ def test_tesseract_is_given_the_drawn_page_and_its_language(open_folder: Path, s
     )
     program.chmod(0o755)
     page = Page(number=1, text="", method="none")
-    recognition = TextRecognition(sandbox, provider=None, tesseract=str(program))
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=str(program))
     batch = recognition.recognise(hostile.image_only(), [page], language="ko")
     assert (batch.pages[0].text, batch.usage) == ("PNG kor+eng", None)
 

@@ -11,7 +11,7 @@ from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.pdf_structure import iso_date
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.storage.database import Database
 from rag.types import Collection
 from rag.ui.document_details import file_facts
@@ -82,7 +82,7 @@ def test_a_broken_xmp_costs_nothing_but_itself(sandbox: Sandbox, xmp: str) -> No
 
 
 def test_author_and_dates_are_kept_with_the_document_and_shown_as_text(
-    pipeline: Pipeline, library: DocumentLibrary, collection: Collection, database: Database
+    pipeline: IngestionPipeline, library: DocumentLibrary, collection: Collection, database: Database
 ) -> None:
     content = written({"/Author": "<b>The office</b>", "/CreationDate": "D:20240131094500+09'00'"})
     result = pipeline.process_document(file=content, file_name="a.pdf", tenant_id="demo", collection=collection)

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 import pypdfium2
 import pytest
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import DictionaryObject, NameObject
+from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
 from rag.errors import (
@@ -138,6 +141,23 @@ def test_text_that_nobody_sees_is_left_out_and_reported() -> None:
     (warning,) = page.warnings
     assert "invisible, microscopic, off the page, white" in warning
     assert "White secret. Tiny secret. Right secret. Below secret. Invisible secret." in warning
+
+
+def test_a_page_that_has_its_box_from_all_pages_is_read_to_its_edges() -> None:
+    """Many programs write the size once for all pages; A4 is higher than the letter format that is guessed else."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4)
+    for y, line in ((810, "Annual leave"), (700, "Everyone has 25 days."), (30, "Version of May")):
+        canvas.drawString(60, y, line)
+    canvas.save()
+    writer = PdfWriter(clone_from=PdfReader(buffer))
+    pages = writer.root_object["/Pages"].get_object()
+    assert isinstance(pages, DictionaryObject)
+    pages[NameObject("/MediaBox")] = writer.pages[0].pop("/MediaBox")
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    (page,) = read(buffer.getvalue()).pages
+    assert (page.text.split("\n"), page.warnings) == (["Annual leave", "Everyone has 25 days.", "Version of May"], ())
 
 
 def test_the_text_layer_of_a_scan_is_read() -> None:

@@ -11,7 +11,7 @@ from rag.errors import NoTextInPdf, ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted, JobTaken
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.uploads import TAGS_WAIT, page_list, reading_message
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -29,11 +29,11 @@ MODEL = "openai/text-embedding-3-small@1536"
 @pytest.fixture
 def paid(
     database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
-) -> Pipeline:
+) -> IngestionPipeline:
     """A pipeline on the stand-in of OpenAI."""
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps(TAGS))
-    return Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def kept_sentences(database: Database) -> int:
 
 
 def test_every_paid_call_is_in_the_ledger_with_what_the_provider_counted(
-    paid: Pipeline,
+    paid: IngestionPipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -93,7 +93,7 @@ def test_every_paid_call_is_in_the_ledger_with_what_the_provider_counted(
 
 
 def test_work_that_broke_off_goes_on_without_paying_again(
-    paid: Pipeline,
+    paid: IngestionPipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -128,7 +128,7 @@ def test_work_that_broke_off_goes_on_without_paying_again(
 
 
 def test_a_killed_process_leaves_whole_batches_only(
-    paid: Pipeline,
+    paid: IngestionPipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -157,7 +157,7 @@ def test_a_killed_process_leaves_whole_batches_only(
 
 
 def test_a_tag_that_fails_leaves_the_document_searchable_and_says_so(
-    paid: Pipeline, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
+    paid: IngestionPipeline, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
 ) -> None:
     provider_standin.fail_next(400, times=1, endpoint="chat")
     result = paid.process_document(
@@ -172,7 +172,7 @@ def test_a_tag_that_fails_leaves_the_document_searchable_and_says_so(
 
 
 def test_tags_that_are_refused_for_the_key_wait_for_a_worker_and_the_document_is_found(
-    paid: Pipeline, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
+    paid: IngestionPipeline, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
 ) -> None:
     provider_standin.fail_next(401, times=100, endpoint="chat")
     result = paid.process_document(
@@ -186,7 +186,7 @@ def test_tags_that_are_refused_for_the_key_wait_for_a_worker_and_the_document_is
 
 
 def test_cutting_by_topic_is_paid_and_cut_once(
-    paid: Pipeline,
+    paid: IngestionPipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -204,7 +204,7 @@ def test_cutting_by_topic_is_paid_and_cut_once(
 
 
 def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
-    paid: Pipeline,
+    paid: IngestionPipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -230,7 +230,7 @@ def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
     assert kept_sentences(database) == 0
 
 
-def test_a_scan_given_to_process_document_is_refused(pipeline: Pipeline, collection: Collection) -> None:
+def test_a_scan_given_to_process_document_is_refused(pipeline: IngestionPipeline, collection: Collection) -> None:
     with pytest.raises(NoTextInPdf):
         pipeline.process_document(
             file=hostile.image_only(), file_name="scan.pdf", tenant_id="demo", collection=collection
@@ -238,7 +238,7 @@ def test_a_scan_given_to_process_document_is_refused(pipeline: Pipeline, collect
 
 
 def test_a_document_another_worker_has_is_left_alone(
-    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+    pipeline: IngestionPipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     with pipeline.control.claimed("demo", document.id), pytest.raises(JobTaken):
@@ -248,7 +248,7 @@ def test_a_document_another_worker_has_is_left_alone(
 
 
 def test_a_document_deleted_in_the_meantime_ends_the_work_quietly(
-    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection
+    pipeline: IngestionPipeline, library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     library.delete(admin, document.id)
@@ -257,7 +257,7 @@ def test_a_document_deleted_in_the_meantime_ends_the_work_quietly(
 
 
 def test_a_lost_original_fails_with_a_sentence(
-    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, files: FileStore
+    pipeline: IngestionPipeline, library: DocumentLibrary, admin: Identity, collection: Collection, files: FileStore
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     files.delete("demo", document.file_path)
@@ -274,17 +274,17 @@ def test_a_lost_original_fails_with_a_sentence(
 
 
 def test_a_missing_key_is_said_before_anything_is_spent(
-    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, paid_collection: Collection
+    pipeline: IngestionPipeline, library: DocumentLibrary, admin: Identity, paid_collection: Collection
 ) -> None:
     document = library.upload(admin, paid_collection, "a.pdf", hostile.leave_policy())
     pipeline.run("demo", document.id)
     failed = library.get("demo", document.id)
     assert failed.status is DocumentStatus.FAILED
-    assert "OPENAI_API_KEY" in failed.message
+    assert "paste its key on the page Set-up" in failed.message
 
 
 def test_interrupted_work_keeps_its_state(
-    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection
+    pipeline: IngestionPipeline, library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     pipeline.interrupt()

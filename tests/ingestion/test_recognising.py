@@ -14,7 +14,7 @@ import pytest
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue, waiting_sentence
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -27,7 +27,7 @@ from tests import hostile
 from tests.ingestion.uploads import confirmed
 from tests.standin import ProviderStandin
 
-Make = Callable[..., tuple[DocumentLibrary, Pipeline]]
+Make = Callable[..., tuple[DocumentLibrary, IngestionPipeline]]
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ def make(database: Database, files: FileStore, settings: Settings, sandbox: Sand
     """The product with other settings on the same database."""
     made: list[Providers] = []
 
-    def parts(**changed: object) -> tuple[DocumentLibrary, Pipeline]:
+    def parts(**changed: object) -> tuple[DocumentLibrary, IngestionPipeline]:
         own = replace(settings, **changed)  # type: ignore[arg-type]
         ledger, providers = Ledger(database), Providers(own)
-        pipeline = Pipeline(database, files, providers, ledger, own, sandbox=sandbox)
+        pipeline = IngestionPipeline(database, files, providers, ledger, own, sandbox=sandbox)
         made.append(providers)
         queue = Queue(database, pipeline)
         return DocumentLibrary(database, files, providers, own, queue, sandbox=sandbox), pipeline
@@ -49,12 +49,12 @@ def make(database: Database, files: FileStore, settings: Settings, sandbox: Sand
 
 
 @pytest.fixture
-def with_upstage(make: Make, provider_standin: ProviderStandin) -> tuple[DocumentLibrary, Pipeline]:
+def with_upstage(make: Make, provider_standin: ProviderStandin) -> tuple[DocumentLibrary, IngestionPipeline]:
     return make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
 
 
 def taken_in(
-    parts: tuple[DocumentLibrary, Pipeline],
+    parts: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     content: bytes,
@@ -68,7 +68,7 @@ def taken_in(
 
 
 def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_billed_once(
-    with_upstage: tuple[DocumentLibrary, Pipeline],
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -99,7 +99,7 @@ def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_bill
 
 
 def test_a_picture_on_a_page_with_text_is_estimated_recognised_and_billed_and_the_page_says_so(
-    with_upstage: tuple[DocumentLibrary, Pipeline], admin: Identity, collection: Collection
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline], admin: Identity, collection: Collection
 ) -> None:
     library, pipeline = with_upstage
     document = library.upload(admin, collection, "costs.pdf", hostile.pictured_table())
@@ -131,7 +131,7 @@ def test_without_an_engine_a_picture_beside_text_keeps_no_document_waiting(
 def test_what_the_pdf_is_said_to_be_decides_which_pages_are_paid_for(
     pdf_type: PdfType,
     calls: int,
-    with_upstage: tuple[DocumentLibrary, Pipeline],
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -145,7 +145,7 @@ def test_what_the_pdf_is_said_to_be_decides_which_pages_are_paid_for(
 
 
 def test_a_collection_of_scans_has_all_pages_recognised_without_being_told_each_time(
-    with_upstage: tuple[DocumentLibrary, Pipeline],
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -159,7 +159,7 @@ def test_a_collection_of_scans_has_all_pages_recognised_without_being_told_each_
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_provider_that_is_down_leaves_the_work_to_be_tried_again_and_pays_nothing_twice(
     failures: int,
-    with_upstage: tuple[DocumentLibrary, Pipeline],
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -180,7 +180,7 @@ def test_a_provider_that_is_down_leaves_the_work_to_be_tried_again_and_pays_noth
 
 
 def test_a_failed_document_goes_on_without_recognising_again(
-    with_upstage: tuple[DocumentLibrary, Pipeline],
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -200,7 +200,7 @@ def test_a_failed_document_goes_on_without_recognising_again(
 
 
 def test_a_refused_key_is_waited_for_and_upstage_named(
-    with_upstage: tuple[DocumentLibrary, Pipeline],
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -211,7 +211,7 @@ def test_a_refused_key_is_waited_for_and_upstage_named(
     with pytest.raises(ProviderKeyRejected) as caught:
         pipeline.run("demo", document.id)
     assert "refused by Upstage" in waiting_sentence(caught.value, 5)
-    assert "UPSTAGE_API_KEY" in waiting_sentence(caught.value, 5)
+    assert "check it on the page Set-up" in waiting_sentence(caught.value, 5)
     assert library.get("demo", document.id).status is DocumentStatus.PROCESSING
     pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
@@ -305,7 +305,7 @@ def test_where_recognition_is_asked_for_and_cannot_be_had_the_text_that_is_there
 
 
 def test_a_file_of_blank_pages_fails_with_that_sentence_and_nothing_is_paid(
-    with_upstage: tuple[DocumentLibrary, Pipeline],
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -332,7 +332,7 @@ def test_a_scan_in_which_nothing_is_found_is_never_completed(
 
 
 def test_a_program_that_has_a_scan_processed_pays_for_it_in_one_call(
-    with_upstage: tuple[DocumentLibrary, Pipeline], collection: Collection, tenant: str
+    with_upstage: tuple[DocumentLibrary, IngestionPipeline], collection: Collection, tenant: str
 ) -> None:
     library, pipeline = with_upstage
     result = pipeline.process_document(

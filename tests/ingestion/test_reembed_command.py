@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.hybrid_search import SearchQuery, vector_search
@@ -24,6 +23,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Scope
 from tests import hostile
+from tests.forked import forked_python, kill
 from tests.kill_storm import PROJECT
 from tests.standin import ProviderStandin
 
@@ -44,7 +44,7 @@ def shelf(
             (OLD,),
         )
     found = database.fetch_all("demo", "find_collections", Collection, collection_id=None, collection_name="Shelf")
-    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for pages in (6, 10):
         pipeline.process_document(
             file=hostile.long_document(pages),
@@ -69,7 +69,7 @@ def reembed(settings: Settings, provider_standin: ProviderStandin, database: Dat
     }
 
     def start(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "rag", "reembed", "--tenant", "demo", "--collection", "Shelf", *arguments]
+        command = [*forked_python(), "-m", "rag", "reembed", "--tenant", "demo", "--collection", "Shelf", *arguments]
         return subprocess.Popen(
             command, env=environment, cwd=PROJECT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -150,7 +150,7 @@ def test_killed_again_and_again_it_pays_once_and_searches_meet_one_model_only(
             while provider_standin.calls["embeddings"] <= kills and process.poll() is None:
                 time.sleep(0.01)
             time.sleep(dice.uniform(0.0, 0.3))
-            process.kill()
+            kill(process)
         kills += 1
     code, said = outcome(reembed("--model", NEW, "--yes"))
     done.set()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from decimal import Decimal
@@ -17,7 +15,7 @@ import pytest
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.ingestion import reembedding
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.reembedding import Reembeddings, find_missing
 from rag.money.ledger import Ledger
 from rag.profiles import HR
@@ -29,6 +27,7 @@ from rag.storage.database import Database, queries
 from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Question
 from tests import hostile
+from tests.forked import forked_python, kill
 from tests.standin import ProviderStandin, count_tokens
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -43,8 +42,10 @@ def keyed(settings: Settings, provider_standin: ProviderStandin) -> Settings:
 
 
 @pytest.fixture
-def worker(database: Database, files: FileStore, keyed: Settings, sandbox: Sandbox, collection: Collection) -> Pipeline:
-    made = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+def worker(
+    database: Database, files: FileStore, keyed: Settings, sandbox: Sandbox, collection: Collection
+) -> IngestionPipeline:
+    made = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for name, content in (("a.pdf", hostile.leave_policy()), ("b.pdf", hostile.long_document(6))):
         made.process_document(
             file=content, file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
@@ -70,7 +71,7 @@ def model_now(database: Database, collection: Collection) -> str:
 
 
 def test_the_cost_of_a_move_is_known_without_reading_a_passage(
-    worker: Pipeline,
+    worker: IngestionPipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,
@@ -91,7 +92,7 @@ def test_the_cost_of_a_move_is_known_without_reading_a_passage(
 
 
 def test_searches_stay_on_the_old_vectors_until_all_new_ones_are_there(
-    worker: Pipeline,
+    worker: IngestionPipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,
@@ -119,7 +120,7 @@ def test_searches_stay_on_the_old_vectors_until_all_new_ones_are_there(
 
 
 def test_undoing_is_free_until_the_old_vectors_are_cleaned_up(
-    worker: Pipeline,
+    worker: IngestionPipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,
@@ -145,7 +146,12 @@ def test_undoing_is_free_until_the_old_vectors_are_cleaned_up(
 
 
 def test_a_question_asked_during_the_switch_never_meets_the_other_models_vectors(
-    worker: Pipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database, keyed: Settings
+    worker: IngestionPipeline,
+    moves: Reembeddings,
+    admin: Identity,
+    collection: Collection,
+    database: Database,
+    keyed: Settings,
 ) -> None:
     retriever = Retriever(database, Providers(keyed))
     move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
@@ -168,7 +174,7 @@ def bits(database: Database) -> list[tuple[str, int, int]]:
 
 
 def test_the_signs_of_vectors_and_what_was_calibrated_are_of_the_model_that_is_searched(
-    worker: Pipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
+    worker: IngestionPipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
 ) -> None:
     assert bits(database) == []  # the built-in embedder is not dense
     measured = {"threshold": 0.4, "embedding_model": collection.embedding_model, "passages": 3}
@@ -187,7 +193,7 @@ def test_the_signs_of_vectors_and_what_was_calibrated_are_of_the_model_that_is_s
 
 
 def test_a_document_published_during_the_move_has_its_vectors_too(
-    worker: Pipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
+    worker: IngestionPipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
 ) -> None:
     move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
     worker.process_document(
@@ -202,7 +208,7 @@ def test_a_document_published_during_the_move_has_its_vectors_too(
 
 
 def test_only_one_move_at_a_time_and_only_by_an_administrator(
-    worker: Pipeline, moves: Reembeddings, admin: Identity, employee: Identity, collection: Collection
+    worker: IngestionPipeline, moves: Reembeddings, admin: Identity, employee: Identity, collection: Collection
 ) -> None:
     with pytest.raises(NotAllowed):
         moves.estimate(employee, collection.id, SMALL)
@@ -221,10 +227,10 @@ from pathlib import Path
 from uuid import UUID
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
 from rag.settings import Settings
@@ -233,7 +239,7 @@ settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base
 database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 files = FileStore(settings.data_dir / "files")
-Pipeline(database, files, Providers(settings), Ledger(database), settings).reembedding.run("demo", UUID(move))
+IngestionPipeline(database, files, Providers(settings), Ledger(database), settings).reembedding.run("demo", UUID(move))
 """
 
 
@@ -247,7 +253,7 @@ def is_free(database: Database, move_id: UUID) -> bool:
 @pytest.mark.parametrize("goes_on", [True, False], ids=["taken up again", "given up"])
 def test_what_a_killed_move_had_sent_is_in_the_ledger_as_an_estimate(
     goes_on: bool,
-    worker: Pipeline,
+    worker: IngestionPipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,
@@ -260,14 +266,14 @@ def test_what_a_killed_move_had_sent_is_in_the_ledger_as_an_estimate(
     provider_standin.knows_idempotency_keys = False
     move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
     provider_standin.hang = True
-    command = [sys.executable, "-c", REEMBED, database.conninfo, str(keyed.data_dir), keyed.openai_base_url]
+    command = [*forked_python(), "-c", REEMBED, database.conninfo, str(keyed.data_dir), keyed.openai_base_url]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     with subprocess.Popen([*command, str(move.id), database.key.hex()], env=environment, cwd=PROJECT) as process:
         deadline = time.monotonic() + 60
         while provider_standin.calls["embeddings"] < 4:  # as many as are in flight at once
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
+        kill(process)
     provider_standin.release()
     deadline = time.monotonic() + 30
     while not is_free(database, move.id):  # until the server has noticed

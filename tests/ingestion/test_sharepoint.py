@@ -12,7 +12,7 @@ import pytest
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, RagError
 from rag.ingestion.collections import find_collections
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.sources.readers import NOBODY
+from rag.ingestion.sources.permissions import NOBODY
 from rag.ingestion.sources.sharepoint import Library, SharePointSource
 from rag.services import Services, program_of
 from rag.settings import Settings

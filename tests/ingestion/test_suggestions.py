@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from rag.answering.suggested_questions import is_question
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.question_templates import DEFINITIONS, TEMPLATES
 from rag.ingestion.suggestions import candidates_from, form_of, varied
 from rag.language import LANGUAGES
@@ -259,7 +259,7 @@ def test_a_models_questions_come_first_where_they_are_answered_and_cost_no_furth
     questions = ["How many days of annual leave do I get?", "Who won the chess championship?", "What is for lunch?"]
     provider_standin.reply(json.dumps({"summary": "Leave.", "topics": ["leave"], "questions": questions}))
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed)
+    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed)
     collection = library.ensure_collection("demo", "Paid", "hr", "openai/text-embedding-3-small@1536", "en")
     result = pipeline.process_document(
         file=hostile.pdf_of(HANDBOOK), file_name="handbook.pdf", tenant_id="demo", collection=collection

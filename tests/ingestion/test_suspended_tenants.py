@@ -10,7 +10,7 @@ import pytest
 from rag.access.tenants import Tenants
 from rag.errors import TenantSuspended
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.records.audit import AuditLog
 from rag.storage.database import Database
@@ -51,7 +51,7 @@ def test_a_document_waits_until_its_tenant_is_resumed(
 
 
 def test_work_under_way_stops_at_its_next_step_and_nothing_fails(
-    library: DocumentLibrary, pipeline: Pipeline, admin: Identity, collection: Collection, tenants: Tenants
+    library: DocumentLibrary, pipeline: IngestionPipeline, admin: Identity, collection: Collection, tenants: Tenants
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     pipeline.run("demo", document.id)
@@ -66,7 +66,9 @@ def test_work_under_way_stops_at_its_next_step_and_nothing_fails(
     assert library.get("demo", document.id).status == DocumentStatus.COMPLETED
 
 
-def test_nothing_else_of_it_is_processed_either(pipeline: Pipeline, collection: Collection, tenants: Tenants) -> None:
+def test_nothing_else_of_it_is_processed_either(
+    pipeline: IngestionPipeline, collection: Collection, tenants: Tenants
+) -> None:
     tenants.suspend("demo")
     for work in (
         lambda: pipeline.reembedding.run("demo", uuid4()),
@@ -79,7 +81,7 @@ def test_nothing_else_of_it_is_processed_either(pipeline: Pipeline, collection: 
 
 
 def test_other_tenants_are_worked_for_meanwhile(
-    library: DocumentLibrary, pipeline: Pipeline, admin: Identity, collection: Collection, tenants: Tenants
+    library: DocumentLibrary, pipeline: IngestionPipeline, admin: Identity, collection: Collection, tenants: Tenants
 ) -> None:
     tenants.suspend("other")
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())

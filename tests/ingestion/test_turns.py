@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from procrastinate import App, PsycopgConnector
+from procrastinate.jobs import Job
 
+from rag.ingestion.fairness import KnownJobs
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
-from rag.ingestion.queue import Queue
+from rag.ingestion.pipeline import IngestionPipeline
+from rag.ingestion.queue import Queue, WorkerPool
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings
@@ -20,7 +26,7 @@ from rag.storage.files import FileStore
 from tests.ingestion.uploads import until
 
 
-class Recorder(Pipeline):
+class Recorder(IngestionPipeline):
     """Notes whose documents it is given, in their order. Those of `held` tenants last until they are let go."""
 
     held: frozenset[str] = frozenset()
@@ -138,3 +144,32 @@ def test_a_job_that_waits_for_another_day_costs_its_tenant_no_turn(
     one_at_a_time.start_worker()
     until(lambda: len(recorder.done) == 11)
     assert recorder.done.index("demo") <= 3
+
+
+def test_a_failed_job_leaves_the_rest_to_one_of_its_name_that_began_to_wait_meanwhile(
+    database: Database, superuser_conninfo: str
+) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        for _ in range(2):
+            connection.execute(
+                "INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock, args, status) "
+                "VALUES ('documents', 'process_document', 'a name', '{}', 'doing')"
+            )
+        connection.execute(
+            "UPDATE procrastinate_jobs SET status = 'todo' WHERE id = (SELECT max(id) FROM procrastinate_jobs)"
+        )
+
+    async def fail_the_running_one() -> set[int]:
+        connector = PsycopgConnector(conninfo=database.conninfo, pool_factory=partial(WorkerPool, database.key))
+        async with App(connector=connector).open_async():
+            (row,) = await connector.execute_query_all_async("SELECT id FROM procrastinate_jobs WHERE status = 'doing'")
+            known = {int(row["id"])}
+            job = Job(
+                id=int(row["id"]), queue="documents", lock=None, queueing_lock="a name", task_name="process_document"
+            )
+            await KnownJobs(connector, known).retry_job(job, retry_at=datetime.now(UTC))
+            return known
+
+    assert asyncio.run(fail_the_running_one()) == set()
+    with psycopg.connect(superuser_conninfo) as connection:
+        assert connection.execute("SELECT status FROM procrastinate_jobs").fetchall() == [("todo",)]

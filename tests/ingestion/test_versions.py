@@ -12,7 +12,7 @@ import pytest
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.hybrid_search import SearchQuery, keyword_search
@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_removed_is_removed_later(
     work: Worker,
     admin: Identity,
     collection: Collection,
-    pipeline: Pipeline,
+    pipeline: IngestionPipeline,
     files: FileStore,
     database: Database,
 ) -> None:
@@ -259,7 +259,7 @@ def test_chunk_tags_that_failed_are_counted_and_made_again(
     queue: object,
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     shelf = DocumentLibrary(database, files, Providers(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
     collection = library.ensure_collection("demo", "Legal", "legal", "builtin/lexical@1536", "en")
     with database.transaction("demo") as connection:

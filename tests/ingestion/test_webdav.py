@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cheroot import wsgi
-from wsgidav.wsgidav_app import WsgiDAVApp
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderAnswerInvalid, ProviderKeyRejected, RagError
 from rag.ingestion.loaders import ExtractionLimits
@@ -18,56 +15,16 @@ from rag.ingestion.sources.webdav import WebdavFolder, WebdavSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
+from tests.cloud_standin import PASSWORD, USER, Cloud
 from tests.website_standin import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
-USER, PASSWORD = "ada", "hunter2-hunter2"
-
-
-@dataclass
-class Cloud:
-    """A WebDAV server with the files of a folder at the addresses that Nextcloud has."""
-
-    folder: Path
-    host: str = ""
-    read: list[str] = field(default_factory=list)
-    sources: list[WebdavSource] = field(default_factory=list)
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[Cloud]:
-    made = Cloud(tmp_path / "cloud")
-    made.folder.mkdir()
-    application = WsgiDAVApp(
-        {
-            "provider_mapping": {f"/remote.php/dav/files/{USER}": str(made.folder)},
-            "simple_dc": {"user_mapping": {"*": {USER: {"password": PASSWORD}}}},
-            "http_authenticator": {"accept_digest": False, "default_to_digest": False},
-            "verbose": 0,
-            "logging": {"enable": False},
-        }
-    )
-
-    def noted(environ: dict[str, Any], start_response: Any) -> Any:
-        if environ["REQUEST_METHOD"] == "GET":
-            made.read.append(Path(environ["PATH_INFO"]).name)
-        return application(environ, start_response)
-
-    server = wsgi.Server(("127.0.0.1", 0), noted, numthreads=2)
-    server.prepare()
-    thread = threading.Thread(target=server.serve, daemon=True)
-    thread.start()
-    made.host = f"127.0.0.1:{server.bind_addr[1]}"
-    yield made
-    for source in made.sources:
-        source.close()
-    server.stop()
-    thread.join()
+    with Cloud(tmp_path / "cloud") as made:
+        yield made
 
 
 @pytest.fixture

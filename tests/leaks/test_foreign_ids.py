@@ -60,7 +60,7 @@ def test_ids_of_another_company_lead_to_nothing(
     own_run = parts.evaluations.begin(own, profile_of(own), [GoldenQuestion(question="Mine?")])
     before = rows(parts)
     refused: Sequence[Callable[[], Any]] = (
-        lambda: parts.evaluations.remove_golden(stranger, kept["golden"]),
+        lambda: parts.evaluations.remove_golden(stranger, [kept["golden"]]),
         lambda: parts.evaluations.add_golden(stranger, collection, [GoldenQuestion(question="Whose?")]),
         lambda: parts.evaluations.run(stranger, kept["run"]),
         lambda: parts.evaluations.questions(stranger, kept["run"]),
@@ -104,7 +104,7 @@ def test_an_employee_changes_nothing_of_a_managers(
     employee = replace(program_of("demo"), role=Role.EMPLOYEE)
     before = rows(parts)
     acts: Sequence[Callable[[], Any]] = (
-        lambda: parts.evaluations.remove_golden(employee, kept["golden"]),
+        lambda: parts.evaluations.remove_golden(employee, [kept["golden"]]),
         lambda: parts.evaluations.add_golden(employee, collection, [GoldenQuestion(question="Whose?")]),
         lambda: parts.evaluations.go_on(employee, collection, kept["run"]),
         lambda: parts.budgets.set(employee, "company", "1000000"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from psycopg.rows import class_row
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 import rag.services
@@ -16,6 +18,9 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Collection, Identity, Role
 from tests.pages.small_pdf import pdf
+
+# Each run of a page in a test would read the metadata of every installed package, which takes longer than the page.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 MAIN = Path(__file__).resolve().parents[2] / "pages" / "main.py"
 HANDBOOK = (

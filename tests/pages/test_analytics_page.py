@@ -12,12 +12,14 @@ from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
 from rag.errors import NotAllowed
-from rag.evaluation.golden import GoldenQuestion
+from rag.evaluation.golden import GoldenQuestion, golden_from_entry
+from rag.language import speaking, translated
 from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period
 from rag.services import Services, program_of
 from rag.storage.database import Database
 from rag.types import Account, Collection, Question, Role
+from rag.ui import language as page_language
 from rag.ui.formats import money
 from rag.ui.gaps import publish_answer
 from rag.ui.text import plain
@@ -27,13 +29,15 @@ PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "analytics.py")
 EMAIL = "asker@example.com"
 
 Open = Callable[..., AppTest]
+#: A link to a view as an English reader sends it.
+COSTS_OF_A_WEEK = {"analytics_view": "Costs", "analytics_period": "7 days", "analytics_cost_by": "Purpose"}
 
 
 @pytest.fixture
 def open_page(app_services: Services, database: Database) -> Open:
     """Opens the page for someone of a role, with what stands in the address."""
 
-    def opened(role: Role = Role.MANAGER, **address: Any) -> AppTest:
+    def opened(role: Role = Role.MANAGER, language: str = "en", **address: Any) -> AppTest:
         with database.transaction("demo") as connection:
             row = connection.execute(
                 "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
@@ -55,6 +59,7 @@ def open_page(app_services: Services, database: Database) -> Open:
         )
         page = AppTest.from_file(PAGE, default_timeout=30)
         page.user = {"sid": token_hash(app_services.sessions.start(account))}
+        page.session_state[page_language.KEY] = language
         for name, value in address.items():
             page.query_params[name] = value
         return page.run()
@@ -82,9 +87,14 @@ def metrics(page: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in page.metric}
 
 
+def table_now(page: AppTest, prefix: str) -> str:
+    """Return the key of a table as it is drawn now, see `table_key`."""
+    (turn,) = (k for k in page.session_state if str(k).startswith(prefix) and str(k).endswith("_turn"))
+    return str(turn).removesuffix("turn") + str(page.session_state[turn][0])
+
+
 def select_row(page: AppTest, prefix: str, row: int) -> AppTest:
-    key = next(k for k in page.session_state if str(k).startswith(prefix))
-    page.session_state[key] = {"selection": {"rows": [row], "columns": [], "cells": []}}
+    page.session_state[table_now(page, prefix)] = {"selection": {"rows": [row], "columns": [], "cells": []}}
     return page.run()
 
 
@@ -196,6 +206,121 @@ def test_own_dates_are_read_from_the_address(open_page: Open, month: list[UUID])
 
 
 @pytest.mark.parametrize(
+    ("language", "address"),
+    [
+        ("de", COSTS_OF_A_WEEK),
+        ("en", {"analytics_view": "Kosten", "analytics_period": "7 Tage", "analytics_cost_by": "Zweck"}),
+        ("ko", {"analytics_view": "Kosten", "analytics_period": "7 Tage", "analytics_cost_by": "Zweck"}),
+    ],
+)
+def test_a_link_opens_the_same_view_for_whoever_reads_another_language(
+    open_page: Open, month: list[UUID], database: Database, language: str, address: dict[str, str]
+) -> None:
+    page = open_page(language=language, **address)
+    assert not page.exception
+    assert page.segmented_control("analytics_period").value == "7 days"
+    assert page.segmented_control("analytics_cost_by").value == "purpose"
+    # What the month comes to is on the tab of costs alone.
+    with speaking(language):
+        assert translated("Spent so far") in metrics(page)
+
+
+def test_every_filter_of_the_page_is_in_the_address(
+    open_page: Open, month: list[UUID], database: Database, collection: Collection
+) -> None:
+    with database.transaction("demo") as connection:
+        other = connection.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model) "
+            "SELECT tenant_id, 'Other', embedding_model FROM collections WHERE id = %s RETURNING id",
+            (collection.id,),
+        ).fetchone()
+        assert other is not None
+        connection.execute("UPDATE chat_logs SET collection_id = %s WHERE id = ANY (%s)", (other[0], month[:5]))
+        rated = connection.execute("SELECT count(*) FROM feedback WHERE rating = 0").fetchone()
+    page = open_page(analytics_collection=str(other[0]))
+    assert metrics(page)["Questions"] == "5"
+    page = open_page(analytics_view="Questions", analytics_rating="Rated not helpful", analytics_order="Slowest")
+    assert rated is not None
+    assert f"{rated[0]} question" in words(page)
+    slowest = list(page.dataframe[0].value["Time (s)"])
+    assert slowest == sorted(slowest, reverse=True)
+    page = open_page(analytics_view="Gaps", analytics_gap_state="Dismissed")
+    assert "None in this period." in words(page)
+    page = open_page(analytics_view="Costs", analytics_cost_unit_day="By month")
+    assert page.dataframe[0].value["From"].nunique() <= 2
+
+
+def test_what_is_chosen_in_a_table_opens_it(open_page: Open, month: list[UUID], database: Database) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE chat_logs SET outcome = 'failed', error = 'The provider cannot be reached.', "
+            'rag_details = rag_details || \'{"notices": ["The reranker did not answer."]}\' WHERE id = %s',
+            (month[-1],),
+        )
+        connection.execute("UPDATE chat_logs SET error = '' WHERE id <> %s", (month[-1],))
+    page = open_page(analytics_view="Times")
+    select_row(page, "analytics_errors_", 0)
+    assert not page.exception
+    assert "The provider cannot be reached" in "".join(error.value for error in page.error)
+    # The same question in a second table is not drawn twice: its widgets have their keys of it.
+    select_row(page, "analytics_notices_", 0)
+    assert not page.exception
+    assert "This question is open above." in words(page)
+    page = open_page(analytics_view="Times")
+    select_row(page, "analytics_slowest_", 0)
+    assert not page.exception
+    assert "Where the time went" in words(page)
+
+
+def test_quality_and_questions_can_be_begun_with_before_anybody_asked(open_page: Open) -> None:
+    page = open_page(Role.ADMIN, analytics_view="Quality")
+    assert not page.exception
+    assert page.button("analytics_golden_add").label == "Add a question"
+    for view in ("Overview", "Costs", "Times", "Search", "Questions"):
+        assert "Nothing was asked in this period" in words(open_page(analytics_view=view))
+    assert "Nothing is open in this period" in words(open_page(analytics_view="Gaps"))
+
+
+def test_a_question_becomes_a_golden_one_that_can_be_changed(
+    open_page: Open, app_services: Services, collection: Collection, database: Database
+) -> None:
+    program = program_of("demo")
+    app_services.pipeline.process_document(
+        file=b"# Leave\n\nEvery employee has 25 days of annual leave in a calendar year.", file_name="leave.md",
+        tenant_id="demo", collection=collection, identity=program, generate_metadata=False,
+    )  # fmt: skip
+    asked = "How many days of annual leave does every employee have?"
+    log = app_services.evaluations.ask_again(program, collection, asked, profile_of(collection))
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE chat_logs SET kind = 'question' WHERE id = %s", (log,))
+    page = open_page(Role.ADMIN, analytics_view="Questions")
+    select_row(page, "analytics_questions_", 0)
+    next(button for button in page.button if button.label == "Make it a golden question").click().run()
+    assert not page.exception
+    written = {box.label: box.value for box in (*page.text_input, *page.text_area, *page.selectbox)}
+    assert (written["Question"], written["Pages"], written["Document"]) == (asked, "1", "Leave")
+    assert "25 days" in written["Expected answer"]
+    assert "[1]" not in written["Expected answer"]
+    golden = golden_from_entry(app_services.analytics.question(program, log))
+    assert (golden.language, golden.asked_as, golden.is_answerable) == ("en", str(log), True)
+    app_services.evaluations.add_golden(program, collection, [golden, GoldenQuestion(question="How much leave?")])
+    (golden_id, *_others) = app_services.evaluations.golden(program, collection.id)
+
+    page = open_page(Role.ADMIN, analytics_view="Quality")
+    select_row(page, "analytics_golden_", 0)
+    page.button("analytics_golden_change").click().run()
+    assert not page.exception
+    assert next(box.value for box in page.text_input if box.label == "Question") == asked
+    # The words of another one: it takes its place.
+    changed = replace(golden, question="How much leave?")
+    app_services.evaluations.change_golden(program, collection, golden_id, changed)
+    assert app_services.evaluations.golden(program, collection.id) == {golden_id: changed}
+    manager = open_page(analytics_view="Questions")
+    select_row(manager, "analytics_questions_", 0)
+    assert not [button for button in manager.button if button.label == "Make it a golden question"]
+
+
+@pytest.mark.parametrize(
     "address",
     [
         {"analytics_document": "nonsense"},
@@ -265,12 +390,21 @@ def test_questions_are_searched_and_nothing_found_is_said(open_page: Open, month
     assert "No question matches" in words(page)
 
 
+def test_a_frequent_word_is_counted_as_far_as_it_tells_of_another_page(open_page: Open, month: list[UUID]) -> None:
+    page = open_page(Role.MANAGER, analytics_view="Questions", analytics_period="90 days")
+    page.text_input("analytics_text").set_value("a").run()
+    assert "≥ 26 questions. Select a row" in words(page)
+    page.session_state["analytics_page"] = 2
+    page.run()
+    assert "≥ 51 questions. Select a row" in words(page)
+
+
 def test_what_the_documents_could_not_answer_has_its_own_list(open_page: Open, month: list[UUID]) -> None:
     page = open_page(analytics_view="Gaps")
 
     assert not page.exception
     table = page.dataframe[0].value
-    assert list(table.columns)[:3] == ["Times", "Before", "Question"]
+    assert list(table.columns)[:3] == ["Question", "Times", "Before"]
     assert table["Times"].is_monotonic_decreasing
     select_row(page, "analytics_gaps_", 0)
     assert not page.exception
@@ -318,7 +452,7 @@ def test_a_written_answer_is_found_cited_and_closes_the_gap(
     assert found.citations[0].title == "Is there a parking space for visitors?"
     assert "spaces 11 to 15" in found.citations[0].passage
     page = open_page(Role.ADMIN, analytics_view="Gaps")
-    assert "Every question of this period was in the documents" in words(page)
+    assert "Nothing is open in this period" in words(page)
     document = app_services.documents.get("demo", found.citations[0].document_id)
     assert document.metadata["owner"] == "Asker"
     assert document.metadata["review_on"] > today().isoformat()
@@ -345,7 +479,7 @@ def test_golden_questions_are_run_and_compared_on_the_page(
     assert "None yet." in words(page)
     golden = [GoldenQuestion(question=f"What is rule {n}?", document="Leave policy") for n in range(12)]
     app_services.evaluations.add_golden(program_of("demo"), collection, golden)
-    for _ in range(2):
+    for _run in range(2):
         page = open_page(Role.ADMIN, analytics_view="Quality")
         page.button("analytics_golden_run").click().run()
         assert page.multiselect("analytics_run_with").value == ["own"]
@@ -355,13 +489,16 @@ def test_golden_questions_are_run_and_compared_on_the_page(
             pass
     page = open_page(Role.ADMIN, analytics_view="Quality")
     assert list(page.dataframe[1].value["Questions"]) == ["12 / 12", "12 / 12"]
-    key = next(k for k in page.session_state if str(k).startswith("analytics_runs_"))
+    key = table_now(page, "analytics_runs_")
     page.session_state[key] = {"selection": {"rows": [0, 1], "columns": [], "cells": []}}
     page.run()
 
     assert not page.exception
     compared = page.dataframe[2].value
     assert set(compared["Verdict"]) <= {"no difference", "better", "worse"}
+    select_row(page, "analytics_pairs_", 0)
+    assert not page.exception
+    assert {"**Earlier**", "**Later**"} <= set(words(page).splitlines())
     manager = open_page(analytics_view="Quality")
     assert not [button for button in manager.button if button.key == "analytics_golden_run"]
 

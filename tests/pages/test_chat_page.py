@@ -15,9 +15,11 @@ from streamlit.runtime.scriptrunner import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
 from rag.answering.answer_run import AnswerRun
+from rag.answering.canned_answers import UNCITED
 from rag.answering.citations import citation_to_json
 from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.jobs import LiveAnswer
+from rag.answering.writing import TOO_LONG
 from rag.errors import NotFound
 from rag.services import Services
 from rag.types import Citation, Collection, ContextResponse, Identity, Role
@@ -82,6 +84,28 @@ def test_an_answer_has_its_sources_cost_and_time_and_is_there_after_a_refresh(
     assert [b.label for b in again.sidebar.button if str(b.key).startswith("chat_open_")] == [
         "**How many days of annual leave do I have?**"
     ]
+
+
+def test_why_an_answer_ended_early_is_read_in_the_readers_language(
+    running: Services, handbook: Collection, signed_in: SignIn, new_tab: NewTab
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave do I have?")
+    conversation = UUID(tab.query_params["c"])
+    with running.database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE messages SET state = 'cut', notice = %s WHERE conversation_id = %s AND role = 'assistant'",
+            [f"{TOO_LONG} {UNCITED}", conversation],
+        )
+    running.sessions.set_language(identity.tenant_id, identity.account_id, "de")
+    again = new_tab(identity.session_id)
+    again.query_params["c"] = str(conversation)
+    again.run()
+    said = (
+        "Die Antwort hat ihre Längengrenze erreicht und endet hier. "
+        "Diese Antwort nennt keine Quelle. Vergleichen Sie sie mit den Textstellen unten."
+    )
+    assert [warning.value for warning in again.warning] == [plain(said)]
 
 
 @pytest.mark.usefixtures("handbook")
@@ -160,6 +184,28 @@ def test_somebody_elses_conversation_looks_like_one_that_does_not_exist(signed_i
 
 
 @pytest.mark.usefixtures("handbook")
+def test_the_zoom_of_pages_is_kept_for_the_pages_that_are_turned_to_and_opened_next(signed_in: SignIn) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "Up to how much are meals and hotels on business trips reimbursed?")
+
+    def shown() -> str:
+        return next(h.value for h in tab.html if "<img" in h.value)
+
+    button(tab, "Open page").click().run()
+    assert "width:100%" in shown()
+    tab.button(key="page_view_zoom_button").click().run()
+    assert "width:150%" in shown()
+    button(tab, "Previous").click().run()
+    assert "/pages/1.png" in shown()
+    assert "width:150%" in shown()
+    tab.button(key="page_view_close").click().run()
+    assert not any("<img" in h.value for h in tab.html)
+    button(tab, "Open page").click().run()
+    assert "width:150%" in shown()
+    assert button(tab, "150%").key == "page_view_zoom_button"
+
+
+@pytest.mark.usefixtures("handbook")
 def test_a_source_opens_at_its_page_beside_the_answer_and_turns_its_pages(signed_in: SignIn) -> None:
     tab, _ = signed_in(Role.EMPLOYEE)
     ask(tab.run(), "Up to how much are meals and hotels on business trips reimbursed?")
@@ -226,10 +272,16 @@ def test_a_conversation_is_renamed_and_deleted_after_asking(running: Services, s
     button(tab.run(), "Keep").click().run()
     assert running.conversations.list(identity)
     tab.session_state["chat_dialog"] = "Delete"
+    before = running.conversations.list(identity)
+    said = running.conversations.messages(identity, before[0].id)
     button(tab.run(), ":red[Delete]").click().run()
     assert running.conversations.list(identity) == []
     assert "c" not in tab.query_params
     assert "How can I help, Robin?" in [t.value for t in tab.title]
+    button(tab, "Undo").click().run()
+    assert running.conversations.list(identity) == before
+    assert running.conversations.messages(identity, before[0].id) == said
+    assert not [b for b in tab.button if b.label == "Undo"]
     assert not tab.exception
 
 
@@ -490,6 +542,16 @@ def test_documents_with_one_title_are_told_apart_in_the_list_to_ask_in(
     assert not tab.exception
 
 
+@pytest.mark.usefixtures("handbook")
+def test_a_document_that_was_chosen_and_is_gone_narrows_no_question(signed_in: SignIn) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    tab.run()
+    tab.session_state["chat_documents"] = [UUID(int=7)]
+    ask(tab, "How many days of annual leave do I have?")
+    assert not tab.exception
+    assert "25 days" in markdown(tab)
+
+
 def add_named(running: Services, collection: Collection, title: str, file_name: str, **metadata: Any) -> None:
     with running.database.transaction("demo") as connection:
         connection.execute(
@@ -576,6 +638,7 @@ def test_a_question_is_narrowed_by_the_years_and_the_marks_that_a_board_has(
     # Another collection has none of these: what was chosen does not count there.
     button(tab, "New chat").click().run()
     tab.segmented_control(key="chat_collection").set_value(handbook.id).run()
+    tab.session_state["chat_years"] = [2023]
     ask(tab, "How many days of annual leave do I have?")
     assert "25 days" in markdown(tab)
     assert not tab.exception

@@ -91,8 +91,19 @@ def test_an_account_is_followed_synced_and_left_with_its_documents_kept(
     shown = "\n".join(str(m.value) for m in page.run().markdown)
     assert "GitHub account or repository **acme**" in shown
     assert "1 unchanged" in shown
+    (earlier,) = page.dataframe
+    assert list(earlier.value["Documents"]) == ["1 added"], "the sync before stays to be looked back on"
+    page.selectbox(f"schedule_{collection.id}_github").set_value(60).run()
     page.button("collections_unfollow_github").click().run()
     page.button("collections_unfollow_github_confirmed").click().run()
+    assert running.syncs.sources(collection) == []
+    page.button("collections_way_back_taken").click().run()
+    assert not page.exception
+    (back,) = running.syncs.sources(collection)
+    assert (back.settings, back.every_minutes) == ({"owner": "acme"}, 60)
+    page.button("collections_unfollow_github").click().run()
+    page.button("collections_unfollow_github_confirmed").click().run()
+    page.button("collections_way_back_gone").click().run()
     assert running.syncs.sources(collection) == []
     assert not has_button(page, "collections_sync")
     assert [d.title for d in running.documents.list("demo")] == ["planner"]
@@ -101,7 +112,7 @@ def test_an_account_is_followed_synced_and_left_with_its_documents_kept(
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
     [
-        ("folder", "/etc", "none of RAG_SYNC_FOLDERS"),
+        ("folder", "/etc", "may not be followed"),
         ("folder", " ", "Folder on the server: fill in which one."),
         ("github", "", "GitHub account or repository: fill in which one."),
     ],
@@ -146,6 +157,12 @@ def test_a_bucket_is_followed_by_its_form_and_its_keys_are_not_shown_again(
     shown = "\n".join(str(m.value) for m in page.markdown).replace("\\", "")
     assert "S3-compatible storage **papers/hr**" in shown
     assert SECRET_KEY not in str(page)
+    page.button("collections_unfollow_s3").click().run()
+    page.button("collections_unfollow_s3_confirmed").click().run()
+    page.button("collections_way_back_taken").click().run()
+    page.button("collections_sync").click().run()
+    running.syncs.run("demo", collection.id)
+    assert running.syncs.runs("demo", collection.id)[0].unchanged == 1, "its keys are there again"
     assert [d.title for d in running.documents.list("demo")] == ["Leave"]
 
 

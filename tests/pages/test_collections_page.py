@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, DocumentStatus, Identity, Role
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 PAGE = "collection_settings.py"
@@ -60,9 +60,9 @@ def test_a_collection_is_made_by_choosing_a_profile(running: Services, page: App
     shown = texts(page)
     assert "The best 5 of 30 candidates are used for the answer, at most one per document." in shown
     assert "Recent documents count more: 1.5 times up to 7 days" in shown
-    assert "text-embedding-3-large by OpenAI, which OPENAI_API_KEY adds" in shown
+    assert "text-embedding-3-large by OpenAI: a key of OpenAI, pasted on the page Set-up, adds it" in shown
     assert "gemini-embedding-001 by Gemini · 768 dimensions · $0.15 per 1M tokens" in shown
-    assert "Set `GEMINI_API_KEY` and start again" in shown
+    assert "a key of Gemini, pasted on the page Set-up, adds it" in shown
     assert page.selectbox("collections_new_language_notices").value == "ko"
     page.button("collections_new_create").click().run()
     assert not page.exception
@@ -97,6 +97,9 @@ def test_a_field_is_changed_and_given_back(running: Services, page: AppTest, col
     assert "The best 8 of 32 candidates" in shown
     page.button("collections_reset_top_k").click().run()
     assert running.documents.collection("demo", collection.id).overrides == {}
+    page.button("collections_way_back_taken").click().run()
+    assert running.documents.collection("demo", collection.id).overrides == {"top_k": 8}
+    page.button("collections_reset_top_k").click().run()
     assert not page.exception
 
 
@@ -192,10 +195,31 @@ def test_a_collection_is_renamed(running: Services, page: AppTest, collection: C
     assert page.title[0].value == "Policies"
 
 
-def test_a_collection_is_deleted_once_its_name_is_typed(running: Services, page: AppTest, handbook: Collection) -> None:
+def test_a_deleted_collection_is_had_back_and_goes_for_good_once_its_name_is_typed(
+    running: Services, page: AppTest, handbook: Collection
+) -> None:
     opened(page, handbook)
     page.button("collections_delete").click().run()
     assert "1 document with" in texts(page)
+    assert page.button("collections_delete_sure_confirmed").label == ":red[Delete it with 1 document]"
+    page.button("collections_delete_sure_confirmed").click().run()
+    assert not page.exception
+    assert running.documents.collections("demo") == []
+    assert "is in the bin for 30 days" in texts(page)
+    page.button("collections_way_back_taken").click().run()
+    assert not page.exception
+    assert running.documents.collections("demo") == [handbook]
+    assert [d.status for d in running.documents.list("demo")] == [DocumentStatus.COMPLETED]
+    opened(page, handbook)
+    page.button("collections_delete").click().run()
+    page.button("collections_delete_sure_confirmed").click().run()
+    page.button(f"collections_restore_{handbook.id}").click().run()
+    assert running.documents.collections("demo") == [handbook]
+
+    opened(page, handbook)
+    page.button("collections_delete").click().run()
+    page.button("collections_delete_sure_confirmed").click().run()
+    page.button(f"collections_purge_{handbook.id}").click().run()
     page.text_input("collections_delete_name").set_value("something else")
     page.button("collections_delete_confirmed").click().run()
     assert "Type the collection" in page.error[0].value
@@ -204,16 +228,18 @@ def test_a_collection_is_deleted_once_its_name_is_typed(running: Services, page:
     assert not page.exception
     assert running.documents.collections("demo") == []
     assert running.documents.list("demo") == []
+    assert running.documents.bin.collections("demo") == []
+    assert running.documents.bin.list("demo") == []
     assert "collection" not in page.query_params
     assert "There is no collection yet" in page.info[0].value
 
 
-def test_the_form_for_a_new_collection_says_that_its_embedder_can_be_changed_and_where(page: AppTest) -> None:
+def test_the_form_for_a_new_collection_says_that_its_model_can_be_changed(page: AppTest) -> None:
     page.run()
     page.button("collections_new").click().run()
-    (embedder,) = [box for box in page.selectbox if box.label == "Embedder"]
+    (embedder,) = [box for box in page.selectbox if box.label == "Model that compares documents"]
     assert "cannot be changed" not in embedder.help
-    assert "page Documents, under Embedding models" in embedder.help
+    assert "You can move to another one later: the cost is shown first." in embedder.help
 
 
 def test_who_answers_comes_first_in_a_portfolio_with_a_preview_of_what_is_typed(

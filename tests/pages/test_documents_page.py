@@ -18,7 +18,7 @@ from rag.samples import SAMPLES
 from rag.samples.load import find_samples, load_samples
 from rag.services import Services
 from rag.storage.database import Database, queries
-from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Role
+from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Identity, Role
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "documents.py")
 ESTIMATE = {
@@ -99,10 +99,11 @@ def add(database: Database, collection: Collection, account: Account) -> Add:
             found = connection.execute(
                 "INSERT INTO documents (tenant_id, collection_id, title, file_name, file_size, sha256, status, step, "
                 "steps_done, steps_total, message, page_count, empty_pages, chunk_count, estimate, costs, "
-                "processing_ms, generate_metadata, added_by, metadata) VALUES ('demo', %(collection_id)s, %(title)s, "
-                "%(file_name)s, 1048576, %(sha256)s, %(status)s, %(step)s, %(steps_done)s, %(steps_total)s, "
+                "processing_ms, generate_metadata, added_by, owner_id, metadata) VALUES ('demo', %(collection_id)s, "
+                "%(title)s, %(file_name)s, 1048576, %(sha256)s, %(status)s, %(step)s, %(steps_done)s, %(steps_total)s, "
                 "%(message)s, %(page_count)s, %(empty_pages)s::integer[], %(chunk_count)s, %(estimate)s, %(costs)s, "
-                "%(processing_ms)s, %(generate_metadata)s, %(added_by)s, %(metadata)s) RETURNING id",
+                "%(processing_ms)s, %(generate_metadata)s, %(added_by)s, %(added_by)s, %(metadata)s) "
+                "RETURNING id",
                 {
                     **row,
                     "collection_id": collection.id,
@@ -253,8 +254,11 @@ def test_the_samples_can_be_deleted_together_once_there_are_documents_of_ones_ow
     assert find_samples(app_services, "demo") == []
     left = app_services.documents.find("demo", DocumentFilters(statuses=(DocumentStatus.COMPLETED,)))
     assert [document.id for document in left] == [own]
+    names = [found.name for found in app_services.documents.collections("demo")]
+    assert "Sample notice board" not in names, "nothing is asked in an empty collection of samples"
     page.button(key="documents_undo").click().run()
     assert sorted(find_samples(app_services, "demo")) == sorted(samples)
+    assert "Sample notice board" in [found.name for found in app_services.documents.collections("demo")]
 
 
 def test_files_up_to_the_limit_of_the_settings_are_taken(page: AppTest, app_services: Services) -> None:
@@ -307,6 +311,18 @@ def test_a_copy_is_information_that_leads_to_the_stored_document(page: AppTest, 
     assert not page.error
     next(b for b in page.button if b.label == "Open it").click().run()
     assert "document" in page.query_params
+
+
+def test_who_adds_a_document_owns_it_in_the_table_in_the_views_and_in_its_details(
+    page: AppTest, account: Account, app_services: Services, tmp_path: Path
+) -> None:
+    page.run()
+    page.file_uploader[0].upload("rules.pdf", pdf(tmp_path), "application/pdf").run()
+    page.selectbox("documents_view").set_value("mine").run()
+    assert not page.exception
+    assert list(page.dataframe[0].value["Owner"]) == ["Admin"]
+    (document,) = app_services.documents.find("demo", DocumentFilters())
+    assert document.owner_id == account.id
 
 
 def test_names_are_shown_as_text_whatever_they_contain(page: AppTest, add: Add) -> None:
@@ -540,7 +556,7 @@ def test_an_unknown_document_in_the_address_opens_nothing(page: AppTest, add: Ad
 
     assert not page.exception
     assert not page.get("dialog")
-    assert "Click a title to open it" in words(page)
+    assert "Click a document to open it" in words(page)
 
 
 def test_a_document_is_opened_by_its_name_without_the_table(page: AppTest, add: Add) -> None:
@@ -593,6 +609,7 @@ def test_what_is_done_with_the_selected_is_done_with_them_alone_and_undone(
     rules = [add(f"Rule {number}", "completed") for number in range(3)]
     handbook = add("Handbook", "completed")
     library = app_services.documents
+    who = Identity(account_id=account.id, tenant_id="demo", email=account.email, name=account.name, role=Role.ADMIN)
     with app_services.database.transaction("demo") as connection:
         connection.execute("UPDATE documents SET folder = 'Policies' WHERE id = %s", [handbook])
     page.run()
@@ -602,6 +619,24 @@ def test_what_is_done_with_the_selected_is_done_with_them_alone_and_undone(
     next(b for b in page.button if b.label == "Change 3 documents").click().run()
     assert not page.exception
     assert {d.title for d in library.list("demo") if d.tags == ["Rules"]} == {"Rule 0", "Rule 1", "Rule 2"}
+    library.particulars.tag(who, rules[:1], add=["Old"])
+    page.run()
+    page.multiselect("documents_bulk_tag_add").set_value(["Old"])
+    page.multiselect("documents_bulk_tag_remove").set_value(["Rules"])
+    next(b for b in page.button if b.label == "Change 3 documents").click().run()
+    assert {tuple(d.tags) for d in library.list("demo") if d.id in rules} == {("Old",)}
+    page.button("documents_way_back_taken").click().run()
+    assert not page.exception
+    tags = {d.title: set(d.tags) for d in library.list("demo")}
+    assert tags == {"Rule 0": {"Rules", "Old"}, "Rule 1": {"Rules"}, "Rule 2": {"Rules"}, "Handbook": set()}
+    library.particulars.move(who, rules[:1], "Attic")
+    page.run()
+    page.selectbox("documents_bulk_folder").set_value("Policies")
+    next(b for b in page.button if b.label == "Move 3 documents").click().run()
+    page.button("documents_way_back_taken").click().run()
+    assert {d.title: d.folder for d in library.list("demo")} == {
+        "Rule 0": "Attic", "Rule 1": "", "Rule 2": "", "Handbook": "Policies"
+    }  # fmt: skip
     page.selectbox("documents_bulk_folder").set_value("Policies")
     next(b for b in page.button if b.label == "Move 3 documents").click().run()
     page.session_state["documents_folder"] = "Policies"
@@ -626,6 +661,10 @@ def test_what_is_done_with_the_selected_is_done_with_them_alone_and_undone(
         ((view,),) = connection.execute("SELECT id FROM saved_views").fetchall()
     again.selectbox("documents_view").set_value(str(view)).run()
     assert len(again.dataframe[0].value) == 4
+    again.button(f"documents_view_drop_{view}").click().run()
+    assert not library.particulars.views(who)
+    again.button("documents_way_back_taken").click().run()
+    assert [kept.name for kept in library.particulars.views(who)] == ["Policies only"]
     assert not again.exception
 
 

@@ -76,6 +76,11 @@ def test_a_lawyer_drafts_an_opinion_on_references_and_keeps_it(
     page.button(f"opinions_delete_kept_{kept.id}").click().run()
     page.button("opinions_delete_confirmed").click().run()
     assert running.opinions.list(admin) == ([], 0)
+    with running.database.transaction("demo") as connection:
+        assert connection.execute("SELECT content, facts FROM opinions").fetchall() == [("", "")]
+    page.button("opinions_way_back_taken").click().run()
+    assert not page.exception
+    assert running.opinions.list(admin) == ([kept], 1)
 
 
 def test_employees_draft_and_do_not_see_the_references_of_administrators(

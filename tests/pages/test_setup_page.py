@@ -59,12 +59,14 @@ def test_a_key_is_tried_kept_encrypted_used_at_once_and_removed(
     assert b"sk-test-1234" not in (settings.data_dir / KEYS_FILE).read_bytes()
     assert "sk-test-1234" not in words(page) + repr(settings)
     assert "provider key changed" in {entry.action for entry in running.audit.entries(identity)}
-    # The collection on the built-in model says so, and its cost is one click away.
+    # The collection on the built-in model says so, and the move is one click away, with its cost on the button.
     assert "is searched with the built-in model" in words(page)
-    page.button(f"documents_reembed_estimate_{collection.id}").click().run()
+    begin = page.button(f"moves_begin_{collection.id}")
+    assert begin.label == "Use this model", "it holds nothing yet"
+    begin.click().run()
     assert not page.exception
     (move,) = running.documents.reembeddings.find(identity)
-    assert move.is_open
+    assert move.status == "running"
     assert move.to_model.startswith("openai/")
 
     again = replace(settings, openai_api_key="", provider_variables={})
@@ -123,6 +125,9 @@ def test_a_mark_is_drawn_again_and_shown_on_every_page(
     assert not page.exception
     assert running.tenants.mark(identity) == b""
     assert "data:image/png" not in front.get("/login").text
+    page.button("setup_way_back_taken").click().run()
+    assert not page.exception
+    assert Image.open(io.BytesIO(running.tenants.mark(identity))).size == (288, 96)
 
 
 def test_models_are_listed_tried_and_changed(

@@ -95,11 +95,25 @@ def test_a_dialog_left_open_until_the_time_ran_out_deletes_no_collection(
     page = tab.run().switch_page("collection_settings.py").run()
     page.button(f"collections_open_{handbook.id}").click().run()
     page.button("collections_delete").click().run()
+    let_time_pass(running)
+    page.button("collections_delete_sure_confirmed").click().run()
+    assert not page.exception
+    assert handbook.id in [collection.id for collection in running.documents.collections(identity)]
+    assert asks(page)
+
+
+def test_a_dialog_left_open_until_the_time_ran_out_empties_no_bin(
+    running: Services, administrator: tuple[AppTest, Identity], handbook: Collection
+) -> None:
+    tab, identity = administrator
+    running.documents.bin.put_collection(identity, handbook.id)
+    page = tab.run().switch_page("collection_settings.py").run()
+    page.button(f"collections_purge_{handbook.id}").click().run()
     page.text_input("collections_delete_name").set_value(handbook.name).run()
     let_time_pass(running)
     page.button("collections_delete_confirmed").click().run()
     assert not page.exception
-    assert handbook.id in [collection.id for collection in running.documents.collections(identity)]
+    assert handbook.id in [collection.id for collection in running.documents.bin.collections(identity)]
     assert asks(page)
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from rag.services import Services
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
+from tests.forked import forked_python, kill
 from tests.github_standin import GitHubStandin
 from tests.posts.test_schedules import pass_time, wait_for_runs
 from tests.standin import ProviderStandin
@@ -67,7 +67,7 @@ def start(
     }
 
     def started(*arguments: str, **more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "rag", "sync", "--tenant", "demo", "--collection", "Board", *arguments]
+        command = [*forked_python(), "-m", "rag", "sync", "--tenant", "demo", "--collection", "Board", *arguments]
         return subprocess.Popen(
             command, env={**environment, **more}, cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -214,7 +214,7 @@ def test_a_sync_that_is_killed_and_started_again_ends_and_is_paid_like_one_that_
         while done(query) < enough and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
+        kill(process)
         process.communicate()
         assert process.returncode == -signal.SIGKILL
     assert 4 <= len(bills(notices)) < len(bills(calm))

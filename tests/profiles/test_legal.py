@@ -15,8 +15,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag import build_full_prompt
-from rag.answering.opinions import as_docx, reference_query
-from rag.errors import NotFound
+from rag.answering.opinions import Draft, as_docx, reference_query
+from rag.errors import NotFound, ProviderError
 from rag.ingestion.tagging import chunk_tags_from_answer, vocabulary_of
 from rag.profiles import LEGAL
 from rag.retrieval.multi_query import NO_EMBEDDING
@@ -382,6 +382,52 @@ def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
     failed = client.post("/api/opinion/generate", json={"opinionType": "무죄주장", "dataBlock": "사실"})
     assert (failed.status_code, failed.json()["success"]) == (500, False)
     assert client.get("/api/opinion").json()["opinions"][0]["state"] == "failed"
+
+
+def test_each_call_of_an_opinion_is_a_row_of_the_ledger_whatever_became_of_it(
+    client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    ingest(client, korean_pdf)
+    collection = app_services.documents.choose(admin, profile="legal")
+    assert collection is not None
+
+    def rows() -> list[tuple[int, int, bool]]:
+        with app_services.database.transaction("demo") as connection:
+            return connection.execute(
+                "SELECT input_tokens, output_tokens, is_estimated FROM cost_ledger "
+                "WHERE operation = 'chat' AND chat_log_id IS NULL AND document_id IS NULL ORDER BY created_at"
+            ).fetchall()
+
+    def draft() -> Draft:
+        return app_services.opinions.begin(
+            admin, collection, "무죄주장", facts="피고인은 초범이다.", instructions="", references=()
+        )
+
+    provider_standin.reply("피고인은 초범이며 깊이 반성하고 있습니다. 선처를 바랍니다.")
+    provider_standin.cut_stream_after(2, is_billed=True)
+    with pytest.raises(ProviderError):
+        list(draft().pieces)
+    ((read, written, is_estimated),) = rows()
+    assert min(read, written) > 0
+    assert is_estimated
+    provider_standin.refuse("피고인은")
+    before = len(provider_standin.usages)
+    with pytest.raises(ProviderError):
+        list(draft().pieces)
+    (refused,) = provider_standin.usages[before:]
+    assert rows()[1:] == [(refused["input_tokens"], refused["output_tokens"], False)]
+    provider_standin.fail_next(400, times=9, endpoint="chat")
+    with pytest.raises(ProviderError):
+        list(draft().pieces)
+    assert len(rows()) == 2
+    # Its process is killed: what the call may have cost is charged by estimate, and never a second time.
+    provider_standin.reset()
+    killed = draft()
+    next(killed.pieces)
+    assert app_services.pipeline.settle_abandoned_calls("demo", quiet_seconds=0) == 1
+    assert rows()[2][2]
+    list(killed.pieces)
+    assert len(rows()) == 3
 
 
 def test_a_reference_and_its_tags_are_changed_later(

@@ -29,13 +29,14 @@ from tests.standin import ProviderStandin
 PROJECT = Path(__file__).resolve().parents[2]
 #: Providers as CONTRIBUTING.md adds them: one that writes and embeds, one that reranks, one that recognises text.
 ENTRY = """    ProviderSpec(
-        name="mistral",
-        title="Mistral",
+        name="newcomer",
+        title="Newcomer",
         capabilities=frozenset({"chat", "embed"}),
-        key_variable="MISTRAL_API_KEY",
-        address_variable="MISTRAL_BASE_URL",
-        address="https://api.mistral.ai/v1",
-        hosts=("mistral.ai",),
+        key_variable="NEWCOMER_API_KEY",
+        address_variable="NEWCOMER_BASE_URL",
+        address="https://api.newcomer.example/v1",
+        hosts=("newcomer.example",),
+        price_id="mistral",
         offered_embedders=("mistral-embed@1024",),
         dimensions={"mistral-embed": 1024},
         maximum_texts=512,
@@ -71,29 +72,29 @@ import rag.profiles
 HR = rag.profiles.PROFILES["hr"]
 bare = Providers(load_settings({}, None))
 missing = {option.id: option.missing for option in bare.embedder_options(HR)}
-assert missing["mistral/mistral-embed@1024"] == "MISTRAL_API_KEY", missing
-settings = load_settings({"MISTRAL_API_KEY": "its-secret-key"}, None)
+assert missing["newcomer/mistral-embed@1024"] == "NEWCOMER_API_KEY", missing
+settings = load_settings({"NEWCOMER_API_KEY": "its-secret-key"}, None)
 assert "its-secret-key" not in repr(settings)
 assert SecretsFilter(settings).clean("key its-secret-key") == "key ***"
 parts = Providers(settings)
-profile = HR.with_overrides({"chat_provider": "mistral", "chat_model": "mistral-large-latest"})
+profile = HR.with_overrides({"chat_provider": "newcomer", "chat_model": "mistral-large-latest"})
 model = parts.chat_model_for(profile)
-assert (model.provider, model.model) == ("mistral", "mistral-large-latest")
-assert str(model._client.base_url) == "https://api.mistral.ai/v1/"
-embedder = parts.embedder_for("mistral/mistral-embed@1024")
-assert (embedder.provider, embedder._batch_size) == ("mistral", 512)
-assert provider_of("https://api.mistral.ai/v1") == "mistral"
-usage = Usage(provider="mistral", model="mistral-large-latest", input_tokens=1_000_000)
+assert (model.provider, model.model) == ("newcomer", "mistral-large-latest")
+assert str(model._client.base_url) == "https://api.newcomer.example/v1/"
+embedder = parts.embedder_for("newcomer/mistral-embed@1024")
+assert (embedder.provider, embedder._batch_size) == ("newcomer", 512)
+assert provider_of("https://api.newcomer.example/v1") == "newcomer"
+usage = Usage(provider="newcomer", model="mistral-large-latest", input_tokens=1_000_000)
 assert charge("chat", usage).cost > 0
 
 import os
 from pathlib import Path
-from rag.api.health import variables_for
+from rag.api.health import titles_for
 from rag.errors import ProviderError
 from rag.ingestion.loaders.ocr import engine_title, expected_usage, recognition_engine
 from rag.retrieval.reranker import is_reranking_enabled
 
-assert variables_for("rerank").endswith("COHERE_API_KEY") and "RANKER_API_KEY" in variables_for("rerank")
+assert titles_for("rerank").endswith("Cohere") and "Ranker" in titles_for("rerank")
 keys = {"RANKER_API_KEY": "rank-key", "RANKER_BASE_URL": os.environ["RANKER"], "SCANNER_API_KEY": "scan-key"}
 settings = load_settings({**keys, "SCANNER_BASE_URL": os.environ["SCANNER"]}, None)
 assert is_reranking_enabled(settings)

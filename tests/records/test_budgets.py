@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,6 +12,7 @@ import pytest
 
 from rag.answering.pipeline import DoneEvent, TextEvent
 from rag.errors import BudgetSpent, InvalidInput, NotAllowed, NotFound
+from rag.money.budgets import Budgets
 from rag.profiles import HR
 from rag.services import Services, assemble
 from rag.settings import Settings
@@ -88,28 +89,47 @@ def test_a_spent_budget_stops_models_and_searching_goes_on_and_says_why(
     assert not any("budget" in notice for notice in done.notices)
 
 
-def test_many_questions_at_once_go_beyond_a_budget_by_what_was_under_way(
-    parts: Services, collection: Collection, admin: Identity, database: Database
+def paid(database: Database) -> list[Decimal]:
+    """What the calls that a spent budget stops have cost: all but embedding the questions."""
+    with database.transaction("demo") as connection:
+        rows = connection.execute("SELECT cost FROM cost_ledger WHERE operation <> 'embedding'").fetchall()
+    return [cost for (cost,) in rows]
+
+
+def test_fifty_questions_at_once_go_beyond_a_budget_by_the_calls_in_flight_and_fifty_more_by_nothing(
+    parts: Services, collection: Collection, admin: Identity, database: Database, provider_standin: ProviderStandin
 ) -> None:
     answered(parts, collection, admin)
-    total, one = spent(database)
-    parts.budgets.set(admin, "company", total + one / 2)
-    at_once, together = 10, threading.Barrier(10)
+    at_once, budget = 50, sum(paid(database), Decimal(0)) + max(paid(database)) / 2
+    parts.budgets.set(admin, "company", budget)
+    # The first paid call of each is answered only when all are with the provider: as many are in flight as can be.
+    provider_standin.meet("rerank", at_once, timeout_seconds=50)
+    with ThreadPoolExecutor(at_once) as people:
+        list(people.map(lambda _: answered(parts, collection, admin), range(at_once)))
+        costs, called = paid(database), dict(provider_standin.calls)
+        assert called["rerank"] == at_once + 1
+        assert budget < sum(costs) <= budget + at_once * max(costs)
 
-    def work() -> None:
-        together.wait()
-        answered(parts, collection, admin)
+        provider_standin.meetings.clear()
+        texts = [text for text, _done in people.map(lambda _: answered(parts, collection, admin), range(at_once))]
 
-    threads = [threading.Thread(target=work) for _ in range(at_once)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    after, dearest = spent(database)
-    assert after <= total + one / 2 + at_once * dearest
-    text, _ = answered(parts, collection, admin)
-    assert "budget is spent" in text
-    assert spent(database)[0] - after < dearest / 2
+    assert provider_standin.calls == called
+    assert paid(database) == costs
+    assert all("budget is spent" in text for text in texts)
+
+
+def test_fifty_questions_by_a_few_people_go_beyond_a_budget_by_their_calls_in_flight(
+    parts: Services, collection: Collection, admin: Identity, database: Database, provider_standin: ProviderStandin
+) -> None:
+    answered(parts, collection, admin)
+    an_answer, questions, people = sum(paid(database), Decimal(0)), 50, 5
+    budget = an_answer * 10
+    parts.budgets.set(admin, "company", budget)
+    with ThreadPoolExecutor(people) as pool:
+        texts = [text for text, _done in pool.map(lambda _: answered(parts, collection, admin), range(questions))]
+
+    assert budget - an_answer < sum(paid(database), Decimal(0)) <= budget + people * an_answer
+    assert sum("budget is spent" in text for text in texts) >= questions - 10 - people
 
 
 def test_budgets_of_groups_and_people_hold_for_them_alone(
@@ -153,6 +173,22 @@ def test_what_is_no_budget_is_refused(parts: Services, admin: Identity) -> None:
         parts.budgets.remove(admin, uuid4())
 
 
+def test_a_removed_budget_is_put_back_unless_another_took_its_place(parts: Services, admin: Identity) -> None:
+    parts.budgets.set(admin, "group", "250.75", user_group="Sales", warn_percent=65, ask_percent=90)
+    (before,) = parts.budgets.list(admin)
+    removed = parts.budgets.remove(admin, before.id)
+    assert parts.budgets.list(admin) == []
+    with pytest.raises(NotAllowed):
+        parts.budgets.put_back(replace(admin, role=Role.MANAGER), removed)
+    parts.budgets.put_back(admin, removed)
+    assert parts.budgets.list(admin) == [before]
+    removed = parts.budgets.remove(admin, before.id)
+    parts.budgets.set(admin, "group", "10", user_group="Sales")
+    with pytest.raises(InvalidInput, match="cannot be put back"):
+        parts.budgets.put_back(admin, removed)
+    assert [budget.amount for budget in parts.budgets.list(admin)] == [Decimal(10)]
+
+
 def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     parts: Services, collection: Collection, admin: Identity, provider_standin: ProviderStandin, database: Database
 ) -> None:
@@ -176,6 +212,27 @@ def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     assert len(provider_standin.requests) > calls
     with pytest.raises(InvalidInput):
         parts.budgets.set(admin, "company", "10", ask_percent=101)
+
+
+def test_a_spent_budget_asks_nobody_because_a_yes_would_change_nothing(
+    parts: Services, admin: Identity, database: Database
+) -> None:
+    parts.budgets.set(admin, "company", "10", ask_percent=50)
+    pay(database, "chat", "12", created_at=datetime.now(UTC))
+    assert parts.budgets.asking(admin) is None
+    spent_one = parts.budgets.spent_for(admin)
+    assert spent_one is not None
+    assert spent_one.is_spent
+
+
+def test_a_first_budget_that_another_process_sets_counts_within_seconds(database: Database, admin: Identity) -> None:
+    now = 0.0
+    here = Budgets(database, clock=lambda: now)
+    pay(database, "chat", "6", created_at=datetime.now(UTC))
+    assert here.spent_for(admin) is None
+    Budgets(database).set(admin, "company", "5")
+    now += 5.0
+    assert here.spent_for(admin) is not None
 
 
 def test_documents_that_cost_something_wait_once_the_companys_budget_is_spent(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from uuid import uuid4
 
@@ -128,6 +129,36 @@ def test_the_cost_of_a_question_is_the_sum_of_its_ledger(
         ledger.record("demo", paid, chat_log_id=uuid4())
     closed = logs.close("demo", log_id, outcome=Outcome.ANSWERED, answer="25", details=RAGDetails(), total_ms=7)
     assert closed == total
+
+
+def test_what_programs_ask_is_not_taken_for_dead_while_it_may_live_and_no_call_is_charged_twice(
+    database: Database, collection: Collection
+) -> None:
+    """Another process begins while a command waits for a slow model: it must not close what is under way."""
+    logs, ledger = ChatLogs(database), Ledger(database)
+    log_id = logs.open(PROGRAM, "Vacation?", collection_id=collection.id, kind="evaluation")
+    usage = Usage(provider="p", model="m", input_tokens=10, is_estimated=True)
+    call_id = ledger.begin("demo", log_id, "chat", "answer", usage)
+    paid = Charge(operation="chat", usage=replace(usage, output_tokens=5, is_estimated=False), cost=Decimal(1))
+
+    def age(seconds: int) -> None:
+        with database.transaction("demo") as connection:
+            connection.execute("UPDATE chat_logs SET created_at = created_at - make_interval(secs => %s)", (seconds,))
+
+    age(60)
+    assert logs.close_abandoned("demo") == 0
+    age(600)
+    assert logs.close_abandoned("demo") == 1
+    for _ in range(2):
+        ledger.finish("demo", [(paid, call_id)], chat_log_id=log_id)
+    other = ledger.begin("demo", log_id, "chat", "answer", usage)
+    for _ in range(2):
+        ledger.finish("demo", [(paid, other)], chat_log_id=log_id)
+    with database.transaction("demo") as connection:
+        rows = connection.execute(
+            "SELECT output_tokens, is_estimated FROM cost_ledger ORDER BY output_tokens"
+        ).fetchall()
+    assert rows == [(0, True), (5, False)]
 
 
 def test_a_program_without_an_account_is_logged_too(database: Database, collection: Collection) -> None:

@@ -7,8 +7,10 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.errors import InvalidInput, NotFound
+from rag.errors import InvalidInput, NotFound, PlaceTaken
+from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations, title_from_question
+from rag.records.privacy import Privacy
 from rag.storage.database import Database, queries
 from rag.types import Collection, Identity, MessageState, Role
 
@@ -127,3 +129,63 @@ def test_passages_of_a_deleted_document_are_gone(database: Database, collection:
         )
     message = conversations.messages(somebody, conversation.id)[0]
     assert (message.citations, message.removed_sources) == ([], [1, 2]), "the bin is no place to quote from"
+
+
+#: What hangs on a conversation.
+HANGING = """
+SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM chat_threads),
+       (SELECT count(*) FROM chat_logs WHERE conversation_id IS NOT NULL),
+       (SELECT count(*) FROM help_requests WHERE conversation_id IS NOT NULL)
+"""
+
+
+def test_a_deleted_conversation_is_gone_at_once_and_comes_back_as_it_was(
+    database: Database, collection: Collection
+) -> None:
+    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    before = conversations.create(somebody, collection.id, "Talk")
+    conversations.pin(somebody, before.id, is_pinned=True)
+    before = conversations.share(somebody, before.id, is_shared=True)
+    log_id = ChatLogs(database).open(somebody, "How many days?", collection_id=collection.id, conversation_id=before.id)
+    say(database, before.id, 'a sentence with "quotes" and ‘others’')
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id) "
+            "VALUES ('demo', %s, 'assistant', 'So far', 'streaming', %s)",
+            (before.id, log_id),
+        )
+        connection.execute(
+            "INSERT INTO chat_threads (tenant_id, program, channel, thread, account_id, conversation_id) "
+            "VALUES ('demo', 'slack', 'C1', '1', %s, %s)",
+            (somebody.account_id, before.id),
+        )
+        connection.execute(
+            "INSERT INTO help_requests (tenant_id, collection_id, account_id, conversation_id, chat_log_id, question) "
+            "VALUES ('demo', %s, %s, %s, %s, 'How many days?')",
+            (collection.id, somebody.account_id, before.id, log_id),
+        )
+    said = conversations.messages(somebody, before.id)
+
+    kept = conversations.delete(somebody, before.id)
+    assert conversations.list(somebody) == []
+    with database.transaction("demo") as connection:
+        assert connection.execute(HANGING).fetchone() == (0, 0, 0, 0), "nothing of it is kept in the database"
+    conversations.put_back(somebody, kept)
+    assert conversations.get(somebody, before.id) == before
+    with database.transaction("demo") as connection:
+        assert connection.execute(HANGING).fetchone() == (2, 1, 1, 1)
+    # What was being written when it was deleted has ended.
+    assert conversations.messages(somebody, before.id) == [said[0], replace(said[1], state=MessageState.STOPPED)]
+    with pytest.raises(PlaceTaken):
+        conversations.put_back(somebody, kept)
+
+
+def test_what_an_erased_person_deleted_does_not_come_back(
+    database: Database, collection: Collection, owner_conninfo: str
+) -> None:
+    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    kept = conversations.delete(somebody, conversations.create(somebody, collection.id, "Talk").id)
+    Privacy(database, owner_conninfo).erase("demo", somebody.email)
+    with pytest.raises(PlaceTaken):
+        conversations.put_back(somebody, kept)
+    assert conversations.list(somebody) == []

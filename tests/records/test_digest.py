@@ -7,6 +7,7 @@ import pytest
 
 from rag.commands.records import report
 from rag.errors import InvalidInput
+from rag.language import speaking
 from rag.records.analytics import Period
 from rag.records.digest import make_digest
 from rag.services import Services
@@ -34,17 +35,21 @@ def test_the_digest_says_what_the_page_says_and_what_was_not_answered(
     assert row is not None
     period = Period.of_days(7, until=yesterday)
     html = make_digest(app_services.analytics, app_services.gaps, "demo", "demo", "Demo", period).as_html()
-    asked = argparse.Namespace(days=7, html=None, pdf=None, tenant="demo")
+    with speaking("de"):
+        german = make_digest(app_services.analytics, app_services.gaps, "demo", "demo", "Demo", period).as_text()
+    asked = argparse.Namespace(days=7, html=None, pdf=None, tenant="demo", language="en")
 
     assert report(asked, Settings(tenant="demo")) == 0
 
     text = capsys.readouterr().out
     assert f"{row[0]} (before: " in text
-    assert "20 times, before 0" in text
+    assert "asked 20 times (before: 0)" in text
     assert "May <b>dogs</b> come?" in text
     assert "Leave policy" in text
     assert "May &lt;b&gt;dogs&lt;/b&gt; come?" in html
     assert "<b>dogs" not in html
+    assert f"{row[0]} (davor: " in german
+    assert "Noch nicht beantwortet, häufigste zuerst" in german
     asked.days = 0
     with pytest.raises(InvalidInput, match="between 1 and 366"):
         report(asked, Settings(tenant="demo"))

@@ -19,7 +19,8 @@ from rag.types import Collection, Identity, Role
 from tests.records.test_analytics import add_document, rate
 
 NOW = datetime.now(UTC)
-PERIOD = Period.of_days(30, until=NOW.date())
+#: A day more, since a run may go past midnight.
+PERIOD = Period.of_days(31, until=NOW.date() + timedelta(days=1))
 #: Stands for a model of meaning: the same question in two wordings points the same way.
 MEANINGS = {"parking": 0, "park": 0, "Parkplatz": 0, "dog": 1, "Hund": 1, "leave": 2}
 

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
 import psycopg
 import pytest
 
-from rag.errors import InvalidInput, NotFound
+from rag.__main__ import command_line
+from rag.errors import InvalidInput, NotFound, SettingsError
+from rag.evaluation.golden import GoldenQuestion, golden_from_entry
+from rag.profiles import profile_of
 from rag.records.privacy import Privacy
 from rag.services import Services
 from rag.storage.database import Database
@@ -36,6 +40,14 @@ def tables_with(conninfo: str, *texts: str) -> set[str]:
         }
 
 
+def newest_question(database: Database) -> UUID:
+    with database.transaction("demo") as connection:
+        row = connection.execute("SELECT id FROM chat_logs ORDER BY created_at DESC LIMIT 1").fetchone()
+    assert row is not None
+    found: UUID = row[0]
+    return found
+
+
 @pytest.fixture
 def person(app_services: Services, collection: Collection, database: Database) -> Identity:
     """Somebody who left a word everywhere: asked, rated, asked a person, changed something, and was changed."""
@@ -62,9 +74,17 @@ def person(app_services: Services, collection: Collection, database: Database) -
     app_services.feedback.rate(eve, message.id, 0, f"Wrong, {CANARY}!")
     app_services.help_requests.open(eve, message.id, comment=f"Please, {CANARY}")
     app_services.gaps.group("demo")
+    # Somebody asks it again with other settings, and keeps it as a golden question that a run asks.
+    entry = app_services.analytics.question(admin, newest_question(database))
+    app_services.evaluations.ask_again(admin, collection, entry.question.question, profile_of(collection))
+    golden = [golden_from_entry(entry), GoldenQuestion(question="How much leave is there?")]
+    app_services.evaluations.add_golden(admin, collection, golden)
+    run = app_services.evaluations.begin(collection, profile_of(collection), golden)
+    app_services.evaluations.work(collection, run, admin)
     with database.transaction(eve) as connection:
         connection.execute("UPDATE collections SET language = 'nl'")
-        connection.execute("UPDATE chat_logs SET created_at = created_at - interval '3 days'")
+        # The Monday of a week that is over: it is summed, too.
+        connection.execute("UPDATE chat_logs SET created_at = date_trunc('week', created_at) - interval '14 days'")
     app_services.analytics.days.add_up("demo")
     return eve
 
@@ -74,8 +94,8 @@ def test_a_person_is_exported_and_erased_from_every_table_with_a_receipt(
 ) -> None:
     where = tables_with(superuser_conninfo, CANARY, str(person.account_id))
     assert where >= {
-        "accounts", "audit_log", "chat_logs", "conversations", "feedback", "help_requests", "messages",
-        "question_days",
+        "accounts", "audit_log", "chat_logs", "conversations", "evaluation_runs", "feedback", "golden_questions",
+        "help_requests", "messages", "question_days", "question_weeks",
     }  # fmt: skip
     exported = json.loads(app_services.privacy.export("demo", EMAIL.upper()))
     assert exported["account"]["email"] == EMAIL
@@ -84,6 +104,7 @@ def test_a_person_is_exported_and_erased_from_every_table_with_a_receipt(
     assert CANARY in exported["conversations"][0]["messages"][0]["content"]
     assert exported["ratings"][0]["comment"] == f"Wrong, {CANARY}!"
     assert exported["asked_a_person"][0]["comment"] == f"Please, {CANARY}"
+    assert CANARY in exported["golden_questions"][0]["question"]
     assert exported["acts"]
 
     receipt = app_services.privacy.erase("demo", EMAIL)
@@ -95,12 +116,32 @@ def test_a_person_is_exported_and_erased_from_every_table_with_a_receipt(
     assert [kept.counts for kept in app_services.privacy.receipts("demo")] == [receipt.counts]
     with database.transaction("demo") as connection:
         kept = connection.execute("SELECT total_ms > 0, outcome <> '', rag_details ? 'timing' FROM chat_logs")
-        assert kept.fetchall() == [(True, True, True)]
+        assert kept.fetchall() == [(True, True, True)] * 4
+    # What was measured stays, and of others their texts too.
+    (run,) = app_services.evaluations.runs("demo")
+    assert [result.outcome != "" for result in app_services.evaluations.results("demo", run.id)] == [True, True]
+    questions = app_services.evaluations.questions("demo", run.id)
+    assert [question.question for question in questions] == ["erased 1", "How much leave is there?"]
+    (kept_golden,) = app_services.evaluations.golden("demo", run.collection_id).values()
+    assert kept_golden.question == "How much leave is there?"
     with pytest.raises(NotFound):
         app_services.privacy.export("demo", EMAIL)
     with pytest.raises(NotFound):
         app_services.privacy.erase("other", EMAIL)
     assert app_services.privacy.receipts("other") == []
+
+
+def test_an_export_is_for_its_owners_eyes_and_replaces_nothing(
+    app_services: Services, person: Identity, tmp_path: Path
+) -> None:
+    path = tmp_path / "eve.json"
+    arguments = command_line().parse_args(["privacy", "export", EMAIL, str(path)])
+    arguments.run(arguments, app_services.settings)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert CANARY in path.read_text("utf-8")
+    with pytest.raises(SettingsError, match="is there already"):
+        arguments.run(arguments, app_services.settings)
+    assert [found.name for found in tmp_path.iterdir() if "eve" in found.name] == ["eve.json"]
 
 
 def test_texts_are_forgotten_after_the_time_that_the_company_keeps_them(
@@ -123,8 +164,14 @@ def test_texts_are_forgotten_after_the_time_that_the_company_keeps_them(
 
     forgotten = privacy.forget_old("demo")
 
-    assert forgotten["questions"] == forgotten["conversations"] == forgotten["ratings"] == 1
-    assert tables_with(superuser_conninfo, CANARY) == {"accounts", "audit_log"}
+    # The question, and the one that somebody asked again; golden questions, and what runs asked, are the company's.
+    assert forgotten["questions"] == 2
+    assert forgotten["conversations"] == forgotten["ratings"] == 1
+    left = {"accounts", "audit_log", "golden_questions", "evaluation_runs", "chat_logs"}
+    assert tables_with(superuser_conninfo, CANARY) == left
+    with database.transaction("demo") as connection:
+        texts = connection.execute("SELECT kind FROM chat_logs WHERE question ILIKE %s", (f"%{CANARY}%",)).fetchall()
+    assert texts == [("evaluation",)]
     assert sum(privacy.forget_old("demo").values()) == 0
     privacy.set_retention_days("demo", None)
     assert privacy.retention_days("demo") is None

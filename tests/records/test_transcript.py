@@ -99,11 +99,12 @@ def test_both_files_hold_questions_answers_a_persons_answer_and_links_to_the_pag
 
 
 def test_hostile_text_neither_breaks_a_file_nor_becomes_a_link_or_markup() -> None:
-    talk = [message("user", HOSTILE), message("assistant", HOSTILE, citations=[source(1, HOSTILE)])]
+    by_hand = {"help_status": "answered", "help_by": HOSTILE, "help_answer": HOSTILE}
+    talk = [message("user", HOSTILE), message("assistant", HOSTILE, citations=[source(1, HOSTILE)], **by_hand)]
     document, links = linked(to_docx(conversation(HOSTILE), talk, address=ADDRESS))
     assert links == [ADDRESS + page_path(DOCUMENT, 3)]
     assert all("\x00" not in p.text for p in document.paragraphs)
-    assert sum("onerror=alert(1)" in p.text for p in document.paragraphs) == 4, "kept as text, each time it was said"
+    assert sum("onerror=alert(1)" in p.text for p in document.paragraphs) == 6, "kept as text, each time it was said"
 
     html = MarkdownIt("commonmark").render(to_markdown(conversation(HOSTILE), talk, address=ADDRESS))
     assert "<img" not in html

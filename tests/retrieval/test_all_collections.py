@@ -12,7 +12,7 @@ from rag.profiles import HR, profile_of
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.multi_query import NO_EMBEDDING
-from rag.retrieval.retriever import Retriever, groups_of
+from rag.retrieval.retriever import IN_COLLECTION, Retriever, groups_of
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Charge, Collection, Identity, Operation, Question, Usage
@@ -133,7 +133,7 @@ def test_each_embedder_is_asked_once_and_one_that_fails_is_named_while_the_rest_
     keyless = Retriever(database, Providers(Settings()))
     found = keyless.retrieve_context(question, profile=HR)
     assert "Words" in {c.collection for c in found.citations}
-    assert any(notice.startswith(f"Paid: {NO_EMBEDDING}") for notice in found.notices)
+    assert any(notice.startswith(IN_COLLECTION.format(name="Paid", notice=NO_EMBEDDING)) for notice in found.notices)
     by_meaning = HR.changed(search_type="vector")
     assert keyless.retrieve_context(replace(question, others=(paid[0].collection,)), profile=by_meaning).citations
     providers.close()

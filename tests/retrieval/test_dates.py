@@ -26,6 +26,8 @@ TODAY = date(2026, 11, 21)
         ("between 2023 and 2025", date(2023, 1, 1), date(2025, 12, 31)),
         ("notices from last month", date(2026, 10, 1), date(2026, 10, 31)),
         ("since December", date(2025, 12, 1), None),
+        ("since APRİL 2025", date(2025, 4, 1), None),
+        ("since aprıl 2025", date(2025, 4, 1), None),
         ("What were the results of last year?", date(2025, 1, 1), date(2025, 12, 31)),
     ],
 )

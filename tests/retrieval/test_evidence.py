@@ -11,6 +11,7 @@ from rag.retrieval.bm25.analysers import analyse
 from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.evidence import (
     ACROSS,
+    ACROSS_ALONE,
     ANSWERED,
     CITED_SHARE,
     SURE,
@@ -24,13 +25,12 @@ from rag.retrieval.evidence import (
     matched_words,
     outcome_of,
     probability,
-    question_words,
     score_hits,
     worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.meaning import named_languages
-from rag.retrieval.search_query import TermStatistics
+from rag.retrieval.meaning import MeaningHit, named_languages
+from rag.retrieval.search_query import TermStatistics, question_words
 from rag.retrieval.spelling import corrections, is_one_slip_away
 from rag.types import SearchResult
 
@@ -225,10 +225,19 @@ def found_of(results: list[SearchResult], languages: dict[UUID, str]) -> SearchH
 
 
 def test_a_cosine_across_languages_counts_as_much_as_a_higher_one_within() -> None:
-    across, within = item(1, meaning=0.81, in_language="en", wording="ko")[0], item(2, meaning=0.81 + ACROSS)[0]
+    across, within = item(1, meaning=0.81, in_language="en", wording="ko")[0], item(2, meaning=0.81 + ACROSS_ALONE)[0]
     assert across.probability == pytest.approx(within.probability)
     assert across.result.meaning == 0.81
     assert item(3, meaning=0.81, in_language="ko+kiwi", wording="ko-KR")[0].signals.meaning == 0.81
+
+
+@pytest.mark.parametrize(("beside", "more"), [("ko", ACROSS), ("nl", ACROSS_ALONE)])
+def test_more_of_a_cosine_is_given_back_where_no_passage_is_in_the_questions_language(beside: str, more: float) -> None:
+    _, result = item(1, meaning=0.81)
+    hit = MeaningHit(UUID(int=2), cosine=0.7, language=beside, passages=9, mean=0.7, deviation=0.02)
+    found = replace(found_of([result], {result.document_id: "en"}), meant=(hit,))
+    [judged] = score_hits([result], found, wordings=[("건조 용지 롤은 어디에 있나요?", "ko")])
+    assert judged.signals.meaning == pytest.approx(0.81 + more)
 
 
 def test_another_language_comes_first_only_where_the_questions_own_has_no_sure_answer() -> None:
@@ -259,7 +268,7 @@ def test_the_place_of_another_language_goes_to_the_passage_that_also_holds_the_q
 
 def test_a_passage_of_another_language_that_would_be_refused_has_no_place() -> None:
     own = [item(number, meaning=0.83) for number in range(1, 5)]
-    unlikely = item(5, meaning=0.79, in_language="nl")
+    unlikely = item(5, meaning=0.82 - ACROSS_ALONE, in_language="nl")
     found = replace(found_of([result for _, result in [*own, unlikely]], {}), from_others=(unlikely[1].chunk_id,))
     order = in_order([judged for judged, _ in [*own, unlikely]], found, places=4, language="en")
     assert not any(judged.has_place for judged in order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 import psycopg
 import pytest
+from numpy.typing import NDArray
 
 from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobControl
@@ -21,11 +22,19 @@ from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval import search_scope
+from rag.retrieval.bm25.synonyms import in_words_of
 from rag.retrieval.evidence import in_order as in_one_order
 from rag.retrieval.evidence import score_hits
 from rag.retrieval.fusion import fused_scores, words_weight
 from rag.retrieval.hybrid_search import SearchQuery, search
-from rag.retrieval.meaning import FROM_OTHERS, MeaningHit, in_order, standings
+from rag.retrieval.meaning import (
+    FROM_OTHERS,
+    Cosines,
+    MeaningHit,
+    from_other_languages,
+    in_order,
+    standings,
+)
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -41,6 +50,17 @@ LEAVE, PARKING, HARASSMENT = (
     "Employees receive 25 days of paid holiday in each calendar year.",
     "Cars are left on the parking lot behind the main building.",
     "Bullying and intimidation at work can be reported to the ombudsperson in confidence.",
+)
+KOREAN_LEAVE = (
+    "임신 중인 직원은 90일의 출산휴가를 받습니다.",
+    "배우자 또는 부모가 사망하면 10일의 경조휴가를 드립니다.",
+    "직원이 결혼하면 5일의 휴가를 드립니다.",
+    "자녀가 태어나면 20일의 휴가를 드립니다.",
+    "여름에는 3일의 휴가를 따로 드립니다.",
+    "이사하는 날에는 1일의 휴가를 드립니다.",
+    "1년 이상 근무한 직원에게는 15일의 연차를 드립니다.",
+    "야간근로에는 50%를 더 지급합니다.",
+    "퇴직하면 14일 안에 임금을 지급합니다.",
 )
 
 
@@ -192,6 +212,41 @@ def test_a_question_in_another_language_finds_the_passage(
     embed_all(shelf)
     asked = query("Hoeveel vakantiedagen krijg ik?", meaning, language="nl")
     assert search(database, asked, scope=shelf.scope, limit=3).results[0].content == LEAVE
+
+
+def test_the_words_of_their_language_tell_its_passages_apart_and_lift_none_of_them() -> None:
+    one, other, third = (
+        hit(1, 0.80, "ko", mean=0.75, deviation=0.02),
+        hit(2, 0.79, "ko", mean=0.75, deviation=0.02),
+        hit(3, 0.83, "nl", mean=0.79, deviation=0.02),
+    )
+    hits = [one, other, third]
+    assert from_other_languages(hits, "de") == [one, third, other]
+    known = {one.chunk_id: Cosines(0.85, 0.80), other.chunk_id: Cosines(0.90, 0.79)}
+    assert from_other_languages(hits, "de", (), known) == [other, third, one]
+
+
+@needs_model
+def test_a_question_finds_the_passage_by_the_words_of_its_language(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("법", KOREAN_LEAVE, language="ko")
+    shelf.add("Handbuch", ["Der Parkplatz liegt hinter dem Haus."], language="de")
+    embed_all(shelf)
+    text = "Combien de jours pour la grossesse ?"
+    asked = query(text, meaning, language="fr")
+
+    def first(asked: SearchQuery) -> str:
+        found = search(database, asked, scope=shelf.scope, limit=10)
+        by_id = {result.chunk_id: result.content for result in found.results}
+        return by_id[found.from_others[0]]
+
+    def in_words_of_others(languages: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        texts = {language: in_words_of(text, "fr", language) for language in languages}
+        return {name: meaning.embed([said], purpose="query").vectors[0] for name, said in texts.items()}
+
+    assert first(asked) != KOREAN_LEAVE[0]
+    assert first(replace(asked, meaning_in_words_of=in_words_of_others)) == KOREAN_LEAVE[0]
 
 
 @needs_model

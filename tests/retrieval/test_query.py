@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
-from rag.providers import Completed, Completion, Ranking, TextDelta
+from rag.providers import Completed, Completion, Reranking, TextDelta
 from rag.retrieval.language import detect_language, detect_language_heuristic, question_language
 from rag.retrieval.reranker import is_reranking_enabled, rerank_results
 from rag.retrieval.translation import translate_query_if_needed
@@ -201,14 +201,14 @@ class ReversingReranker:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
         self.seen = list(documents)
         order = tuple((index, (index + 1) / 10) for index in reversed(range(len(documents))))
-        return Ranking(results=order[:limit], usage=Usage(provider="cohere", model=self.model, search_units=1))
+        return Reranking(results=order[:limit], usage=Usage(provider="cohere", model=self.model, search_units=1))
 
 
 class DeadReranker(ReversingReranker):
-    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
         raise ProviderUnavailable
 
 

@@ -310,6 +310,34 @@ def test_a_large_collection_is_scanned_by_bits_and_loses_nothing(
     assert len({r.content for r in found} & set(best)) >= 9
 
 
+@pytest.mark.parametrize("first", [0, 60, 250, 1000], ids="first {} say how near".format)
+def test_what_the_first_rows_leave_unsorted_is_never_among_the_nearest(
+    first: int, database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows are looked at first, 50 are kept; an unfinished document has no say in how near they are."""
+    monkeypatch.setattr(search_scope, "EXACT_SCAN_PASSAGES", 10)
+    monkeypatch.setattr(hybrid_module, "BIT_CANDIDATES", 50)
+    monkeypatch.setattr(hybrid_module, "SIGNS", 384)
+    embedder = RandomEmbedder(384)
+    shelf = Shelf(database, new_collection("demo", "Large", embedding_model=embedder.id), embedder)
+    asked = embedder.embed(["anything"], purpose="query").vectors[0]
+    nearer = GivenEmbedder({}, otherwise=asked)
+    nearer.id = embedder.id
+    unfinished = [f"near {number}" for number in range(60)]
+    Shelf(database, shelf.collection, nearer).add("Unfinished", unfinished, status="processing")
+    passages = [f"passage {number}" for number in range(300)]
+    shelf.add("Part", passages)
+    monkeypatch.setattr(hybrid_module, "FIRST_BITS", first)
+    query = SearchQuery(text="anything", vector=asked, embedding_model=embedder.id)
+    found = vector_search(database, query, scope=shelf.scope, limit=50)
+    vectors = embedder.embed([f"Part\n{passage}" for passage in passages], purpose="document").vectors
+    differing = ((vectors > 0) != (asked > 0)).sum(axis=1)
+    furthest = np.sort(differing)[49]
+    kept = {passages[i] for i in np.flatnonzero(differing < furthest)}
+    assert len(found) == 50
+    assert kept <= {result.content for result in found} <= {passages[i] for i in np.flatnonzero(differing <= furthest)}
+
+
 def test_as_many_neighbours_are_compared_as_are_asked_for(
     database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
 ) -> None:

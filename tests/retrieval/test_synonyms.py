@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag.retrieval.bm25.synonyms import FILE, ideas, reworded, synonyms_of
-from rag.retrieval.evidence import coverage, question_words
+from rag.retrieval.bm25.synonyms import FILE, ideas, in_words_of, named_in, reworded, synonyms_of
+from rag.retrieval.evidence import coverage
 from rag.retrieval.language import DETECTED
-from rag.retrieval.search_query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms
+from rag.retrieval.search_query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms, question_words
 
 LANGUAGES = [language for language in DETECTED if language != "tr"]
 
@@ -101,3 +101,24 @@ def test_every_idea_is_there_in_every_language_once() -> None:
 def test_a_korean_word_with_its_particle_has_what_other_languages_say(question: str, word: str, is_said: bool) -> None:
     (found,) = [found for found in question_words(question, "ko", "en") if found.text == word]
     assert bool(found.synonyms) is is_said
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "other", "switched"),
+    [
+        ("Wie lange ist der Mutterschutz?", "de", "en", "Wie lange ist der maternity leave?"),
+        ("연차는 며칠인가요?", "ko", "nl", "vakantie 며칠인가요?"),
+        ("Krijg ik overuren in een nachtdienst?", "nl", "ko", "Krijg ik 연장근로 in een 야간근로?"),
+        ("Who won the world cup?", "en", "ko", ""),
+        ("How many vacation days do I get?", "en", "xx", ""),
+    ],
+)  # fmt: skip
+def test_a_question_is_put_in_the_words_of_another_language(
+    question: str, language: str, other: str, switched: str
+) -> None:
+    assert in_words_of(question, language, other) == switched
+
+
+def test_what_a_question_is_about_is_named_by_its_longest_expressions() -> None:
+    assert named_in("May I have a second job during sick leave?", "en") == ("second job", "sick leave")
+    assert named_in("Who won the world cup?", "en") == ()

@@ -44,7 +44,7 @@ def test_every_question_before_a_deletion_is_asked_by_one_helper() -> None:
                 if any(str(word).lower().startswith(TAKES_AWAY) for word in words):
                     own.add(f"{path.name} {function.name}")
     assert own == {
-        "collection_settings.py ask_to_delete",
+        "collection_settings.py ask_to_delete_for_good",
         "conversation_list.py delete",
         "privacy.py ask_to_erase",
     }

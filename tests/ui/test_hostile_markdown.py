@@ -140,6 +140,26 @@ def test_words_are_added_to_their_block_as_if_it_were_parsed_again(seed: int, mo
     assert quick > pieces / 20
 
 
+def test_words_that_cite_passages_are_added_without_parsing_their_block_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = ui_text.PARSER.parse
+
+    def noted(text: str) -> object:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(ui_text.PARSER, "parse", noted)
+    answer, text = GrowingAnswer(), "Employees have 25 days [1]."
+    for piece in ("", " They may carry over", " five of them [2, 3].", " No", " more [1][4]. Ask", " first [2]"):
+        text += piece
+        answer.grow(text)
+    assert parsed == ["Employees have 25 days [1]."]
+    assert answer.growing == (
+        "<p>Employees have 25 days <sup>1</sup>. They may carry over five of them <sup>2</sup><sup>3</sup>. "
+        "No more <sup>1</sup><sup>4</sup>. Ask first <sup>2</sup></p>\n"
+    )
+
+
 def test_an_answer_that_grows_has_the_blocks_of_the_stored_one() -> None:
     answer = GrowingAnswer()
     answer.grow(

@@ -31,7 +31,8 @@ def entry(action: str, **changes: Any) -> AuditEntry:
         ),
         pytest.param({"groups": [[], ["Sales"]]}, "groups that may read it: everybody → Sales", id="groups"),
         pytest.param({"collection_id": ["1", "2"]}, "collection: HR documents → 2", id="a collection that is gone"),
+        pytest.param({"owner_id": [None, "7"]}, "owner: nothing → Hanna", id="an owner"),
     ],
 )
 def test_a_change_is_said_in_the_words_of_the_pages(changes: dict[str, Any], words: str) -> None:
-    assert change_words(entry("document changed", **changes), {"1": "HR documents"}) == words
+    assert change_words(entry("document changed", **changes), {"1": "HR documents", "7": "Hanna"}) == words

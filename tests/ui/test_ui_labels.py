@@ -53,6 +53,8 @@ OWN_LABELS = {
     "key": "words written beside the call, or those of a profile's field",
     "prices_budget_group": "the names of groups, each once",
     "analytics_language": "codes of languages, each once",
+    "analytics_run_models": "names of models, each once",
+    "setup_zone": "names of time zones, each once",
     "analytics_gap_reason": "three sentences of our own",
     "self._field_key(field)": "the values of a field, each once",
 }
@@ -213,7 +215,23 @@ def test_a_selected_row_is_read_with_the_rows_that_were_drawn(call: Call) -> Non
             for node in ast.walk(call.tree)
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "key"
         )
-    assert "hash(tuple(" in key or "document.id" in key, f"{call.place}: other rows would be selected with {key}"
+    assert re.search(r"\btable_key\(|document\.id", key), f"{call.place}: other rows would be selected with {key}"
+
+
+def test_rows_that_change_and_come_back_are_a_table_of_their_own() -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from rag.ui.widgets import table_key
+
+        st.text(table_key("table", st.session_state["rows"]))
+
+    tab, keys = AppTest.from_function(page), []
+    for rows in ([1, 2], [1, 2], [2, 1], [1, 2]):
+        tab.session_state["rows"] = rows
+        keys.append(tab.run().text[0].value)
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
 
 
 def test_documents_of_one_title_are_told_apart_in_every_list_of_sources() -> None:

@@ -6,16 +6,16 @@ import ast
 import io
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from babel.messages.catalog import Message
+from babel.messages.catalog import Catalog, Message
 from streamlit.testing.v1 import AppTest
 
 from rag.errors import DocumentError, QuestionEmpty
-from rag.language import LANGUAGES, _, accepted, choose, direction, ngettext, speaking
+from rag.language import LANGUAGES, _, accepted, choose, direction, ngettext, speaking, translated
 from rag.locales import catalogues
 from rag.services import Services
 from rag.types import Identity, Role
@@ -121,13 +121,99 @@ def test_no_string_of_the_pages_bypasses_the_catalogues() -> None:
     assert list(words_past(page_files())) == []
 
 
+# Sentences that an answer brings along
+
+
+def sentences_past(name: str, text: str, known: Container[str]) -> Iterator[str]:
+    """Yield the sentences of a module that no catalogue has: not docstrings, nor words to models or by language."""
+    tree, skipped = ast.parse(text), set[int]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant() as docstring):
+                skipped.add(id(docstring))
+            case ast.JoinedStr(values=pieces):
+                skipped.update(map(id, pieces))
+            case ast.Dict(keys=keys, values=values):
+                own = (
+                    v for k, v in zip(keys, values, strict=True) if isinstance(k, ast.Constant) and k.value in LANGUAGES
+                )
+                skipped.update(id(part) for value in own for part in ast.walk(value))
+            case ast.Assign(targets=[ast.Name(id="INSTRUCTION")]):
+                skipped.update(map(id, ast.walk(node)))
+            case ast.Call(func=ast.Name(id="SettingsError")):
+                skipped.update(map(id, node.args))  # for the one who sets it
+    for node in ast.walk(tree):
+        if id(node) in skipped or not isinstance(node, (ast.Constant, ast.JoinedStr)):
+            continue
+        sentence = catalogues.sentence_of(node)
+        if re.fullmatch(r"[A-Z“{][^\n]* [^\n]* [^\n]*[a-z)][.!]", sentence) and sentence not in known:
+            yield f"{name}:{node.lineno}: {sentence}"
+
+
+@pytest.fixture(scope="module")
+def current() -> Catalog:
+    """Every sentence of the code."""
+    return catalogues.template()
+
+
+def test_no_sentence_that_reaches_an_answer_bypasses_the_catalogues(current: Catalog) -> None:
+    """What was done without, and why an answer ended early, is read by the person who asked."""
+    known = {text for message in current if message.id for text in ids_of(message)}
+    found: list[str] = []
+    for folder in ("answering", "retrieval", "providers"):
+        for path in sorted((catalogues.PROJECT / "rag" / folder).rglob("*.py")):
+            name = path.relative_to(catalogues.PROJECT).as_posix()
+            if not name.startswith((*catalogues.ERRORS_IN_ENGLISH, "rag/answering/model_trials.py")):
+                found += sentences_past(name, path.read_text("utf-8"), known)
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "TOO_LONG = 'It ends here, too long.'",
+        "WHY = {'long': 'It ends here, too long.'}",
+        "run.end('It is at an end.')",
+    ],
+)
+def test_a_sentence_of_an_answer_that_bypasses_the_catalogues_is_found(code: str) -> None:
+    assert list(sentences_past("writing.py", code, ()))
+
+
+def test_notices_in_a_row_are_read_in_the_readers_language() -> None:
+    """An answer's notices are stored in one line; each is translated, and what nobody translated stays."""
+    row = (
+        "The answer reached its length limit and ends here. “Leave guide” is valid from 2027-01-01 on. "
+        "This answer names no source. Compare it with the passages below."
+    )
+    collection = (
+        "In the collection “Handbooks v. 2”: The reranker did not answer, so the passages are in the order they were "
+        "found."
+    )
+    cut = (
+        "The provider sent 3 embeddings for 4 texts. Try again in a moment. The answer reached its length limit and "
+        "ends here."
+    )
+    with speaking("de"):
+        assert translated(row) == (
+            "Die Antwort hat ihre Längengrenze erreicht und endet hier. “Leave guide” is valid from 2027-01-01 on. "
+            "Diese Antwort nennt keine Quelle. Vergleichen Sie sie mit den Textstellen unten."
+        )
+        assert translated(collection).startswith("In der Sammlung „Handbooks v. 2“: Der Reranker hat nicht geantwortet")
+        assert translated(cut) == (
+            "Der Anbieter hat 3 Einbettungen für 4 Texte gesendet. Versuchen Sie es gleich noch einmal. "
+            "Die Antwort hat ihre Längengrenze erreicht und endet hier."
+        )
+    assert translated(row) == row
+
+
 # The catalogues
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
-def test_a_catalogue_fits_the_code(language: str) -> None:
+def test_a_catalogue_fits_the_code(language: str, current: Catalog) -> None:
     """`make translations` was run, every sentence is there, and what is filled in is filled in."""
-    current, known = catalogues.template(), catalogues.read(language)
+    known = catalogues.read(language)
     assert {ids_of(m) for m in known if m.id} == {ids_of(m) for m in current if m.id}, "run make translations"
     assert catalogues.missing(known, current) == []
     for message in known:

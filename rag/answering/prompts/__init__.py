@@ -1,4 +1,4 @@
-"""Builds what a chat model is given. The wording is in the files of `prompts/`; here is only the order of things."""
+"""Build the messages for a chat model. The wording is in the files of `prompts/`; this module sets their order."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def system_prompt(
     own_name: str = "",
     own_rules: str = "",
 ) -> str:
-    """Return the rules of a profile's answers, from `prompts/<name>.md`; those of `hr` where the profile has none.
+    """Return the rules of a profile's answers from `prompts/<name>.md`, or `hr`'s if the profile has none.
 
-    `persona_name` is who speaks and `persona_facts` what is known of them, in profiles that speak for a person.
-    `own_name` is what the collection is called, and `own_rules` what its administrator adds.
+    `persona_name` and `persona_facts` describe the person for whom a profile speaks. `own_name` is the collection's
+    name, and `own_rules` are its administrator's additions.
     """
     path = FOLDER / f"{name}.md"
     rules = _read(path if path.is_file() else FOLDER / "hr.md")
@@ -88,7 +88,7 @@ def system_prompt(
     return "\n\n".join([_filled(rules, values), *own])
 
 
-#: What stands before a collection's own name and rules.
+#: Introduces a collection's own name and rules.
 OWN = ("The name of this collection:", "Further rules of its administrator:")
 OWN_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 더한 규칙:")
 
@@ -125,7 +125,7 @@ def answer_messages(
 
 
 def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[ChatMessage]:
-    """Asks for the question in a form that stands alone."""
+    """Return the messages that ask for a standalone form of the question."""
     return [
         ChatMessage(role="system", content=_read(FOLDER / "rewrite.md")),
         ChatMessage(role="user", content=f"{_conversation(history)}\n\nThe last message:\n{question}"),
@@ -197,7 +197,7 @@ class NotFoundMark:
         return self._release(rest) if rest else ""
 
     def finish(self) -> str:
-        """Return what was held when the reply ended: the beginning of the mark is text unless it was all of it."""
+        """Return the text held back when the reply ended: an incomplete mark is text after all."""
         held, self._held = self._held, None
         return "" if self.is_set or held is None else held.strip()
 

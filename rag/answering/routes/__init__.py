@@ -1,7 +1,7 @@
-"""Messages that are no search: small talk, and what is asked of whole documents.
+"""Route messages that need no search: small talk, and questions about whole documents.
 
-A route is taken only where the wording asks for it and the documents hold what it needs; everything else is searched
-for as any question. Routes read through the asker's own rights and within the documents they chose.
+A route is taken only if the wording asks for it and the documents have the content it needs; every other question is
+searched. Routes read with the asker's own rights, within the documents they chose.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rag.answering.routes import changes, comparison, listing, summary
 from rag.answering.routes.documents import (
     Contents,
-    Library,
+    ReadableDocuments,
     WholeDocument,
     documents_meant,
     labels_of,
@@ -33,7 +33,7 @@ from rag.answering.routes.replies import (
     ModelPart,
     Price,
     QuotedReply,
-    Reply,
+    RouteReply,
     Writer,
     ask_which,
     ask_which_two,
@@ -46,13 +46,13 @@ from rag.retrieval.bm25.index import tokenize
 from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
 
-__all__ = ["ModelPart", "Reply", "Router"]
+__all__ = ["ModelPart", "RouteReply", "Router"]
 
-#: Documents whose text is looked through for the two sides of a comparison.
+#: Documents whose text is searched for the two sides of a comparison.
 MOST_COMPARED = 3
 #: Versions of a document are compared by what changed.
 VERSIONS = re.compile(r"\bversi|fassung|\bwersj|버전|バージョン|版本|نسخ|\bsürüm", re.IGNORECASE)
-#: Documents of which each side of a comparison may be one.
+#: Documents that each side of a comparison may choose from.
 MOST_OF_A_SIDE = 1
 
 
@@ -69,19 +69,19 @@ class Router:
     fixed_language: str = ""
     #: Writes summaries, comparisons and lists; None without one.
     model: ChatModel | None = None
-    #: Says what is meant where the wording is not plain; None without one.
+    #: Interprets the message when its wording is unclear; None without such a model.
     small_model: ChatModel | None = None
     price: Price
     charge: Callable[[Usage], None]
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> RouteReply | None:
         """Return what the question's route hands back; None for a question that has to be searched for."""
         text = self.question.text
         asked = self._confirmed(text) or recognise(text, language=self.language)
         if asked is None:
             line = small_talk(text, language=self.language, reply_language=self.fixed_language)
             if line is not None:
-                return Reply(text=line, outcome=Outcome.SMALL_TALK)
+                return RouteReply(text=line, outcome=Outcome.SMALL_TALK)
         if asked is None:
             said, is_confirmed = without_yes(text)
             asked = self._recognised_by_model(said)
@@ -96,7 +96,7 @@ class Router:
         return replace(reply, language=written_in) if reply is not None else None
 
     def _confirmed(self, text: str) -> Recognised | None:
-        """Return the summary that a mere "yes" agrees to: the one whose cost was said just before."""
+        """Return the summary that a mere "yes" agrees to: the one whose cost was stated just before."""
         history = self.question.history
         if len(history) < 2 or not is_yes(text):
             return None
@@ -119,8 +119,8 @@ class Router:
             self.charge(usage)
         return asked
 
-    def _of_documents(self, asked: Recognised) -> Reply | None:
-        library = Library(self.database, self.question)
+    def _of_documents(self, asked: Recognised) -> RouteReply | None:
+        library = ReadableDocuments(self.database, self.question)
         if asked.route == "summary":
             return self._summary(library, asked)
         if asked.route == "changes":
@@ -129,11 +129,11 @@ class Router:
             return self._listing(library, asked)
         return self._comparison(library, asked)
 
-    def _meant(self, library: Library, subject: str) -> list[WholeDocument]:
+    def _meant(self, library: ReadableDocuments, subject: str) -> list[WholeDocument]:
         earlier = [turn.content for turn in reversed(self.question.history)]
         return documents_meant(library, subject, language=self.language, earlier=earlier)
 
-    def _summary(self, library: Library, asked: Recognised) -> Reply | None:
+    def _summary(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
         found = self._meant(library, asked.subject)
         if not found:
             return None
@@ -148,7 +148,7 @@ class Router:
         return summary.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, asked: Recognised) -> Writer | None:
-        """Return the language model that puts into words what was found; None without one."""
+        """Return the language model that words the findings; None without one."""
         if self.model is None:
             return None
         return Writer(
@@ -158,7 +158,7 @@ class Router:
             is_confirmed=asked.is_confirmed,
         )
 
-    def _worded(self, found: QuotedReply | None, asked: Recognised) -> Reply | None:
+    def _worded(self, found: QuotedReply | None, asked: Recognised) -> RouteReply | None:
         """Return what a comparison or a list comes to: the model's words where there is one, else the documents'
         own.
         """
@@ -170,27 +170,27 @@ class Router:
             return reply
         return writer.worded(reply, passages, question=asked.text, language=self.answer_language)
 
-    def _changes(self, library: Library, asked: Recognised) -> Reply | None:
+    def _changes(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
         found = self._meant(library, asked.subject) if asked.subject else []
         if asked.subject and not found:
             return None
         kept = library.documents(has_versions=True)
         if not asked.subject and not kept and holds_posts(self.question.collection):
-            return None  # posts say themselves what is new
+            return None  # posts announce changes themselves
         if len(found) != 1:
-            # Of several that fit, those count of which there is something to tell.
+            # Of several that fit, only those with changes to report count.
             among = {document.id for document in found}
             found = [document for document in kept if not among or document.id in among] or found
         return changes.what_changed(library, found, since=asked.since, language=self.answer_language)
 
-    def _listing(self, library: Library, asked: Recognised) -> Reply | None:
+    def _listing(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
         subject, meant = self._within(library, asked.subject)
         documents = listing.candidates(library, subject, meant)
         read = [library.contents(document) for document in documents]
         return self._worded(listing.list_all(read, subject, self.answer_language), asked)
 
-    def _within(self, library: Library, subject: str) -> tuple[str, list[WholeDocument]]:
-        """Return what is listed, and the documents that "in the handbook" names after it."""
+    def _within(self, library: ReadableDocuments, subject: str) -> tuple[str, list[WholeDocument]]:
+        """Return the subject of the list, and the documents named after it, as by "in the handbook"."""
         for joiner in (
             " in ",
             " from ",
@@ -212,7 +212,7 @@ class Router:
                     return what.strip(), meant
         return subject, []
 
-    def _comparison(self, library: Library, asked: Recognised) -> Reply | None:
+    def _comparison(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
         if asked.subject:
             return self._siblings(library, asked)
         labels = (quoted_label(asked.one), quoted_label(asked.other))
@@ -242,7 +242,7 @@ class Router:
                 found = self._compared(library, everything, ([], []), (bare[0], bare[1]), also=shared)
         return self._worded(found, asked)
 
-    def _siblings(self, library: Library, asked: Recognised) -> Reply | None:
+    def _siblings(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:
         """Compare the documents of a kind with each other, as in "compare the plans"; of more than two, ask which."""
         if VERSIONS.search(asked.subject):
             return self._changes(library, replace(asked, subject=""))
@@ -255,8 +255,8 @@ class Router:
         return self._side_by_side(library, (found[1], found[0]), asked)
 
     def _side_by_side(
-        self, library: Library, documents: tuple[WholeDocument, WholeDocument], asked: Recognised
-    ) -> Reply | None:
+        self, library: ReadableDocuments, documents: tuple[WholeDocument, WholeDocument], asked: Recognised
+    ) -> RouteReply | None:
         labels = labels_of(documents)
         one, other = (library.contents(document) for document in documents)
         names = (labels[documents[0].id], labels[documents[1].id])
@@ -264,7 +264,7 @@ class Router:
 
     def _compared(
         self,
-        library: Library,
+        library: ReadableDocuments,
         everything: Sequence[WholeDocument],
         sides: tuple[Sequence[Contents], Sequence[Contents]],
         names: tuple[str, str],

@@ -1,4 +1,4 @@
-"""What changed between two versions of a document, page by page: sentences that are new, gone or put differently."""
+"""Compare two versions of a document page by page: sentences that are new, removed or reworded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from rag.answering.routes.documents import Contents, Library, Passages, WholeDocument
+from rag.answering.routes.documents import Contents, NumberedPassages, ReadableDocuments, WholeDocument
 from rag.answering.routes.recognise import YEAR
-from rag.answering.routes.replies import Reply, ask_which, cell, day_of, say
+from rag.answering.routes.replies import RouteReply, ask_which, cell, day_of, say
 from rag.answering.sentences import sentences
 from rag.types import DocumentChunk, DocumentPage, Outcome
 
@@ -17,7 +17,7 @@ MOST_CHANGES = 40
 MOST_CHARACTERS = 300
 #: Two sentences at one place that share so much of their letters are one that was changed.
 SAME_SENTENCE = 0.55
-#: From how many sentences on the same words for others are told once.
+#: From this many sentences on, the same replacement of words is reported once.
 FEWEST_PLACES = 4
 BESIDE_FIGURES = re.compile(r"(?<!\d)\W+|\W+(?!\d)")
 PUNCTUATION = ".,;:!?()[]“”\"'‘’"
@@ -27,7 +27,7 @@ VERSION = re.compile(r"\b(?:v|version|versie|versión|versione|versão|wersj\w+|
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with the page it stands on."""
+    """A sentence with its page."""
 
     text: str
     page: int
@@ -38,7 +38,7 @@ class Sentence:
 
     @property
     def letters(self) -> str:
-        """Return what is compared: a hyphen or a space that an extractor lost is no change, one in a figure is."""
+        """Return the text to compare: a hyphen or space lost by an extractor is no change, except in a figure."""
         return BESIDE_FIGURES.sub("", self.text).casefold()
 
     @property
@@ -46,14 +46,16 @@ class Sentence:
         return [POSSESSIVE.sub("", word.strip(PUNCTUATION)) for word in self.text.split()]
 
 
-def what_changed(library: Library, documents: Sequence[WholeDocument], *, since: str, language: str) -> Reply:
-    """Return what the version that answers says differently from an earlier one.
+def what_changed(
+    library: ReadableDocuments, documents: Sequence[WholeDocument], *, since: str, language: str
+) -> RouteReply:
+    """Return the changes between an earlier version and the current one.
 
-    `documents` are those that the question means; where it names none, those of which earlier versions are kept.
-    `since` is what changes are counted from, as it was put.
+    `documents` are the ones the question means, or all with earlier versions if it names none. `since` is the point in
+    time from which changes count, as the question puts it.
     """
     if not documents:
-        return Reply(text=say("no_versions", language), outcome=Outcome.NO_CONTEXT)
+        return RouteReply(text=say("no_versions", language), outcome=Outcome.NO_CONTEXT)
     if len(documents) > 1:
         return ask_which(documents, language, "changed")
     versions = library.versions(documents[0])
@@ -61,7 +63,7 @@ def what_changed(library: Library, documents: Sequence[WholeDocument], *, since:
     earlier = [version for version in versions if version.version != current.version]
     if not earlier:
         text = say("one_version", language, title=cell(current.title), date=day_of(current))
-        return Reply(text=text, outcome=Outcome.NO_CONTEXT)
+        return RouteReply(text=text, outcome=Outcome.NO_CONTEXT)
     base = _base(earlier, since)
     return _compared(library, base, current, language)
 
@@ -83,10 +85,10 @@ def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
     return earlier[-1]
 
 
-def _compared(library: Library, old: WholeDocument, new: WholeDocument, language: str) -> Reply:
+def _compared(library: ReadableDocuments, old: WholeDocument, new: WholeDocument, language: str) -> RouteReply:
     before, after = _sentences(library.pages(old)), _sentences(library.pages(new))
     contents = {old.id: library.contents(old), new.id: library.contents(new)}
-    passages = Passages()
+    passages = NumberedPassages()
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
     matcher = SequenceMatcher(None, [s.letters for s in before], [s.letters for s in after], autojunk=False)
     for tag, first, last, start, end in matcher.get_opcodes():
@@ -124,20 +126,18 @@ def _compared(library: Library, old: WholeDocument, new: WholeDocument, language
     if not pairs:
         first_chunk = contents[new.id].chunk_at(0)
         same = say("same", language, title=cell(new.title)) + passages.cite(new, first_chunk)
-        return Reply(text=same, citations=tuple(passages.citations))
+        return RouteReply(text=same, citations=tuple(passages.citations))
     if count > MOST_CHANGES:
         lines += ["", say("more", language, count=count - MOST_CHANGES)]
     days = [day_of(old), day_of(new)]
     if days[0] == days[1]:
         days = [f"{day} ({version.version})" for day, version in zip(days, (old, new), strict=True)]
     opening = say("versions", language, title=cell(new.title), old=days[0], new=days[1])
-    return Reply(text="\n".join([opening, *lines]), citations=tuple(passages.citations))
+    return RouteReply(text="\n".join([opening, *lines]), citations=tuple(passages.citations))
 
 
 def _renamed(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
-    """Return what was put in the place of the same words in many sentences that changed in nothing else, such as a
-    name.
-    """
+    """Return replacements, such as a new name, that are the only change in many sentences."""
     found: dict[tuple[str, str], list[int]] = {}
     for place, (gone, came) in enumerate(pairs):
         if gone is None or came is None:
@@ -173,7 +173,7 @@ def _alike(one: Sentence, other: Sentence) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= SAME_SENTENCE else 0.0
 
 
-def _quoted(sentence: Sentence | None, contents: Contents, passages: Passages) -> str:
+def _quoted(sentence: Sentence | None, contents: Contents, passages: NumberedPassages) -> str:
     if sentence is None:
         return ""
     text = cell(sentence.text)

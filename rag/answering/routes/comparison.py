@@ -1,7 +1,7 @@
-"""Two things side by side: the same aspects of both in a table, each side with the passage it stands in.
+"""Compare two things side by side: a table of the same aspects of both, each cell citing its passage.
 
-Aspects are rows of a table that has both as columns, columns of one that has both as rows, headings that stand below
-both, and last sentences about the one and the other that share their words.
+Aspects are rows of a table that has both as columns, columns of a table that has both as rows, headings that occur
+under both, and, failing these, sentences about each that share their words.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rag.answering.groundedness import is_negated
-from rag.answering.routes.documents import Contents, Part, Passages, is_telling, telling_sentence
+from rag.answering.routes.documents import Contents, NumberedPassages, OutlineSection, is_telling, telling_sentence
 from rag.answering.routes.listing import cells, columns_of, split_pair
-from rag.answering.routes.replies import QuotedReply, Reply, cell, say
+from rag.answering.routes.replies import QuotedReply, RouteReply, cell, say
 from rag.answering.sentences import sentences
 from rag.retrieval.bm25.index import tokenize
 from rag.types import DocumentChunk
@@ -26,7 +26,7 @@ FEWEST_ASPECTS = 6
 LEAST_SHARED = 2
 #: A "not" tells two sentences apart that say the same otherwise.
 LEAST_ALIKE_DENIED = 0.5
-#: And how alike they are then, as shared words of all words; and how many sentences of a section are looked at.
+#: The share of common words they then need, and the number of sentences of a section that are compared.
 LEAST_ALIKE, MOST_SENTENCES = 0.34, 24
 MOST_CELL_CHARACTERS = 300
 LABEL_WORDS = 3
@@ -68,7 +68,7 @@ def compare(
     `sides` are the documents of the one and of the other, empty where none is called so; `both` are documents that
     speak of both, the one that says most of them first.
     """
-    passages = Passages()
+    passages = NumberedPassages()
     aspects = _first_aspects(_from_tables(contents, names, passages) for contents in both)
     for one in sides[0]:
         for other in sides[1]:
@@ -92,7 +92,7 @@ def compare(
     ]
     if len(aspects) > MOST_ASPECTS:
         lines += ["", say("more", language, count=len(aspects) - MOST_ASPECTS)]
-    reply = Reply(text="\n".join(lines), citations=tuple(passages.citations), task="comparison")
+    reply = RouteReply(text="\n".join(lines), citations=tuple(passages.citations), task="comparison")
     return QuotedReply(reply, passages)
 
 
@@ -101,7 +101,7 @@ def _first_aspects(found: Iterable[list[Aspect]]) -> list[Aspect]:
     return next((aspects for aspects in found if aspects), [])
 
 
-def _from_tables(contents: Contents, names: tuple[str, str], passages: Passages) -> list[Aspect]:
+def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
     aspects: list[Aspect] = []
     for part in contents.parts:
         chunk_of = _finder(contents, part)
@@ -136,7 +136,7 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: Passages)
 
 
 def _rows_of_names(
-    contents: Contents, part: Part, lines: Sequence[str], names: tuple[str, str], passages: Passages
+    contents: Contents, part: OutlineSection, lines: Sequence[str], names: tuple[str, str], passages: NumberedPassages
 ) -> list[Aspect]:
     """Return a table in which the names are rows: its heads are the aspects."""
     heads = cells(lines[0])
@@ -169,7 +169,7 @@ def _aspect(label: str, one: str, other: str, marker: str) -> Aspect:
     return Aspect(cell(label), f"{cell(one)}{marker}", f"{cell(other)}{marker}")
 
 
-def _from_sections(contents: Contents, names: tuple[str, str], passages: Passages) -> list[Aspect]:
+def _from_sections(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
     """Return headings below the one name and below the other that are called the same."""
     below = []
     for name, rival in (names, names[::-1]):
@@ -182,18 +182,18 @@ def _from_sections(contents: Contents, names: tuple[str, str], passages: Passage
 
 def _shared_headings(
     one: Contents,
-    ones: Sequence[Part],
+    ones: Sequence[OutlineSection],
     other: Contents,
-    others: Sequence[Part],
-    passages: Passages,
+    others: Sequence[OutlineSection],
+    passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """Return what both say below the same heading: the two sentences most alike, those of other figures or a "not"
-    first.
+    """Return what both say under the same heading: the two most similar sentences, preferably with different figures
+    or a "not".
     """
     by_title = {_title(part): part for part in others if part.title}
     known = frozenset(word for name in names for word in tokenize(name, one.document.language))
-    found: list[tuple[float, int, Part, Part, str, str]] = []
+    found: list[tuple[float, int, OutlineSection, OutlineSection, str, str]] = []
     for place, part in enumerate(ones):
         match = by_title.get(_title(part))
         if match is None or not part.title:
@@ -214,7 +214,9 @@ def _shared_headings(
     return aspects
 
 
-def _most_telling_pair(part: Part, match: Part, known: frozenset[str], language: str) -> tuple[float, str, str] | None:
+def _most_telling_pair(
+    part: OutlineSection, match: OutlineSection, known: frozenset[str], language: str
+) -> tuple[float, str, str] | None:
     """Return what two sections say of the same, and how much it tells: 2 for other figures, 1 for a "not", else 0."""
     sides = [
         [
@@ -257,10 +259,13 @@ def _without_figures(terms: frozenset[str]) -> frozenset[str]:
 
 
 def _from_sentences(
-    sides: tuple[Sequence[Contents], Sequence[Contents]], names: tuple[str, str], passages: Passages, language: str
+    sides: tuple[Sequence[Contents], Sequence[Contents]],
+    names: tuple[str, str],
+    passages: NumberedPassages,
+    language: str,
 ) -> list[Aspect]:
-    """Sentences that speak of one name alone, each with the one of the other that shares most of its words."""
-    own: list[list[tuple[Contents, Part, str, frozenset[str]]]] = []
+    """Pair sentences about one name alone with those about the other that share most of their words."""
+    own: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
     both = frozenset(term for name in names for term in tokenize(name, language))
     for documents, name, rival in zip(sides, names, names[::-1], strict=True):
         found = []
@@ -308,9 +313,9 @@ def _has(text: str, name: str) -> bool:
     return bool(re.search(rf"(?<!\w){re.escape(name)}(?![^\W\d_])", text, re.IGNORECASE))
 
 
-def _title(part: Part) -> str:
+def _title(part: OutlineSection) -> str:
     return NUMBERING.sub("", part.title).strip().casefold()
 
 
-def _finder(contents: Contents, part: Part) -> Callable[[str], DocumentChunk | None]:
+def _finder(contents: Contents, part: OutlineSection) -> Callable[[str], DocumentChunk | None]:
     return lambda line: contents.chunk_with(line, part.start)

@@ -1,4 +1,4 @@
-"""Whole documents as a route reads them: their sections in order, with the passage that each place is cited by."""
+"""Read whole documents for a route: their sections in order, and the passage that cites each place."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from rag.retrieval.search_scope import filter_conditions
 from rag.storage.database import Database, queries
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, sections_from_json
 
-#: More documents than these are not looked through for the one that a question names.
+#: The most documents searched for the one that a question names.
 MOST_DOCUMENTS = 2_000
-#: A passage whose words are looked for is read in all documents of a collection up to this size: about 0.1 s.
+#: Up to this size all documents of a collection are read to find a passage by its words: about 0.1 s.
 MOST_PASSAGES = 20_000
 #: Shorter than a heading, longer than a paragraph: neither tells what a section says.
 TELLING_CHARACTERS = (30, 420)
-#: How many sentences of a section are looked at for one with a word of its heading.
+#: How many sentences of a section are searched for a word of its heading.
 MOST_LOOKED_AT = 6
-#: From how many letters on the beginning of a word stands for the word.
+#: Words of at least this many letters are compared by their beginning.
 STEM_LETTERS = 6
 #: Two of them joined by " › " make a path.
 SEPARATOR = " › "
@@ -60,7 +60,7 @@ class WholeDocument:
 
 
 @dataclass(frozen=True)
-class Part:
+class OutlineSection:
     """The text below one heading, with the passage it begins in; `chunk` is None where no passage holds it."""
 
     title: str
@@ -75,7 +75,7 @@ class Contents:
     """What a document holds."""
 
     document: WholeDocument
-    parts: tuple[Part, ...]
+    parts: tuple[OutlineSection, ...]
     chunks: tuple[DocumentChunk, ...]
 
     @cached_property
@@ -100,7 +100,7 @@ class Contents:
         return next((c for c in following if wanted in " ".join(c.content.split())), at)
 
 
-class Passages:
+class NumberedPassages:
     """Passages that are cited, each once, numbered in the order in which they are first needed."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Passages:
         return f"[{citation.number}] {title}, {where}"
 
 
-class Library:
+class ReadableDocuments:
     """The documents that one question may be answered from: its collection, and the asker's own choice of them."""
 
     def __init__(self, database: Database, question: Question) -> None:
@@ -241,12 +241,14 @@ class Library:
         )
         sections = sorted(sections_from_json(stored), key=lambda section: section.start)
         text = _text_of(chunks)
-        parts: list[Part] = []
+        parts: list[OutlineSection] = []
         if text.strip() and 2 * len(sections) >= len({chunk.section for chunk in chunks}) and sections:
             ends = [*(section.start for section in sections[1:]), len(text)]
             for section, path, end in zip(sections, section_paths(sections), ends, strict=True):
                 body = text[section.start : end]
-                parts.append(Part(section.title, path, section.level, section.start, _below(section.title, body)))
+                parts.append(
+                    OutlineSection(section.title, path, section.level, section.start, _below(section.title, body))
+                )
         else:
             parts = _parts_of(chunks)
         return Contents(document, tuple(parts), tuple(chunks))
@@ -276,16 +278,16 @@ def is_telling(sentence: str) -> bool:
     return least <= len(sentence) <= longest and is_whole
 
 
-def _parts_of(chunks: Sequence[DocumentChunk]) -> list[Part]:
+def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
     """Return the sections that passages were cut by, each once; a passage without a section is a part by itself."""
-    parts: list[Part] = []
+    parts: list[OutlineSection] = []
     for chunk in chunks:
         if parts and chunk.section and chunk.section == parts[-1].path:
             parts[-1] = replace(parts[-1], text=f"{parts[-1].text}\n{chunk.content}")
             continue
         title = chunk.section.rpartition(SEPARATOR)[2]
         level = chunk.section.count(SEPARATOR) + 1
-        parts.append(Part(title, chunk.section, level, chunk.start_character, chunk.content))
+        parts.append(OutlineSection(title, chunk.section, level, chunk.start_character, chunk.content))
     return parts
 
 
@@ -314,7 +316,7 @@ def _below(title: str, body: str) -> str:
 
 #: Words that name no kind of document have to be so much of a title: "vacation" alone is not "Vacation policy 2026".
 LEAST_OF_TITLE = 0.5
-#: Documents offered to choose from; whoever means another one names it.
+#: Documents offered to choose from; a reader can name any other.
 MOST_CHOICES = 6
 YEAR_OR_NUMBER = re.compile(r"\d+")
 
@@ -331,11 +333,11 @@ def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
 
 
 def documents_meant(
-    library: Library, subject: str, *, language: str, earlier: Sequence[str] = ()
+    library: ReadableDocuments, subject: str, *, language: str, earlier: Sequence[str] = ()
 ) -> list[WholeDocument]:
-    """Return the documents that a question's words name, newest first; none where they name no document.
+    """Return the documents that a question's words name, newest first; none if they name no document.
 
-    `earlier` are the messages before it, the latest first: "summarise it" means what was spoken of.
+    `earlier` are the messages before it, the latest first: "summarise it" refers to a document mentioned there.
     """
     terms = frozenset(tokenize(subject, language))
     everything = library.documents()
@@ -381,7 +383,7 @@ def documents_meant(
     return equal or fitting or _called_so_inside(library, mere, language)
 
 
-def _called_so_inside(library: Library, mere: Sequence[str], language: str) -> list[WholeDocument]:
+def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
     """Return the documents that a mere kind, as in "the plan", may mean although no title says it: few, and more than
     one, that have it in a heading. One alone may be about something else.
     """

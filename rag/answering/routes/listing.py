@@ -1,7 +1,7 @@
-"""Everything of a kind that the documents name: headings, items of lists and rows of tables, each with its passage.
+"""List everything of a kind in the documents: headings, list items and table rows, each with its passage.
 
-What is looked for is named by a table's first column, by a heading, whose lists, tables and sub-headings are then
-listed, or by the title of a document, of which that is the outline.
+The subject is matched with the first column of a table, with a heading (its lists, tables and sub-headings are then
+listed), or with the title of a document (its outline is then listed).
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from rag.answering.groundedness import is_negated
-from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
-from rag.answering.routes.replies import QuotedReply, Reply, cell, say
+from rag.answering.routes.documents import (
+    Contents,
+    NumberedPassages,
+    OutlineSection,
+    ReadableDocuments,
+    WholeDocument,
+    telling_sentence,
+)
+from rag.answering.routes.replies import QuotedReply, RouteReply, cell, say
 from rag.answering.sentences import POINTS_BACK, units_of
 from rag.retrieval.bm25.index import tokenize
 
@@ -43,7 +50,7 @@ class Entry:
     text: str
 
 
-def candidates(library: Library, subject: str, meant: Sequence[WholeDocument]) -> list[WholeDocument]:
+def candidates(library: ReadableDocuments, subject: str, meant: Sequence[WholeDocument]) -> list[WholeDocument]:
     """Return the documents that may list something: those named, else those whose title or headings have the words."""
     if meant:
         return list(meant[:MOST_DOCUMENTS])
@@ -53,7 +60,7 @@ def candidates(library: Library, subject: str, meant: Sequence[WholeDocument]) -
     return library.documents(words=words, limit=MOST_DOCUMENTS) or _speaking_of(library, words)
 
 
-def _speaking_of(library: Library, words: Sequence[str]) -> list[WholeDocument]:
+def _speaking_of(library: ReadableDocuments, words: Sequence[str]) -> list[WholeDocument]:
     """Return those with passages that have all of the words, where no title or heading has them."""
     wanted = library.naming(words, limit=MOST_DOCUMENTS)
     by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if wanted else {}
@@ -67,7 +74,7 @@ def beginning(word: str) -> str:
 
 def list_all(documents: Sequence[Contents], subject: str, language: str) -> QuotedReply | None:
     """Return the list; None where nothing in these documents is called so."""
-    passages = Passages()
+    passages = NumberedPassages()
     lines: list[str] = []
     count, left = 0, 0
     for contents in documents:
@@ -90,17 +97,17 @@ def list_all(documents: Sequence[Contents], subject: str, language: str) -> Quot
     if left:
         lines += ["", say("more", language, count=left)]
     text = "\n".join([say("listed", language), *lines])
-    return QuotedReply(Reply(text=text, citations=tuple(passages.citations), task="listing"), passages)
+    return QuotedReply(RouteReply(text=text, citations=tuple(passages.citations), task="listing"), passages)
 
 
-def _entries(contents: Contents, subject: str, language: str, passages: Passages) -> Iterator[Entry]:
+def _entries(contents: Contents, subject: str, language: str, passages: NumberedPassages) -> Iterator[Entry]:
     terms = frozenset(tokenize(subject, language))
     if not terms:
         return
     is_asked_negated = is_negated(subject, language)
     seen: set[str] = set()
 
-    def entry(part: Part, text: str, look_for: str) -> Iterator[Entry]:
+    def entry(part: OutlineSection, text: str, look_for: str) -> Iterator[Entry]:
         shown = cell(text)[:MOST_CHARACTERS]
         if shown and shown.casefold() not in seen:
             seen.add(shown.casefold())
@@ -114,7 +121,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Passages
     for part in named:
         below = [p for p in contents.parts if p.path.startswith(f"{part.path} › ")]
         if len(below) >= FEWEST_HEADINGS:
-            # What a whole chapter is called lists its headings; all that stands below them would be the chapter.
+            # For the title of a whole chapter, list its headings; everything below them would be the chapter itself.
             for inner in _highest(below):
                 sentence = telling_sentence(inner.text, inner.title)
                 if sentence:
@@ -134,13 +141,13 @@ def _entries(contents: Contents, subject: str, language: str, passages: Passages
                     yield from entry(part, sentence, sentence)
 
 
-def _highest(parts: Sequence[Part]) -> list[Part]:
+def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
     """Return the headings right below a chapter's."""
     highest = min(part.level for part in parts)
     return [part for part in parts if part.level == highest]
 
 
-def _opened_by(part: Part, terms: frozenset[str], language: str, *, is_asked_negated: bool) -> Iterator[str]:
+def _opened_by(part: OutlineSection, terms: frozenset[str], language: str, *, is_asked_negated: bool) -> Iterator[str]:
     """Yield the items of a list that a sentence opens which says what they are: "Lessons that the programme
     covers:".
     """
@@ -161,7 +168,7 @@ def _opened_by(part: Part, terms: frozenset[str], language: str, *, is_asked_neg
             yield item.text
 
 
-def _rows_headed(part: Part, terms: frozenset[str], language: str) -> list[str]:
+def _rows_headed(part: OutlineSection, terms: frozenset[str], language: str) -> list[str]:
     """Return the rows of a table whose first column is called so."""
     lines = part.text.splitlines()
     for place, line in enumerate(lines):
@@ -188,7 +195,7 @@ def _is_row(line: str) -> bool:
     return 0 < len(said) <= LONGEST_ROW and not ENDING.search(said)
 
 
-def _items(part: Part) -> list[str]:
+def _items(part: OutlineSection) -> list[str]:
     """Return what a section lists: items, else rows of a table, else what it says first."""
     lines = part.text.splitlines()
     bullets = [unit.text for unit in units_of(part.text) if unit.kind == "item"]
@@ -237,7 +244,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def split_pair(line: str) -> tuple[str, str, str] | None:
-    """Return a row whose cells have run together: its label and two values; None where they cannot be told apart."""
+    """Split a row whose cells have run together into its label and two values; None if that is not possible."""
     said = " ".join(line.split())
     for pattern in (HALVES, TWO_VALUES):
         if match := pattern.fullmatch(said):

@@ -1,4 +1,4 @@
-"""Which whole-document question a message is, by its wording: to summarise, to list, to compare, to say what changed.
+"""Recognise questions about whole documents by their wording: summarise, list, compare, or report changes.
 
 The wording alone decides little: "summarise the rules on sick leave" is an ordinary question unless a document is
 called so. Whether a route is taken is decided once its documents are known.
@@ -24,13 +24,13 @@ from rag.types import Usage
 RouteName = Literal["summary", "listing", "comparison", "changes"]
 #: The order in which they are tried: "summarise the changes in the handbook" asks for the changes.
 ROUTES: tuple[RouteName, ...] = ("changes", "comparison", "listing", "summary")
-#: Nobody needs more words to ask for one of these; what is longer says something of its own.
+#: Nobody needs more words to ask for one of these; a longer message says something else.
 LONGEST = 200
 QUOTED = re.compile(r"[“\"«「『„](?P<label>[^”\"»」』“]{1,200})[”\"»」』“]")
-#: Stands for a name in quotation marks while the words around it are read.
+#: Replaces a quoted name while the words around it are read.
 MASK = "“¤”"
 YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
-#: Words that ask for one of these in some way, whatever stands around them; a model is asked what is meant.
+#: Words that may ask for one of these in any context; a model then decides.
 UNSURE = re.compile(
     r"\b(?:summari[sz]e|(?:a|the) summary of|gist of|in a nutshell|tl;?dr|key points of|samenvat\w*|zusammenfass\w*"
     r"|résum\w*|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*"
@@ -45,16 +45,16 @@ class Recognised:
     """What a message asks of whole documents."""
 
     route: RouteName
-    #: What is summarised, listed, compared with one another or has changed; "" where no document is named.
+    #: The subject to summarise, list, compare or report changes of; "" if no document is named.
     subject: str = ""
     #: The two sides of a comparison.
     one: str = ""
     other: str = ""
-    #: What changes are counted from, as it was put.
+    #: The point in time from which changes count, as the question puts it.
     since: str = ""
     #: The asker knows what it costs and wants it.
     is_confirmed: bool = False
-    #: The language it is put in; "" where a model told what is meant.
+    #: The language of its wording; "" if a model interpreted the message.
     language: str = field(default="", compare=False)
     #: The message itself, without a "yes," before it.
     text: str = field(default="", compare=False)

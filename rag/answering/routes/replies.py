@@ -11,18 +11,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from rag.answering.routes.documents import MOST_CHOICES, Passages, WholeDocument, labels_of
+from rag.answering.routes.documents import MOST_CHOICES, NumberedPassages, WholeDocument, labels_of
 from rag.answering.sentences import FOOTNOTE
 from rag.providers.tokens import estimate_tokens
 from rag.types import Citation, Outcome, Usage
 
 #: What the rules and the question around a part's passages come to.
 AROUND_TOKENS = 400
-#: Ten times what an ordinary answer costs with a large model: above it the asker is told first.
+#: Ten times the cost of an ordinary answer by a large model: above it the asker has to agree first.
 MOST_UNASKED = Decimal("0.10")
 #: The same for a model without a known price, at 2.50 dollars a million.
 MOST_TOKENS_UNASKED = 40_000
-#: Of the passages of a comparison or a list only what was found in them is given beyond this.
+#: Beyond this, a comparison or list gives the model only the findings and not their passages.
 MOST_PASSAGE_TOKENS = 12_000
 #: What a comparison or a list comes to, as written by a model.
 OUTPUT_TOKENS = 900
@@ -43,8 +43,8 @@ class ModelPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What is shown: text that names its passages by number. With `parts`, the language model writes instead."""
+class RouteReply:
+    """A route's reply: text that cites its passages by number. With `parts`, the language model writes instead."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -61,8 +61,8 @@ class Reply:
 class QuotedReply(NamedTuple):
     """What a comparison or a list comes to in the documents' own words, and the passages that it was made from."""
 
-    reply: Reply
-    passages: Passages
+    reply: RouteReply
+    passages: NumberedPassages
 
 
 def say(name: str, language: str, **values: object) -> str:
@@ -72,7 +72,7 @@ def say(name: str, language: str, **values: object) -> str:
     return texts[name].format(**values)
 
 
-def ask_which(documents: Sequence[WholeDocument], language: str, question: str) -> Reply:
+def ask_which(documents: Sequence[WholeDocument], language: str, question: str) -> RouteReply:
     """Ask which of several documents is meant; `question` is the phrase that asks for one of them."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents[:MOST_CHOICES]]
@@ -80,10 +80,10 @@ def ask_which(documents: Sequence[WholeDocument], language: str, question: str) 
     if len(documents) > MOST_CHOICES:
         lines += ["", say("many", language, count=len(documents) - MOST_CHOICES)]
     asked = tuple(say(question, language, title=label) for label in offered)
-    return Reply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
+    return RouteReply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
 
 
-def ask_which_two(documents: Sequence[WholeDocument], language: str) -> Reply:
+def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteReply:
     """Ask which two of several documents are to be compared."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents]
@@ -92,7 +92,7 @@ def ask_which_two(documents: Sequence[WholeDocument], language: str) -> Reply:
     if len(documents) > MOST_CHOICES:
         lines += ["", say("many", language, count=len(documents) - MOST_CHOICES)]
     asked = tuple(say("compare", language, one=one, other=other) for one, other in pairs)
-    return Reply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
+    return RouteReply(text="\n".join(lines), outcome=Outcome.ASKED_BACK, follow_ups=asked)
 
 
 def cell(text: str) -> str:
@@ -122,7 +122,7 @@ class Writer:
     #: The asker knows the cost and wants it.
     is_confirmed: bool
 
-    def worded(self, reply: Reply, passages: Passages, *, question: str, language: str) -> Reply:
+    def worded(self, reply: RouteReply, passages: NumberedPassages, *, question: str, language: str) -> RouteReply:
         """Return a comparison or a list for the model to word, from the same passages."""
         part = ModelPart(
             heading="",
@@ -141,15 +141,15 @@ class Writer:
 
     def asked_first(
         self,
-        reply: Reply,
+        reply: RouteReply,
         *,
         names: tuple[str, str],
         title: str,
         confirm: str,
         output_tokens: int,
         language: str,
-        shown: Reply | None = None,
-    ) -> Reply:
+        shown: RouteReply | None = None,
+    ) -> RouteReply:
         """Return the reply, or where writing it is expensive the cost and what there is without: the text of `shown`.
 
         `names` are the phrases that ask, with a price and without; `confirm` is the asker's yes.
@@ -171,7 +171,7 @@ class Writer:
         else:
             asked = say(priced, language, title=title, cost=f"${cost:.2f}")
         without = shown or reply
-        return Reply(text=f"{asked}\n\n{without.text}", citations=without.citations, follow_ups=(confirm,))
+        return RouteReply(text=f"{asked}\n\n{without.text}", citations=without.citations, follow_ups=(confirm,))
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:

@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-#: What stands around the words and changes nothing: punctuation, emoji and other symbols.
+#: Characters around the words that change nothing: punctuation, emoji and other symbols.
 AROUND = re.compile(r"[^\w\s'’]+|_")
 PARTS = re.compile(r"[,;.!?。！？、，؟]+|\s[-–—]\s")
-#: What has more characters is not small talk alone.
+#: A longer message is more than small talk.
 LONGEST = 120
-#: So few letters are a word of small talk in the asker's own language only: "PA" may be looked for in English.
+#: A word this short is small talk only in the asker's own language: in English, "PA" may be a search.
 SHORTEST = 2
 
 

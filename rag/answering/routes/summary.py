@@ -1,13 +1,13 @@
-"""A summary of a whole document: its outline with what each section says first, or, with a language model, its parts
-summed up one after the other, each from its own numbered passages.
+"""Summarise a whole document: its outline with the first sentence of each section or, with a language model, its parts
+summarised one after the other, each from its own numbered passages.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from rag.answering.routes.documents import SEPARATOR, Contents, Part, Passages, telling_sentence
-from rag.answering.routes.replies import ModelPart, Reply, Writer, cell, say
+from rag.answering.routes.documents import SEPARATOR, Contents, NumberedPassages, OutlineSection, telling_sentence
+from rag.answering.routes.replies import ModelPart, RouteReply, Writer, cell, say
 from rag.providers.tokens import estimate_tokens
 
 #: Sections in an outline; of a document with more only the higher headings are shown.
@@ -17,9 +17,9 @@ PART_TOKENS = 6_000
 PART_OUTPUT_TOKENS = 350
 
 
-def outline(contents: Contents, language: str) -> Reply:
+def outline(contents: Contents, language: str) -> RouteReply:
     """Return the document's outline in its own words, each section cited."""
-    passages = Passages()
+    passages = NumberedPassages()
     lines = [say("outline", language, title=contents.document.title), ""]
     written = _written(contents)
     lowest = min((part.level for part in written), default=1)
@@ -38,12 +38,12 @@ def outline(contents: Contents, language: str) -> Reply:
         else:
             indent = "  " * min(2, part.level - lowest - 1)
             lines.append(f"{indent}- **{cell(part.title)}** {line}".rstrip())
-    return Reply(text="\n".join(lines).strip(), citations=tuple(passages.citations))
+    return RouteReply(text="\n".join(lines).strip(), citations=tuple(passages.citations))
 
 
-def by_model(contents: Contents, language: str, *, writer: Writer) -> Reply:
+def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply:
     """Return the parts that a model sums up, or what that costs where it is more than is spent without asking."""
-    passages = Passages()
+    passages = NumberedPassages()
     parts = _parts(contents, passages)
     title = contents.document.title
     without = outline(contents, language)
@@ -59,7 +59,7 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> Reply:
     )
 
 
-def _written(contents: Contents) -> list[Part]:
+def _written(contents: Contents) -> list[OutlineSection]:
     """Return the sections of an outline: all headings, or the higher ones where there are too many."""
     parts = [part for part in contents.parts if part.title or part.text.strip()]
     levels = sorted({part.level for part in parts}, reverse=True)
@@ -75,9 +75,9 @@ def _written(contents: Contents) -> list[Part]:
     return parts
 
 
-def _without_level(parts: list[Part], level: int) -> list[Part]:
-    """Return the sections above a level, each with the text of those below it that are left out."""
-    kept: list[Part] = []
+def _without_level(parts: list[OutlineSection], level: int) -> list[OutlineSection]:
+    """Return the sections above a level, each including the text of the omitted sections below it."""
+    kept: list[OutlineSection] = []
     for part in parts:
         if part.level < level:
             kept.append(part)
@@ -86,11 +86,11 @@ def _without_level(parts: list[Part], level: int) -> list[Part]:
     return kept
 
 
-def _is_title(contents: Contents, part: Part) -> bool:
+def _is_title(contents: Contents, part: OutlineSection) -> bool:
     return part.title.casefold() == contents.document.title.casefold()
 
 
-def _telling(contents: Contents, part: Part) -> str:
+def _telling(contents: Contents, part: OutlineSection) -> str:
     """Return what a section says first; where it has no sentence, the one-line summary that its passage was tagged
     with.
     """
@@ -102,7 +102,7 @@ def _telling(contents: Contents, part: Part) -> str:
     return tagged if isinstance(tagged, str) else ""
 
 
-def _parts(contents: Contents, passages: Passages) -> list[ModelPart]:
+def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
     """Return the document's passages in their order, as many to a part as fit."""
     parts: list[ModelPart] = []
     texts: list[str] = []

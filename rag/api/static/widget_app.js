@@ -133,7 +133,7 @@
       if (!ended) throw new Error(words.failed);
       text.append(...growing.childNodes);
       sourcesOf(turn, text, ended.sources);
-      if (ended.notice) add(turn, "p", { className: "notice", textContent: ended.notice });
+      for (const remark of ended.remarks) add(turn, "p", { className: "notice", textContent: remark });
       if (message && text.childNodes.length) thumbsOf(turn, message);
     } catch (error) {
       text.append(...growing.childNodes);

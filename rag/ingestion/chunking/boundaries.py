@@ -1,6 +1,6 @@
 """Find where a text may be split: ends of paragraphs, sentences, lines and words, in any script.
 
-Places are looked for only where a chunk may end, from there backwards, so that the time is that of the text's length.
+Boundaries are searched only where a chunk may end, and backwards from there, so that the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINE = re.compile(r"\n\s*")
 #: One class of characters comes first: the engine then skips to the next of them without trying each place.
 SENTENCE = re.compile(
     r"[.!?…。！？｡．؟۔।॥](?:"
-    # Only from the first of several marks: a row of dots is not looked through from each of them.
+    # Only from the first of several marks, so that a row of dots is not scanned from each of them.
     r"(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’»)\]]*+\s++(?![a-zß-öø-ÿ])"
     r"|(?<=[。！？｡．])[。！？｡．]*[”’」』）】〉》\"')]*\s*+"
     r"|(?<=[؟۔।॥])[؟۔।॥]*[\"'”’»)]*\s*+)"

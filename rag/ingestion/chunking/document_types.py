@@ -34,7 +34,7 @@ FISCAL_YEAR = re.compile(
     r"(?<![a-z])fy[ _-]?(?P<first>(?:20)?\d{2})(?:[ _–/-]+(?P<last>(?:20)?\d{2}))?(?!\d)", re.IGNORECASE
 )
 YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
-#: How much of a text is looked at: its beginning tells.
+#: Only the beginning of a text is examined, in characters.
 LOOKED_AT = 20_000
 
 

@@ -118,7 +118,7 @@ def _spans(boundaries: Boundaries, start: int, stop: int, limits: WordLimits) ->
     text, target, maximum = boundaries.text, limits.target, limits.maximum
     covered = start
     while covered < stop:
-        # No more of the text is counted than can be needed: a word has a longest length, blank space has not.
+        # Count no more of the text than can be needed: words have a maximum length, blank space has not.
         ends = []
         for word in WORDS.finditer(text, start, stop):
             ends.append(word.end())

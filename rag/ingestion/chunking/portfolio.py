@@ -34,7 +34,7 @@ LINES = re.compile(r"\S[^\n]*")
 
 
 @dataclass(frozen=True)
-class Part:
+class PortfolioSection:
     """A section of the document; `title` is empty before the first heading."""
 
     title: str
@@ -125,7 +125,7 @@ def _headline(text: str) -> int | None:
     return None
 
 
-def _parts(text: str, *, without_headline: bool = False) -> list[Part]:
+def _parts(text: str, *, without_headline: bool = False) -> list[PortfolioSection]:
     found = [(match["title"], match.start()) for match in RESUME_HEADINGS.finditer(text)]
     headline = _headline(text) if without_headline else None
     if headline is not None and found and headline > found[0][1]:
@@ -135,16 +135,16 @@ def _parts(text: str, *, without_headline: bool = False) -> list[Part]:
     else:
         found[0] = (found[0][0], 0)
     ends = [start for _, start in found[1:]] + [len(text)]
-    return [Part(title, start, end) for (title, start), end in zip(found, ends, strict=True)]
+    return [PortfolioSection(title, start, end) for (title, start), end in zip(found, ends, strict=True)]
 
 
-def _lines(text: str, part: Part) -> list[Line]:
+def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
     """Return the part's lines with content, without its heading."""
-    lines = [Line(match[0].strip(), match.start()) for match in LINES.finditer(text, part.start, part.end)]
+    lines = [TextLine(match[0].strip(), match.start()) for match in LINES.finditer(text, part.start, part.end)]
     return lines[1:] if part.title else lines
 
 
-def _single(part: Part, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
+def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Yield each job by itself; the section's heading goes with the first."""
     if not jobs:
         yield part.start, part.end, {}
@@ -155,7 +155,7 @@ def _single(part: Part, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, s
 
 
 def _grouped(
-    text: str, part: Part, jobs: list[Job], fewest: int, most: int
+    text: str, part: PortfolioSection, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Join jobs until they have `fewest` tokens and while they have no more than `most`; the first names the group."""
     begin: int | None = None
@@ -192,7 +192,7 @@ LONGEST_PIPED = 400
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A line with content and where it begins in the text."""
 
     text: str
@@ -207,7 +207,7 @@ class Job:
     facts: dict[str, str] = field(default_factory=dict)
 
 
-def jobs_of(lines: Sequence[Line]) -> list[Job]:
+def jobs_of(lines: Sequence[TextLine]) -> list[Job]:
     """Find the jobs of one section: `Company (Industry) | Position | Location | Date range`, else by dates."""
     piped = [Job(line.start, facts_of_pipes(line.text)) for line in lines if is_piped(line.text)]
     return piped or _jobs_by_dates(lines)
@@ -249,7 +249,7 @@ def _dates(text: str) -> dict[str, str]:
     return {"dateRange": dates, "year": years[-1], "startYear": years[0], "endYear": end}
 
 
-def _jobs_by_dates(lines: Sequence[Line]) -> list[Job]:
+def _jobs_by_dates(lines: Sequence[TextLine]) -> list[Job]:
     """Find jobs whose dates are on a line of their own, under the position (LinkedIn), or at the end of a heading."""
     jobs: list[Job] = []
     company = ""

@@ -14,7 +14,7 @@ from rag.types import Chunk, Page, Section
 Span = tuple[int, int]
 #: Between the headings of a section's path.
 PATH_SEPARATOR = " › "
-#: Heads of a table that are said again in each chunk of it, in characters.
+#: Length of the table heads that are repeated in each chunk of the table, in characters.
 LONGEST_HEADS = 300
 NOTHING: Mapping[str, Any] = {}
 

@@ -72,7 +72,7 @@ def _end_of_chunk(boundaries: Boundaries, start: int, stop: int, chunk_size: int
     # Past the overlap with the chunk before there has to be something new.
     least = start + max(overlap, minimum)
     if limit == stop:
-        # What is left fits; still a new section is worth a chunk of its own when both halves are large enough.
+        # The rest fits; still, a new section gets a chunk of its own if both halves are large enough.
         section = last_between(boundaries.sections, max(least, start + int(chunk_size * FILLED)), stop - minimum)
         return section or stop
     half = max(least, start + int(chunk_size * HALF))

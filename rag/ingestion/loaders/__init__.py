@@ -149,7 +149,7 @@ DEFAULT_OPTIONS = LoadOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
-    """A format: how its files are told from others, what loads them, and how the rest of the product treats them."""
+    """A format: how to recognise its files, what loads them, and how the rest of the product treats them."""
 
     kind: FileKind
     #: As lists show it, and as a sentence names it: "a Word document".
@@ -303,7 +303,7 @@ def load(
 
 def _loader_for(content: bytes, file_name: str, mime_type: str, options: LoadOptions) -> Loader:
     loader = BY_KIND[kind_of(content, file_name, mime_type) if content else "pdf"]
-    # What is called a PDF is the PDF loader's to judge: it says what is wrong with it.
+    # A file named .pdf goes to the PDF loader, which can say what is wrong with it.
     if not loader.has_pages:
         if not content.strip():
             raise FileEmpty
@@ -322,7 +322,7 @@ def _function(place: str) -> Callable[[bytes, LoadOptions], Any]:
 def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
     """Tell the kind of a file by its name, else by its first bytes, else by its declared type.
 
-    A file called .pdf is taken for one, so that the PDF loader says what is wrong with it. Raises `FileKindUnknown`.
+    A file named .pdf counts as a PDF, so that the PDF loader says what is wrong with it. Raises `FileKindUnknown`.
     """
     ending = re.search(r"\.[^./\\]+$", file_name.lower())
     if ending and ending[0] in ENDINGS:

@@ -18,16 +18,16 @@ from rag.isolation.child_process import Reply, answers_to_parent, bound_child, l
 
 #: An archive with more files is refused as a whole.
 MOST_FILES = 10_000
-#: The list of files at an archive's end is read as a whole before they can be counted: some 100 bytes for each.
+#: The list of files at an archive's end has to be read whole before they can be counted: some 100 bytes for each.
 MOST_LIST_BYTES = 10 * 1024 * 1024
-#: What every program packs with. The others are rare, and their decompressors larger.
+#: The methods that every program uses. The others are rare, and their decompressors larger.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: A file may be so many times its packed size: zip bombs have 1,000 and more, PDFs and texts up to 100.
 MOST_RATIO = 200
 #: Below this many bytes no ratio is a bomb.
 SMALL = 1024 * 1024
 READ_AT_ONCE = 1024 * 1024
-#: Encodings of names, one of which is a library of its own.
+#: Encodings of names; cp949 has a library of its own.
 NAME_ENCODINGS = ("cp437", "cp949")
 
 

@@ -136,7 +136,7 @@ def describe_attachment(
     except (ProviderUnavailable, ProviderQuotaExhausted, ProviderKeyRejected):
         raise
     except (DocumentError, ProviderError) as exc:
-        # A description cut at its end is right as far as it goes; the ellipsis and the note say that there was more.
+        # A description cut at its end is still correct; the ellipsis and the note say that there was more.
         text = str(exc.details.get("text", "")) if isinstance(exc, ProviderAnswerCut) else ""
         return AttachmentText(
             file_name=file_name,

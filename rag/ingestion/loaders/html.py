@@ -15,7 +15,7 @@ from lxml import etree
 
 from rag.errors import FileEmpty
 from rag.ingestion.loaders import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
-from rag.ingestion.loaders.dates import backdated_at_from
+from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.ingestion.loaders.text import decode
 from rag.ingestion.tables import lines_of
@@ -199,7 +199,7 @@ NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*+:\s*+0(?:px|pt|em|
 CLIPPED = re.compile(r"overflow\s*+:\s*+hidden", re.IGNORECASE)
 COLOUR = re.compile(r"(?<![-\w])color\s*+:\s*+(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
 BACKGROUND = re.compile(r"background(?:-color)?\s*+:", re.IGNORECASE)
-#: From the end of the rule before, so that text without braces is looked through once.
+#: Matches only from the end of the previous rule, so that text without braces is scanned once.
 RULE = re.compile(r"(?:\A|(?<=[{}]))(?P<selectors>[^{}]++)\{(?P<style>[^{}]*+)\}")
 COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 SIMPLE = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<mark>[.#])(?P<name>[\w-]+)", re.IGNORECASE)
@@ -310,7 +310,7 @@ def is_hidden(element: Any, rules: StyleRules) -> bool:
 
 
 def is_white(colour: str) -> bool:
-    """Tell whether letters of this colour cannot be told from white paper."""
+    """Tell whether letters of this colour are invisible on white paper."""
     colour = colour.strip().lower()
     if colour in ("white", "transparent", "snow", "ghostwhite"):
         return True

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from rag.errors import SettingsError
 from rag.ingestion.chunking.spans import page_starts
-from rag.ingestion.loaders.page_tables import PageTable, Rules, Word, tables_among
+from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
 from rag.providers import TextRecogniser
 from rag.settings import Settings
-from rag.settings.providers import BY_NAME, provider_name, variables_for
+from rag.settings.providers import BY_NAME, provider_name, titles_for
 from rag.types import Page, PdfType, Section, Usage
 
 #: The engine that is a program on this machine; every other is a provider by its name.
@@ -48,7 +48,10 @@ WORD = re.compile(r"\w+")
 FRAME = re.compile(r"^[|\s]+|[|\s]+$")
 #: Between the cells of a row.
 CELL_EDGE = " | "
-NO_ENGINE = f"Text recognition is not available: set {variables_for('ocr')}, or install Tesseract, and try again."
+NO_ENGINE = (
+    f"Text recognition is not available: paste a key of {titles_for('ocr')} on the page Set-up, or install Tesseract, "
+    "and try again."
+)
 NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
 
 
@@ -100,20 +103,28 @@ def expected_usage(engine: str | None, pages: int) -> Usage | None:
 class TextRecognition:
     """Recognises single pages of a PDF. Thread-safe."""
 
-    def __init__(self, sandbox: Sandbox, *, provider: TextRecogniser | None, tesseract: str | None) -> None:
+    def __init__(
+        self, sandbox: Sandbox, *, provider: Callable[[], TextRecogniser | None], tesseract: str | None
+    ) -> None:
         self._sandbox = sandbox
-        #: None: a program on this machine reads the pages, or nobody does.
-        self.provider = provider
+        self._provider = provider
         self._tesseract = tesseract
+
+    @property
+    def provider(self) -> TextRecogniser | None:
+        """Return the provider whose key is there now; None: a program on this machine reads the pages, or nobody."""
+        return self._provider()
 
     @property
     def engine(self) -> str | None:
         """Name the engine; None leaves the document in the state `needs_ocr`."""
-        return self.provider.provider if self.provider else TESSERACT if self._tesseract else None
+        provider = self.provider
+        return provider.provider if provider else TESSERACT if self._tesseract else None
 
     def batches(self, numbers: Sequence[int]) -> list[list[int]]:
         """Return page numbers in groups that are recognised, and paid, by one call each."""
-        size = self.provider.pages_per_request if self.provider else 1
+        provider = self.provider
+        size = provider.pages_per_request if provider else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
     def recognise(
@@ -124,12 +135,13 @@ class TextRecognition:
         Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
         """
         numbers = [page.number for page in pages]
-        engine = self.engine
-        if engine is None:
+        provider = self.provider
+        engine = provider.provider if provider else TESSERACT
+        if provider is None and self._tesseract is None:
             raise SettingsError(NO_ENGINE)
         texts, usage = (
-            self._by_provider(self.provider, content, numbers, tenant_id)
-            if self.provider
+            self._by_provider(provider, content, numbers, tenant_id)
+            if provider
             else self._by_tesseract(content, pages, language, tenant_id)
         )
         return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
@@ -274,15 +286,15 @@ def _is_new(line: str, runs: set[tuple[str, ...]]) -> bool:
 FIRST_COLUMN = "level\t"
 #: Ruling lines that were read as letters.
 RULING_LINE = re.compile(r"[|\[\]_—–=-]+")
-#: The most between the rows of a table in heights of its letters: pictures pad their cells, and the boxes of what
-#: was recognised end at the ink.
+#: The largest gap between the rows of a table, in heights of its letters: pictures pad their cells, and recognised
+#: boxes end at the ink.
 ROW_GAP = 5.0
 #: Scripts written without spaces between words.
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True)
-class Line:
+class TesseractLine:
     """A line in Tesseract's output, with its paragraph."""
 
     paragraph: tuple[str, str]
@@ -300,12 +312,12 @@ class Line:
 def text_of(output: str, scale: float) -> str:
     """Return the text of a page from Tesseract's output; `scale` is how many of its pixels make a point.
 
-    What is no table of words is text already.
+    Output that is no table of words is returned as text.
     """
     if not output.startswith(FIRST_COLUMN):
         return output
     lines = _lines(output, scale)
-    tables = tables_among([word for line in lines for word in line.words], Rules((), ()), row_gap=ROW_GAP)
+    tables = tables_among([word for line in lines for word in line.words], RulingLines((), ()), row_gap=ROW_GAP)
     said: list[str] = []
     shown: set[int] = set()
     paragraph: tuple[str, str] | None = None
@@ -323,7 +335,7 @@ def text_of(output: str, scale: float) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(said)).strip("\n")
 
 
-def _lines(output: str, scale: float) -> list[Line]:
+def _lines(output: str, scale: float) -> list[TesseractLine]:
     """Return the lines in Tesseract's order, all words of a line at the line's height."""
     by_line: dict[tuple[str, str, str], list[Word]] = {}
     for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
@@ -338,11 +350,11 @@ def _lines(output: str, scale: float) -> list[Line]:
         # A ruling line beside the words is as tall as the row.
         letters = [word for word in words if not RULING_LINE.fullmatch(word.text)] or words
         bottom, top = min(word.box[1] for word in letters), max(word.box[3] for word in letters)
-        found.append(Line(key[:2], tuple(Word(w.text, (w.box[0], bottom, w.box[2], top)) for w in letters)))
+        found.append(TesseractLine(key[:2], tuple(Word(w.text, (w.box[0], bottom, w.box[2], top)) for w in letters)))
     return found
 
 
-def _is_in(line: Line, table: PageTable) -> bool:
+def _is_in(line: TesseractLine, table: PageTable) -> bool:
     left, bottom, right, top = table.box
     is_beside = all(left - 1 <= word.box[0] and word.box[2] <= right + 1 for word in line.words)
     return is_beside and bottom <= line.words[0].middle <= top

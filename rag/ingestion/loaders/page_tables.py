@@ -55,7 +55,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Rules:
+class RulingLines:
     """Ruling lines: horizontal as (y, left, right), vertical as (x, bottom, top)."""
 
     horizontal: tuple[tuple[float, float, float], ...]
@@ -98,7 +98,7 @@ class PageTable:
         return replace(self, rows=(*heads, *self.rows), head_rows=before.head_rows)
 
 
-def tables_among(words: Sequence[Word], rules: Rules, *, row_gap: float = ROW_GAP) -> list[PageTable]:
+def tables_among(words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP) -> list[PageTable]:
     """Find the tables of a page, from its top down; `row_gap` is the most between rows, in heights of letters."""
     if not words or len(words) > MOST_WORDS:
         return []
@@ -116,7 +116,7 @@ def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
     return len(lines) <= 2
 
 
-def _lines(words: Sequence[Word], rules: Rules) -> list[list[Word]]:
+def _lines(words: Sequence[Word], rules: RulingLines) -> list[list[Word]]:
     """Return the lines of a page from the top down, each as parts from the left: words without a gap between them."""
     rows: list[list[Word]] = []
     middles: list[float] = []  # of the last row, falling
@@ -133,7 +133,7 @@ def _lines(words: Sequence[Word], rules: Rules) -> list[list[Word]]:
     return [_parts(sorted(row, key=lambda word: word.box[0]), rules) for row in rows]
 
 
-def _parts(row: Sequence[Word], rules: Rules) -> list[Word]:
+def _parts(row: Sequence[Word], rules: RulingLines) -> list[Word]:
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -158,7 +158,7 @@ def _parts(row: Sequence[Word], rules: Rules) -> list[Word]:
     return parts
 
 
-def _regions(lines: Sequence[Sequence[Word]], rules: Rules, row_gap: float) -> Iterator[tuple[int, int]]:
+def _regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
     """Yield the ranges of lines that may be a table: rows of several parts, with the lines that continue them."""
     index = 0
     while index < len(lines):
@@ -179,14 +179,14 @@ def _regions(lines: Sequence[Sequence[Word]], rules: Rules, row_gap: float) -> I
         index = last_row + 1
 
 
-def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: Rules, row_gap: float) -> bool:
+def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: RulingLines, row_gap: float) -> bool:
     gap = above[0].middle - line[0].middle
     if gap <= row_gap * max(line[0].height, above[0].height):
         return True
     return _is_ruled_in(line, rules) and _is_ruled_in(above, rules) and gap < 80
 
 
-def _is_ruled_in(line: Sequence[Word], rules: Rules) -> bool:
+def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
     """Tell whether a line is between vertical lines on its left and right, with a third one between them."""
     left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
     beside = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
@@ -214,7 +214,7 @@ def _ends_first_cell(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> 
     return line[0].box[0] >= min(row[0].box[0] for row in rows) - 2 and line[0].box[2] < second
 
 
-def _table(lines: Sequence[Sequence[Word]], rules: Rules) -> PageTable | None:
+def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | None:
     parts = [part for line in lines for part in line]
     left, bottom = min(p.box[0] for p in parts), min(p.box[1] for p in parts)
     right, top = max(p.box[2] for p in parts), max(p.box[3] for p in parts)
@@ -423,7 +423,7 @@ def _is_table(grid: Sequence[Sequence[str]], *, has_grid: bool, is_ruled: bool) 
     columns = list(zip(*grid, strict=True))
     if len(columns) == 2 and all(BULLET.fullmatch(cell) for cell in columns[0] if cell):
         return False
-    # Without a line around it, text in columns, a form and a table of contents have to be told from it.
+    # Without a border, text in columns, forms and tables of contents have to be ruled out.
     long = sum(sum(map(len, column)) / max(1, sum(map(bool, column))) > LONGEST_CELL for column in columns)
     return long <= (len(columns) // 2 if len(columns) > 2 else 1 if is_ruled else 0) or (
         is_ruled and long < len(columns)

@@ -54,9 +54,9 @@ UNREADABLE = "The text of this page cannot be used: it {reason}."
 PAGES_REMEMBERED = 32
 #: A page larger than this is not drawn to look at its letters, in square points: 25 times A4.
 LARGEST_DRAWN = 12_500_000
-#: Pixels a point at which a page is looked at for whether it shows anything: a line of a hair's width is still seen.
+#: Pixels per point for deciding whether a page shows anything: a hairline is still visible.
 BLANK_SCALE = 0.5
-#: Pixels a point at which a picture is looked at for print in it.
+#: Pixels per point for deciding whether a picture holds print.
 PRINT_SCALE = 2
 
 
@@ -177,7 +177,7 @@ class OpenPdf:
             return None
 
     def _unlock(self, reader: pypdf.PdfReader, password: str | None) -> None:
-        # An empty password is one that nobody has to be asked for; many files are protected against changes only.
+        # Many files are only protected against changes and open with an empty password, so nobody has to be asked.
         if reader.decrypt(""):
             self._password = ""
             return

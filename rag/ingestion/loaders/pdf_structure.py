@@ -112,7 +112,7 @@ PDF_DATE = re.compile(
     r"(?P<second>\d\d)?\s*(?P<zone>Z|[+-]\d\d(?:'?:?\d\d)?)?.*",
     re.DOTALL,
 )
-#: XMP is looked at by its marks, not as XML: nothing in it is worth what entities can do to a parser.
+#: XMP is searched by its marks and not parsed as XML: nothing in it is worth the harm that entities can do to a parser.
 XMP_LOOKED_AT = 200_000
 XMP_VALUE = r"(?:{name}\s*=\s*[\"'](?P<attribute>[^\"'<>]*)|<{name}>(?:\s*<[^>]*>)*\s*(?P<element>[^<]+))"
 LONGEST = 500

@@ -1,8 +1,8 @@
 """Read a page's text with pdfium: only the visible text, tables as rows, and the style of each line.
 
 pdfium gives the text of a page in one call, in the order in which it is drawn. Its objects (pieces of text, lines,
-pictures) say what has to be looked at more closely, character by character: hidden text and tables. Text that a reader
-does not see is left out: an index that holds it answers with what nobody was meant to read.
+pictures) show what needs a closer look, character by character: hidden text and tables. Text that a reader does not see
+is left out, because answers would otherwise quote text that nobody was meant to read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pypdfium2.raw as pdfium
 
 from rag.ingestion.loaders.page_tables import PageTable, tables_among
 from rag.ingestion.loaders.page_text import RawPage, Style, normalise_characters
-from rag.ingestion.loaders.pdf_tables import PlacedWord, place_words, rules_of
+from rag.ingestion.loaders.pdf_words import PlacedWord, place_words, rules_of
 from rag.ingestion.loaders.pictures import is_large
 
 Box = tuple[float, float, float, float]
@@ -68,6 +68,12 @@ class TextObject:
     is_level: bool
 
 
+def page_box_of(page: Any) -> Box:
+    """Return the box of a page. Where the page itself has none it has that of all pages, which only its bounds know."""
+    box: Box | None = page.get_mediabox(fallback_ok=False)
+    return box or page.get_bbox()
+
+
 class PageObjects:
     """The objects of an open pypdfium2 page. Raises what pypdfium2 raises."""
 
@@ -80,7 +86,7 @@ class PageObjects:
         #: Where its large pictures are: left, bottom, right, top.
         self.pictures: list[Box] = []
         self.has_pictures = False
-        self._page_box: Box = page.get_mediabox()
+        self.page_box: Box = page_box_of(page)
         self._is_bold: dict[int, bool] = {}
         self._left = MOST_OBJECTS
         count = pdfium.FPDFPage_CountObjects(page)
@@ -146,7 +152,7 @@ class PageObjects:
         matrix = _combined(_matrix_of(item), within)
         width, height = ctypes.c_uint(), ctypes.c_uint()
         pdfium.FPDFImageObj_GetImagePixelSize(item, width, height)
-        if is_large(matrix, width.value * height.value, self._page_box):
+        if is_large(matrix, width.value * height.value, self.page_box):
             self.pictures.append(_moved((0.0, 0.0, 1.0, 1.0), matrix))
 
     def may_have_tables(self) -> bool:
@@ -220,7 +226,7 @@ NOTHING_HIDDEN = HiddenText()
 
 
 def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, draw: Callable[[], Any]) -> HiddenText:
-    left, bottom, right, top = page.get_mediabox()
+    left, bottom, right, top = objects.page_box
     reasons: dict[int, str] = {}
     white: list[int] = []
     for address, item in objects.texts.items():

@@ -55,7 +55,7 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sent
 def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
     """Find the passage on this page: rectangles (left, bottom, right, top) of its lines, in points.
 
-    With a sentence of it, only that one's: it is looked for where the passage stands and nowhere else.
+    With a sentence of it, return only that sentence's lines; it is searched within the passage only.
     """
     text_page = page.get_textpage()
     count = text_page.count_chars()
@@ -121,7 +121,7 @@ def fold(text: str) -> str:
 
 
 def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[Box] = ()) -> Image.Image:
-    """Mark rectangles on the picture, also of turned and cropped pages; those of `strong` over the others."""
+    """Mark rectangles on the picture, also on rotated and cropped pages; `strong` ones are drawn over the others."""
     layer = Image.new("RGB", picture.size, (255, 255, 255))
     draw = ImageDraw.Draw(layer)
     left, bottom, right, top = page.get_bbox()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import logging
+import os
 import shutil
 import tempfile
 import threading
@@ -44,7 +45,7 @@ from rag.ingestion.loaders import (
     page_from_json,
 )
 from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
-from rag.isolation.confinement import READING, Rules
+from rag.isolation.confinement import READING, AccessRules
 from rag.settings import Settings
 from rag.types import storable
 
@@ -73,7 +74,7 @@ class Sandbox:
         limits: ExtractionLimits,
         *,
         processes: int = 3,
-        rules: Rules = READING,
+        rules: AccessRules = READING,
         worker: Sequence[str] = WORKER,
     ) -> None:
         self._limits = limits
@@ -352,15 +353,22 @@ class OpenArchive:
 
 @contextmanager
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a file for reading only, so that a process can be given it; what is in memory is written to one."""
+    """Open a file for reading only, to hand it to a process; content in memory is written to a file first.
+
+    That file is unlinked before it is written, so a killed process leaves nothing behind.
+    """
     if isinstance(source, Path):
         with source.open("rb") as file:
             yield file
         return
-    with tempfile.NamedTemporaryFile() as kept:
-        shutil.copyfileobj(source, kept)
-        kept.flush()
-        with open(kept.name, "rb") as file:
+    with tempfile.NamedTemporaryFile(delete=False) as kept:
+        try:
+            file = open(kept.name, "rb")  # noqa: SIM115 - closed below, once its name is gone
+        finally:
+            os.unlink(kept.name)
+        with file:
+            shutil.copyfileobj(source, kept)
+            kept.flush()
             yield file
 
 
@@ -368,7 +376,7 @@ class _Process:
     """A child process, started rather than forked: the application has threads."""
 
     def __init__(
-        self, limits: ExtractionLimits, command: Sequence[str], rules: Rules, descriptors: Sequence[int] = ()
+        self, limits: ExtractionLimits, command: Sequence[str], rules: AccessRules, descriptors: Sequence[int] = ()
     ) -> None:
         self._limits = limits
         self.tasks = 0

@@ -52,7 +52,7 @@ def load_libraries() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
     for module in pkgutil.iter_modules(encodings.__path__):
-        # Those of other systems, and those that are no encodings of text.
+        # Encodings of other systems, and codecs that are no text encodings.
         if module.name not in ("mbcs", "oem", "bz2_codec", "zlib_codec"):
             importlib.import_module(f"encodings.{module.name}")
     Image.init()

@@ -1,4 +1,4 @@
-"""Where documents come from besides uploads: websites, drives, folders, GitHub, boards, exports of vector stores.
+"""Get documents from elsewhere than uploads: websites, drives, folders, GitHub, boards, exports of vector stores.
 
 `sync` makes a collection equal to a source, `runs` does so on request, `registry` makes each kind of source.
 """

@@ -21,7 +21,6 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from rag.errors import (
-    DocumentError,
     InvalidInput,
     NotFound,
     ProviderAnswerInvalid,
@@ -30,7 +29,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
-from rag.ingestion.sources.remote import fields_of, private_network
+from rag.ingestion.sources.remote import fields_of, private_network, require_size
 from rag.ingestion.sources.runs import BUCKET
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.providers.connections import is_never_allowed
@@ -129,19 +128,15 @@ class BucketSource:
             yield from self._client.list_objects(self._bucket.name, prefix=self._bucket.prefix or None, recursive=True)
 
     def _load(self, name: str, size: int) -> SourceContent:
-        most = self._limits.maximum_bytes
-        too_large = f"It is larger than the limit of {most / 2**20:,.0f} MB."
-        if size > most:
-            raise DocumentError(too_large)
+        require_size(size, self._limits)
         with _own_errors():
             answer = self._client.get_object(self._bucket.name, name)
             try:
-                content = answer.read(most + 1)
+                content = answer.read(self._limits.maximum_bytes + 1)
             finally:
                 answer.close()
                 answer.release_conn()
-        if len(content) > most:
-            raise DocumentError(too_large)
+        require_size(len(content), self._limits)
         file_name = PurePosixPath(name).name
         return SourceContent(file_name=file_name, content=content, mime_type=MIME_TYPES[kind_of(content, file_name)])
 

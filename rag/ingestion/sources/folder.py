@@ -1,4 +1,4 @@
-"""Read the files of a folder or a ZIP archive, none of which can leave it or unpack without end."""
+"""Read the files of a folder or a ZIP archive; none can point outside or unpack without end."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class FolderSource:
             yield SourceItem(
                 key=found.place,
                 updated_at=None,
-                # A file that cannot be read is never the same: it is looked at again each time.
+                # A file that cannot be read never counts as unchanged: it is tried again each time.
                 hash="" if found.refusal else hashlib.sha256(found.content).hexdigest(),
                 title=found.name,
                 load=partial(_file_content, found),
@@ -124,7 +124,9 @@ def allowed_folder(path: str, settings: Settings) -> Path:
     folder = Path(path).expanduser().resolve()
     roots = [Path(root).expanduser().resolve() for root in settings.sync_folders.split(os.pathsep) if root.strip()]
     if not any(folder == root or root in folder.parents for root in roots):
-        raise InvalidInput("This folder is none of RAG_SYNC_FOLDERS. Whoever runs the server can add it there.")
+        raise InvalidInput(
+            "This folder may not be followed. Ask the operator of this installation to allow it (RAG_SYNC_FOLDERS)."
+        )
     return folder
 
 

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -33,16 +32,16 @@ from rag.errors import (
 )
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
 from rag.ingestion.sources.google_sign_in import SCOPE
-from rag.ingestion.sources.readers import EVERYBODY, Readers, SharedFolderSource
+from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
     JsonApi,
     client_for,
     fields_of,
     is_own,
-    moment_of,
     own_errors,
     read_within,
     require_https,
+    require_size,
 )
 from rag.ingestion.sources.runs import GOOGLE_DRIVE
 from rag.ingestion.sources.sync import SourceContent, SourceItem
@@ -50,10 +49,10 @@ from rag.ingestion.sources.sync import SourceContent, SourceItem
 API = "https://www.googleapis.com"
 TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 FOLDER = "application/vnd.google-apps.folder"
-#: What Google's own editors write has no file; it is asked for as PDF.
+#: Documents of Google's own editors have no file; they are exported as PDF.
 EXPORTED = frozenset(f"application/vnd.google-apps.{kind}" for kind in ("document", "spreadsheet", "presentation"))
 MOST_FILES, MOST_FOLDERS = 20_000, 5_000
-#: Who may read is asked for each file.
+#: The readers are requested for each file.
 MOST_FILES_WITH_READERS = 2_000
 MOST_KEY_CHARACTERS = 10_000
 FIELDS = "id,name,mimeType,parents,md5Checksum,modifiedTime,size,webViewLink,trashed"
@@ -152,14 +151,14 @@ class GoogleDriveSource(SharedFolderSource):
     def close(self) -> None:
         self._client.close()
 
-    # What is there
+    # Listing
 
     def _entries(self) -> dict[str, dict[str, Any]]:
         """Return all files and folders below the folder by id, with what changed since the last time."""
         query = {**ALL_DRIVES, "fields": "id,mimeType,driveId"}
         found = self._api.get(f"/files/{quote(self._folder.id)}", query)
         if found.get("mimeType") != FOLDER:
-            raise InvalidInput("What is named as the folder is a file. Name the folder that it is in.")
+            raise InvalidInput("The name given for the folder is that of a file. Name the folder that holds it.")
         drive = {"driveId": str(found["driveId"])} if found.get("driveId") else {}
         if self._state.get("folder") == self._folder.id and self._state.get("token"):
             try:
@@ -239,19 +238,8 @@ class GoogleDriveSource(SharedFolderSource):
             if not token:
                 return
 
-    def _item(self, entry: Mapping[str, Any]) -> SourceItem:
-        return SourceItem(
-            key=str(entry["id"]),
-            updated_at=moment_of(entry.get("changed")),
-            # A new name is a new title.
-            hash=f"{entry['tag']} {entry['name']}",
-            title=str(entry["name"]),
-            load=partial(self._load, entry),
-        )
-
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
-        if int(entry.get("size") or 0) > self._limits.maximum_bytes:
-            raise DocumentError(f"It is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB.")
+        require_size(int(entry.get("size") or 0), self._limits)
         path, name = f"/files/{quote(str(entry['id']))}", str(entry["name"])
         if entry["mime"] in EXPORTED:
             name = f"{name}.pdf"
@@ -305,7 +293,7 @@ class _ListAgain(Exception):
 
 
 def _credentials(folder: DriveFolder) -> Any:
-    """Make what tokens are asked for with. Raises what google-auth raises where a part is missing."""
+    """Make the credentials that request tokens. Raises google-auth's errors for a missing part."""
     key = folder.key
     if key["type"] == SERVICE_ACCOUNT:
         make: Any = service_account.Credentials.from_service_account_info
@@ -363,7 +351,7 @@ class _HttpxRequest(transport.Request):
 
 
 def _shortened(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
-    """Keep of an entry only what is needed, for it is stored until the next sync."""
+    """Reduce an entry to the fields needed, because it is stored until the next sync."""
     kept = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
     if entry.get("mimeType") == FOLDER:
         return kept

@@ -20,8 +20,8 @@ from rag.ingestion.estimate import estimate_costs
 from rag.ingestion.sources.sync import KnownItem, SourceContent, SourceItem, SyncReport, SyncWriter
 from rag.ingestion.sources.vector_export import (
     EXPORT_TYPE,
-    Passages,
-    Problem,
+    ExportedDocument,
+    SkippedRecord,
     documents_from,
     joined,
     pages_and_chunks,
@@ -41,14 +41,14 @@ KIND = "vectors"
 class ImportPlan:
     """The effect of an import. `cost` is in dollars, None where no price is known."""
 
-    documents: tuple[Passages, ...]
+    documents: tuple[ExportedDocument, ...]
     #: Stored by an import before that did not come to its end.
     unfinished: tuple[UUID, ...]
     unchanged: int
     passages: int
     tokens: int
     cost: Decimal | None
-    problems: tuple[Problem, ...]
+    problems: tuple[SkippedRecord, ...]
 
 
 class VectorImport:
@@ -71,9 +71,9 @@ class VectorImport:
         self._keeper = SyncWriter(database, files, collection, KIND, queue=None, generate_metadata=generate_metadata)
 
     def plan(self, paths: Sequence[Path]) -> ImportPlan:
-        """Read the files and compare them with what is there. Nothing is stored or spent. Raises `InvalidInput`."""
-        wanted: dict[str, Passages] = {}
-        problems: list[Problem] = []
+        """Read the files and compare them with the collection. Stores and spends nothing. Raises `InvalidInput`."""
+        wanted: dict[str, ExportedDocument] = {}
+        problems: list[SkippedRecord] = []
         for path in paths:
             export = read_export(path)
             problems += export.problems
@@ -104,7 +104,7 @@ class VectorImport:
             problems=tuple(problems),
         )
 
-    def store(self, passages: Passages) -> SyncReport:
+    def store(self, passages: ExportedDocument) -> SyncReport:
         """Store one document, or its next version, to be processed, and report the outcome."""
         known = self._keeper.known(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known, SyncReport())
@@ -119,10 +119,10 @@ class VectorImport:
                 latest[keys[document.original_id]] = document
         return latest
 
-    def _read(self, document: Document, key: str) -> Passages:
+    def _read(self, document: Document, key: str) -> ExportedDocument:
         return passages_from_bytes(self._files.get(document.tenant_id, document.file_path), key=key)
 
-    def _estimate(self, documents: Sequence[Passages]) -> tuple[int, Decimal | None]:
+    def _estimate(self, documents: Sequence[ExportedDocument]) -> tuple[int, Decimal | None]:
         """Estimate the tokens and dollars of embedding documents, and of tagging where wanted."""
         tenant_id = self._collection.tenant_id
         profile = profile_of(self._collection)
@@ -151,7 +151,7 @@ class VectorImport:
         return tokens, cost if is_priced else None
 
 
-def _item(passages: Passages) -> SourceItem:
+def _item(passages: ExportedDocument) -> SourceItem:
     content = passages.to_bytes()
 
     def load() -> SourceContent:

@@ -1,4 +1,4 @@
-"""The table of sources: each kind, and how it is made from the settings of a collection and the installation."""
+"""List the kinds of sources, and make each from the settings of a collection and the installation."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class _Limited(httpx.SyncByteStream):
 def private_network(host: str) -> InvalidInput:
     """Make the error for a host that leads inwards and that the operator did not name."""
     return InvalidInput(
-        f"{host} leads into a private network. Whoever runs the server can allow it with RAG_SYNC_HOSTS."
+        f"{host} leads into a private network. The operator of the server can allow it with RAG_SYNC_HOSTS."
     )
 
 
@@ -213,16 +213,19 @@ def send_patiently(
     raise AssertionError("unreachable")
 
 
+def require_size(size: int, limits: ExtractionLimits) -> None:
+    """Raise `DocumentError` for a file of more bytes than the limit."""
+    if size > limits.maximum_bytes:
+        raise DocumentError(f"It is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB.")
+
+
 def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
     """Read the body of a streamed answer. Raises `DocumentError` above the limit."""
-    too_large = f"It is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB."
-    if int(answer.headers.get("content-length") or 0) > limits.maximum_bytes:
-        raise DocumentError(too_large)
+    require_size(int(answer.headers.get("content-length") or 0), limits)
     parts, size, began = [], 0, time.monotonic()
     for part in answer.iter_bytes():
         size += len(part)
-        if size > limits.maximum_bytes:
-            raise DocumentError(too_large)
+        require_size(size, limits)
         if time.monotonic() - began > LONGEST_FETCH_SECONDS:
             raise ProviderUnavailable("It comes too slowly to be read.")
         parts.append(part)

@@ -1,4 +1,4 @@
-"""Sync runs: people, commands, schedules and events ask for them, the queue does them."""
+"""Run syncs: people, commands, schedules and events request them, and the queue does them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rag.errors import InvalidInput, NotFound, ProviderUnavailable, RagError
 from rag.ingestion.collections import find_collections
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
 from rag.ingestion.sources.board.events import PostEvents
-from rag.ingestion.sources.readers import readers_meanwhile
+from rag.ingestion.sources.permissions import readers_meanwhile
 from rag.ingestion.sources.sync import Source, SourceWithReaders, SyncReport, sync_collection
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
@@ -221,6 +221,15 @@ class Syncs:
         """Stop following a source; its documents stay."""
         _require_administrator_of(identity, collection)
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
+
+    def follow_again(self, identity: Identity, collection: Collection, source: SourceSettings) -> None:
+        """Follow a source that was dropped as it was: its settings, its encrypted keys and its schedule."""
+        _require_administrator_of(identity, collection)
+        row = {"collection_id": collection.id, "kind": source.kind}
+        settings = {**row, "settings": Jsonb(source.settings), "secrets": source.secrets}
+        self._database.execute(identity, "set_source", **settings)
+        if source.every_minutes:
+            self.set_schedule(identity, collection, source.every_minutes, kind=source.kind)
 
     def set_schedule(
         self, identity: Identity, collection: Collection, every_minutes: int | None, *, kind: str | None = None

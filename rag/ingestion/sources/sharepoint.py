@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote
@@ -19,17 +18,17 @@ from urllib.parse import quote, unquote
 import httpx
 import msal
 
-from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, ProviderUnavailable
+from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderUnavailable
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
-from rag.ingestion.sources.readers import EVERYBODY, Readers, SharedFolderSource
+from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
     JsonApi,
     client_for,
     fields_of,
-    moment_of,
     own_errors,
     read_within,
     require_https,
+    require_size,
     web_address_of,
 )
 from rag.ingestion.sources.runs import SHAREPOINT
@@ -144,7 +143,7 @@ class SharePointSource(SharedFolderSource):
     def close(self) -> None:
         self._client.close()
 
-    # What is there
+    # Listing
 
     def _start(self) -> tuple[str, str]:
         """Return the id of the folder that is read, and of its drive."""
@@ -155,7 +154,7 @@ class SharePointSource(SharedFolderSource):
         path = quote(self._library.folder, safe="/")
         found = self._api.get(f"/drives/{self._drive}/root:/{path}", {"$select": "id,folder"})
         if "folder" not in found:
-            raise InvalidInput("What is named as the folder is a file. Name the folder that it is in.")
+            raise InvalidInput("The name given for the folder is that of a file. Name the folder that holds it.")
         return str(found["id"]), self._drive
 
     def _find_drive(self) -> str:
@@ -200,19 +199,8 @@ class SharePointSource(SharedFolderSource):
         self._state = {"drive": self._drive, "link": last, "entries": entries} if is_kept else {}
         return dict(entries)
 
-    def _item(self, entry: Mapping[str, Any]) -> SourceItem:
-        return SourceItem(
-            key=str(entry["id"]),
-            updated_at=moment_of(entry.get("changed")),
-            # A new name is a new title.
-            hash=f"{entry['tag']} {entry['name']}",
-            title=str(entry["name"]),
-            load=partial(self._load, entry),
-        )
-
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
-        if int(entry.get("size") or 0) > self._limits.maximum_bytes:
-            raise DocumentError(f"It is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB.")
+        require_size(int(entry.get("size") or 0), self._limits)
         # Graph sends on to an address of its own that needs no token, and gets none.
         with self._api.stream(f"/drives/{self._drive}/items/{entry['id']}/content") as answer:
             content = read_within(answer, self._limits)
@@ -280,7 +268,7 @@ def _login_errors() -> Iterator[None]:
 
 
 def _shortened(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep of an entry only what is needed, for it is stored until the next sync."""
+    """Reduce an entry to the fields needed, because it is stored until the next sync."""
     is_file = "file" in entry and "package" not in entry
     kept = {
         "id": entry["id"],

@@ -143,12 +143,12 @@ def sync_collection(
     allow_empty: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SyncReport:
-    """Make the collection hold what the source holds: add, renew and remove documents.
+    """Make the collection equal to the source: add, update and remove documents.
 
-    Changed documents are queued; without a queue the caller processes those of the report. `on_progress(done, total)`
-    is called after each item; `total` is 0 where it is not known. An item that cannot be read is counted and keeps
-    its document. Raises `InvalidInput` when the source suddenly lists nothing, unless that is allowed, and what
-    `source.items` raises; nothing is removed then.
+    Changed documents are queued; without a queue the caller processes the ones in the report. `on_progress(done,
+    total)` is called after each item, with a `total` of 0 if it is not known. An item that cannot be read is counted
+    and keeps its document. Raises `InvalidInput` if the source suddenly lists nothing, unless that is allowed, and the
+    errors of `source.items`; in both cases nothing is removed.
     """
     writer = SyncWriter(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
     known = writer.known()

@@ -22,11 +22,11 @@ from rag.types import Chunk, Page, storable, storable_json
 
 #: Where libraries that write to vector stores put a passage's text, LangChain's and LlamaIndex's included.
 TEXT_KEYS = ("text", "content", "pageContent", "page_content", "chunk", "chunk_text")
-#: What is a record's own and no field of its metadata.
+#: Keys of the record itself, which are no metadata.
 OWN_KEYS = frozenset(
     {"id", "_id", "values", "vector", "sparseValues", "sparse_values", "score", "metadata", "namespace"}
 )
-#: Embedding models take 8,191 tokens; what stands before a passage needs some of them.
+#: Embedding models take 8,191 tokens; the text put before a passage needs some of them.
 MAXIMUM_TOKENS = 7500
 LONGEST_ID = 512
 
@@ -42,7 +42,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Problem:
+class SkippedRecord:
     """Why a record was left out. `line` counts from 1; in a file that is one JSON value it counts records."""
 
     file: str
@@ -56,7 +56,7 @@ class Export:
     """What an export file holds."""
 
     records: tuple[Record, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[SkippedRecord, ...]
 
 
 class _Unusable(Exception):
@@ -68,7 +68,7 @@ def read_export(path: Path) -> Export:
     try:
         found = _numbered(path)
         records: dict[str, tuple[int, Record]] = {}
-        problems: list[Problem] = []
+        problems: list[SkippedRecord] = []
         for line, unit, value in found:
             try:
                 record = _record(value)
@@ -76,7 +76,7 @@ def read_export(path: Path) -> Export:
                 if before[1] != record:
                     raise _Unusable(f"has the id {record.id} of {unit} {before[0]}, with other content.")
             except _Unusable as exc:
-                problems.append(Problem(path.name, line, str(exc), unit))
+                problems.append(SkippedRecord(path.name, line, str(exc), unit))
     except OSError as exc:
         raise InvalidInput(f"{path} cannot be read: {exc.strerror or exc}.") from exc
     if not records and not problems:
@@ -201,7 +201,7 @@ BETWEEN = "\n\n"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passages:
+class ExportedDocument:
     """The passages of one document. `key` is its name in the export: namespace and source."""
 
     key: str
@@ -211,7 +211,7 @@ class Passages:
 
     @property
     def file_name(self) -> str:
-        """Not the source's own name: the PDF uploaded under that is a document of its own."""
+        """Return a name other than the source's own: a PDF uploaded under that name is a separate document."""
         return f"{self.source}.jsonl"
 
     def to_bytes(self) -> bytes:
@@ -219,7 +219,7 @@ class Passages:
         return "\n".join(map(record_to_json, self.records)).encode()
 
 
-def documents_from(records: Iterable[Record], *, name: str) -> list[Passages]:
+def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocument]:
     """Group records by their source, in the order of the export; those without one become a document called `name`."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -227,13 +227,13 @@ def documents_from(records: Iterable[Record], *, name: str) -> list[Passages]:
     return [_document(namespace, source, group) for (namespace, source), group in groups.items()]
 
 
-def joined(before: Passages, after: Passages) -> Passages:
+def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocument:
     """Join the passages of both; where an id is in both, that of `after` counts."""
     records = {record.id: record for record in (*before.records, *after.records)}
     return _document(after.records[0].namespace, after.source, list(records.values()))
 
 
-def passages_from_bytes(content: bytes, *, key: str) -> Passages:
+def passages_from_bytes(content: bytes, *, key: str) -> ExportedDocument:
     """Parse a document that `to_bytes` has written."""
     namespace, source = json.loads(key)
     return _document(namespace, source, records_from_bytes(content))
@@ -287,13 +287,13 @@ def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
     return shared
 
 
-def _document(namespace: str, source: str, records: list[Record]) -> Passages:
+def _document(namespace: str, source: str, records: list[Record]) -> ExportedDocument:
     pages = _pages(ordered := sorted(records, key=_index))
     places = sorted(range(len(ordered)), key=lambda place: pages[place])
     title = _text(ordered[places[0]].fields, ("title",)) or title_from_file_name(
         re.split(r"[/\\]", source.rstrip("/\\"))[-1]
     )
-    return Passages(
+    return ExportedDocument(
         key=json.dumps([namespace, source], ensure_ascii=False),
         source=source,
         title=title[:300],

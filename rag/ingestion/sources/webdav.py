@@ -18,7 +18,6 @@ import httpx
 from webdav4.client import Client, ClientError, HTTPError, MultiStatusError, ResourceNotFound
 
 from rag.errors import (
-    DocumentError,
     InvalidInput,
     NotFound,
     ProviderAnswerInvalid,
@@ -32,6 +31,7 @@ from rag.ingestion.sources.remote import (
     own_errors,
     read_within,
     require_https,
+    require_size,
     require_success,
     send_patiently,
     web_address_of,
@@ -47,7 +47,7 @@ MOST_LIST_BYTES = 100 * 2**20
 SERVICE = "The WebDAV server"
 REJECTED = "The server rejected the name or the password. On Nextcloud it has to be an app password."
 FORBIDDEN = "This account may not read this folder. Share it with the account, and sync again."
-NO_WEBDAV = "This address does not answer as a WebDAV server does. Check it, or ask whoever runs the server."
+NO_WEBDAV = "This address does not answer as a WebDAV server does. Check it, or ask the operator of the server."
 MISSING = "There is no such folder on the server. Check the address and the folder."
 
 
@@ -159,8 +159,7 @@ class WebdavSource:
         self._client.http.close()
 
     def _load(self, name: str, size: int) -> SourceContent:
-        if size > self._limits.maximum_bytes:
-            raise DocumentError(f"It is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB.")
+        require_size(size, self._limits)
         with _own_errors():
             request = self._client.http.build_request("GET", self._client.join_url(name))
             answer = send_patiently(

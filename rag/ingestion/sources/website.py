@@ -292,8 +292,8 @@ class WebsiteSource:
     def _require_allowed(self, url: httpx.URL) -> None:
         if not self._allowed(url):
             raise InvalidInput(
-                f"robots.txt of {url.host} keeps programs from reading {url}. Ask whoever runs the website to allow "
-                f"{AGENT} there."
+                f"robots.txt of {url.host} keeps programs from reading {url}. Ask the owner of the website to "
+                f"allow {AGENT} there."
             )
 
     # One page

@@ -1,1 +1,1 @@
-"""Keyword search: how texts become terms, and how terms are kept, found and scored."""
+"""Search by keyword: turn texts into terms, then store, find and score the terms."""

@@ -1,4 +1,4 @@
-"""From text to index terms, by script and language: the same for a passage and for a question.
+"""Turn text into index terms by script and language, in the same way for a passage and a question.
 
 The script decides how words are found (Chinese and Japanese have no spaces, Korean glues particles to nouns), the
 language decides stemmer and stopwords of the words in Latin, Cyrillic or Greek letters. Identifiers, numbers and dates
@@ -49,9 +49,9 @@ STEMMERS = {
 }  # fmt: skip
 #: Latin words inside texts of these are treated as English, which they mostly are.
 OWN_SCRIPT = ("ar", "ja", "ko", "zh")
-#: Korean words taken apart by kiwipiepy instead of by their endings and pairs of syllables.
+#: Korean words split by kiwipiepy instead of by their endings and pairs of syllables.
 KIWI = "+kiwi"
-#: Words as source 003 has them: every run of letters, digits and underscores of two characters and more, as it is.
+#: Words as source 003 defines them: every run of at least two letters, digits and underscores, unchanged.
 PLAIN = "+plain"
 #: Every analyser there is; "" leaves words unstemmed and is used for languages not listed.
 LANGUAGES = (*STEMMERS, *OWN_SCRIPT, "ko" + KIWI, "")
@@ -63,8 +63,8 @@ _UNSPACED = (
 )
 _WORD = re.compile(
     rf"[{_UNSPACED}]+"
-    # A number with what stands around it: 401(k), § 4.2, FY25-26, 2026-01-15, 90일, 1,000.50, B2B. What precedes it is
-    # bounded, and begins where no sign precedes: a row of them is not looked through from each of its places.
+    # A number with its surroundings: 401(k), § 4.2, FY25-26, 2026-01-15, 90일, 1,000.50, B2B. The part before it is
+    # short and may not follow another sign, so that a row of signs is not scanned again from each position.
     rf"|(?:(?<!§)§{{1,3}}\s{{0,20}})?[^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*"
     rf"(?:[.,:/\-–][^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*|\([^\W_]{{1,3}}\))*"
     # A word, or words joined by hyphens.
@@ -256,9 +256,9 @@ def _arabic(word: str) -> tuple[str, ...]:
     return (word,) if len(word) > 1 else ()
 
 
-# Korean words taken apart by kiwipiepy: an option, for it loads a model of some 100 MB into 460 MB of each process.
-# Measured against particle stripping with pairs of syllables, it finds no more among the first five and 0.6 points more
-# at the first place.
+# Korean words split by kiwipiepy: an option, because its model of some 100 MB takes 460 MB in each process. Measured
+# against particle stripping with pairs of syllables, it finds no more in the first five results and 0.6 points more in
+# the first.
 
 #: What carries meaning: nouns, verbs, adjectives, adverbs, roots, foreign words, numbers.
 CONTENT = ("NNG", "NNP", "NR", "VV", "VA", "MAG", "XR", "SL", "SH", "SN")

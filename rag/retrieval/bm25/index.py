@@ -1,4 +1,4 @@
-"""The keyword index: terms of passages, stored in segments that are merged as they grow."""
+"""Index passages by keyword: their terms are stored in segments that are merged as they grow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag.retrieval.bm25.analysers import analyse, analyser_code
 from rag.retrieval.bm25.scoring import Postings, Ranges, blocks_of, postings_in, postings_of
 from rag.storage.sql import queries
 
-#: Terms are numbers up to this one: room for a billion words, of which two seldom share a number.
+#: Terms are numbers up to this one: room for a billion words, so two of them seldom share a number.
 MAXIMUM_TERM_ID = 1_000_000_000
 
 
@@ -52,12 +52,12 @@ def index_document(connection: Connection, *, tenant_id: str, collection_id: UUI
 def index_documents(
     connection: Connection, *, tenant_id: str, collection_id: UUID, document_ids: Sequence[UUID]
 ) -> int:
-    """Make the passages of a collection's documents findable within the caller's transaction; the number of passages.
+    """Index the passages of a collection's documents in the caller's transaction; return their number.
 
-    Writes their keywords in one segment, their terms in order and, for dense embedders, the signs of their vectors;
-    replaces what was there. The terms are those of `contextual_text` in the document's language, or the collection's
-    where the document has none. Counts per collection follow by trigger. Whoever else publishes in this collection
-    waits for the transaction's end.
+    Writes their keywords in one segment, their terms in order and, for dense embedders, the signs of their vectors,
+    and replaces earlier entries. The terms come from `contextual_text` in the document's language, else in the
+    collection's. A trigger updates the counts per collection. Other publications in this collection wait for the end
+    of the transaction.
     """
     scope: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
     where: dict[str, Any] = {**scope, "document_ids": list(document_ids)}
@@ -132,12 +132,12 @@ def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
 
 #: So many segments of one size become one of the next. A question reads at most seven of each size.
 FAN_OUT = 8
-#: Postings from which a segment is of the next size; a document of 20 chunks of 1000 characters has 2,000. Those of the
-#: last size, from some 2,500 passages on, are not written together any more: that would take seconds.
+#: Postings from which a segment counts as the next size; a document of 20 chunks of 1000 characters has 2,000. Segments
+#: of the last size, from some 2,500 passages on, are no longer merged: that would take seconds.
 SIZES = (4_096, 32_768, 262_144)
-#: Removed passages are taken out of their segments when they are more than this part of the others …
+#: Segments are rewritten without their removed passages once these exceed this share of the others …
 REMOVED_SHARE = 0.2
-#: … in at least so many documents, or when so many documents have to be looked past.
+#: … in at least so many documents, or once a search has to skip so many documents.
 REMOVED_DOCUMENTS = (16, 2_000)
 
 

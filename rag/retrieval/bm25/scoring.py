@@ -1,4 +1,4 @@
-"""Postings as they are stored and scored: which passages contain a term, how often, and how long they are.
+"""Store and score postings: which passages contain a term, how often, and how long they are.
 
 Pure: bytes and numbers in, numbers out. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003; equal to bm25s' method
 "lucene" up to the constant factor k1 + 1).
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 K1, B = 1.5, 0.75
 #: Bytes after which a block of terms ends: small enough to stay in its row, a quarter of a page of Postgres.
 BLOCK_BYTES = 1_800
-#: The longest passage and the highest frequency that fit into a posting; what is longer counts as that.
+#: The longest passage and the highest frequency that fit into a posting; larger values are capped.
 MAXIMUM_COUNT = 32_767
 #: Numbers of passages from the first to the last up to which scores are added in an array with a place for each.
 DENSE_SPAN = 1_000_000

@@ -1,4 +1,4 @@
-"""Words for the same thing: people ask about vacation where the documents say annual leave, in whatever language.
+"""Find other words for the same thing: people ask about vacation, documents say annual leave, in any language.
 
 `synonyms.txt` holds what personnel documents of every kind speak about; it is general and knows no collection.
 """
@@ -21,9 +21,9 @@ MOST_EXPRESSIONS = 6
 #: Languages in which an expression may begin a longer word: "vakantie" in "vakantiedagen".
 COMPOUNDING = frozenset({"nl", "de"})
 LEAST_BEGINNING = 5
-#: Written without spaces, so that an expression may stand anywhere; Korean ones begin a word and have particles behind.
+#: Written without spaces, so an expression may occur anywhere; Korean expressions begin a word and take particles.
 UNSPACED = frozenset({"ja", "zh"})
-#: Questions are short; what is pasted behind one is not looked through.
+#: Questions are short; a longer text pasted after one is not searched for expressions.
 LONGEST_QUESTION = 600
 _LINE = re.compile(r"([a-z]{2}): (.+)")
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
@@ -34,9 +34,9 @@ Keys = tuple[tuple[str, ...], ...]
 class Expressions(NamedTuple):
     """How a language says one thing."""
 
-    #: By which a question is known to speak of it.
+    #: Expressions that show that a question is about it.
     asked: tuple[str, ...] = ()
-    #: Which may mean other things, but are looked for in documents.
+    #: Searched for in documents, though they may mean other things too.
     written: tuple[str, ...] = ()
 
 
@@ -99,6 +99,27 @@ def reworded(text: str, language: str) -> str:
     return "".join([*parts, text[at:]]) if parts else ""
 
 
+def named_in(text: str, language: str) -> tuple[str, ...]:
+    """Return the expressions by which a text names what personnel documents speak about: "second job"."""
+    text = _normal(text)
+    return tuple(text[m.start : m.end] for m in _mentions(text, analyser_code(language)))
+
+
+def in_words_of(text: str, language: str, other: str) -> str:
+    """Return the question with what it is about put as another language does: "Wie lange ist der 출산휴가?".
+
+    Empty where nothing of it is known there.
+    """
+    text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
+    parts, at = list[str](), 0
+    for mention in _mentions(text, code):
+        expressions = ideas()[mention.idea].get(other, NOTHING).asked
+        if expressions:
+            parts += [text[at : mention.start], expressions[0]]
+            at = _end_of_word(text, mention, other)
+    return "".join([*parts, text[at:]]) if parts else ""
+
+
 def said_in(text: str, language: str, other: str) -> str:
     """Return how another language says what a text names as a whole: "Urlaub" for "Annual leave".
 
@@ -143,7 +164,7 @@ def _standing_in(text: str, language: str) -> Iterator[Mention]:
 
 
 def _said_in(text: str, language: str) -> Iterator[Mention]:
-    """Mentions in a language whose words are parted by spaces, in whatever form they stand."""
+    """Find mentions, in any word form, in a language that separates words by spaces."""
     words = list(_WORD.finditer(text))
     keys = [_key(word.group(), language) for word in words]
     by_first = _by_first_word(language)

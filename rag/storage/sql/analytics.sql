@@ -1,8 +1,9 @@
--- The read models of the analytics page. Days are UTC. Everything is one tenant's by row-level security.
+-- The read models of the analytics page. Days are of the company's time zone; everything is one tenant's by row-level
+-- security.
 -- A question belongs to a document when its answer was built on passages of it (chat_logs.document_ids).
 -- Only questions count as questions; what searches of programs cost is part of the costs.
 -- Figures are added up by day (migration days): rag_question_days, rag_time_days, rag_document_days and rag_cost_days
--- give the days of a period that meet the filters; the second and third have weeks too, where a chart needs no days.
+-- give the days of a period that meet the filters, or whole weeks, where a chart needs no days.
 -- Single questions are chosen by rag_is_asked.
 
 -- lock_days --
@@ -16,8 +17,8 @@ FROM generate_series(
     (SELECT date_trunc('day', least(
         (SELECT created_at FROM chat_logs WHERE tenant_id = rag_tenant() ORDER BY tenant_id, created_at LIMIT 1),
         (SELECT created_at FROM cost_ledger WHERE tenant_id = rag_tenant() ORDER BY tenant_id, created_at LIMIT 1)
-    ) AT TIME ZONE 'UTC')),
-    rag_day_start(2) AT TIME ZONE 'UTC' - interval '1 day', interval '1 day') AS d(day)
+    ) AT TIME ZONE rag_zone())),
+    rag_day_start(2) AT TIME ZONE rag_zone() - interval '1 day', interval '1 day') AS d(day)
 WHERE NOT EXISTS (SELECT FROM rolled_days r WHERE r.tenant_id = rag_tenant() AND r.day = d.day::date)
 ORDER BY d.day DESC
 LIMIT %(limit)s
@@ -43,30 +44,31 @@ DELETE FROM cost_days WHERE tenant_id = rag_tenant() AND day = ANY (%(days)s)
 INSERT INTO question_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
 CROSS JOIN LATERAL rag_count_questions(
-    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', kind.is_total, NULL, NULL, NULL,
-    NULL) c
+    d.day::timestamp AT TIME ZONE (SELECT rag_zone()), (d.day + 1)::timestamp AT TIME ZONE (SELECT rag_zone()),
+    kind.is_total, NULL, NULL, NULL, NULL) c
 
 -- roll_time_days --
 -- Add up the times of these days.
 INSERT INTO question_time_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
 CROSS JOIN LATERAL rag_count_times(
-    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', kind.is_total, NULL, NULL, NULL,
-    NULL) c
+    d.day::timestamp AT TIME ZONE (SELECT rag_zone()), (d.day + 1)::timestamp AT TIME ZONE (SELECT rag_zone()),
+    kind.is_total, NULL, NULL, NULL, NULL) c
 
 -- roll_document_days --
 -- Add up the documents of these days.
 INSERT INTO document_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN (VALUES (true), (false)) AS kind(is_total)
 CROSS JOIN LATERAL rag_count_documents(
-    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', kind.is_total, NULL, NULL, NULL,
-    NULL) c
+    d.day::timestamp AT TIME ZONE (SELECT rag_zone()), (d.day + 1)::timestamp AT TIME ZONE (SELECT rag_zone()),
+    kind.is_total, NULL, NULL, NULL, NULL) c
 
 -- roll_cost_days --
 -- Add up the costs of these days.
 INSERT INTO cost_days
 SELECT c.* FROM unnest(%(days)s::date[]) AS d(day) CROSS JOIN LATERAL rag_count_costs(
-    d.day::timestamp AT TIME ZONE 'UTC', (d.day + 1)::timestamp AT TIME ZONE 'UTC', NULL, NULL, NULL, NULL) c
+    d.day::timestamp AT TIME ZONE (SELECT rag_zone()), (d.day + 1)::timestamp AT TIME ZONE (SELECT rag_zone()),
+    NULL, NULL, NULL, NULL) c
 
 -- note_rolled_days --
 -- Note that these days are added up.
@@ -83,6 +85,14 @@ HAVING count(*) = 7
 ORDER BY 1 DESC
 LIMIT %(limit)s
 
+-- forget_question_weeks --
+-- Remove the sums of questions of these weeks.
+DELETE FROM question_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(weeks)s)
+
+-- forget_cost_weeks --
+-- Remove the sums of costs of these weeks.
+DELETE FROM cost_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(weeks)s)
+
 -- forget_time_weeks --
 -- Remove the sums of times of these weeks.
 DELETE FROM question_time_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(weeks)s)
@@ -90,6 +100,47 @@ DELETE FROM question_time_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(
 -- forget_document_weeks --
 -- Remove the sums of documents of these weeks.
 DELETE FROM document_weeks WHERE tenant_id = rag_tenant() AND day = ANY (%(weeks)s)
+
+-- roll_question_weeks --
+-- Sum the questions of the days of these weeks: of all, by group, and by language.
+WITH days AS MATERIALIZED (
+    SELECT w.week, d.* FROM unnest(%(weeks)s::date[]) AS w(week)
+    JOIN question_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6 AND NOT d.is_total
+), counted AS (
+    SELECT week, collection_id, user_group, language, sum(questions)::bigint AS questions,
+           sum(answered)::bigint AS answered, sum(perhaps)::bigint AS perhaps, sum(no_context)::bigint AS no_context,
+           sum(small_talk)::bigint AS small_talk, sum(asked_back)::bigint AS asked_back,
+           sum(refused)::bigint AS refused, sum(stopped)::bigint AS stopped, sum(failed)::bigint AS failed,
+           sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful
+    FROM days GROUP BY week, collection_id, GROUPING SETS ((), (user_group), (language))
+), asked_by AS (
+    SELECT week, collection_id, user_group, language, array_agg(DISTINCT person) AS people
+    FROM days, unnest(people) AS person
+    GROUP BY week, collection_id, GROUPING SETS ((), (user_group), (language))
+)
+INSERT INTO question_weeks
+SELECT rag_tenant(), c.week,
+       CASE WHEN c.user_group IS NOT NULL THEN 'group' WHEN c.language IS NOT NULL THEN 'language' ELSE 'all' END,
+       c.collection_id, coalesce(c.user_group, ''), coalesce(c.language, ''), c.questions, c.answered, c.perhaps,
+       c.no_context, c.small_talk, c.asked_back, c.refused, c.stopped, c.failed, c.rated, c.helpful,
+       coalesce(p.people, '{}')
+FROM counted c
+LEFT JOIN asked_by p ON p.week = c.week AND p.collection_id IS NOT DISTINCT FROM c.collection_id
+    AND p.user_group IS NOT DISTINCT FROM c.user_group AND p.language IS NOT DISTINCT FROM c.language
+
+-- roll_cost_weeks --
+-- Sum the costs of the days of these weeks: of all, by group, and by language.
+INSERT INTO cost_weeks
+SELECT rag_tenant(), w.week,
+       (ARRAY['all', 'group', 'language'])[1 + (1 - grouping(d.user_group)) + 2 * (1 - grouping(d.language))],
+       d.collection_id, coalesce(d.user_group, ''), coalesce(d.language, ''), d.purpose, d.operation, d.provider,
+       d.model, sum(d.calls)::bigint, sum(d.unpriced_calls)::bigint, sum(d.cost), sum(d.input_tokens)::bigint,
+       sum(d.cached_input_tokens)::bigint, sum(d.output_tokens)::bigint, sum(d.search_units)::bigint,
+       sum(d.pages)::bigint
+FROM unnest(%(weeks)s::date[]) AS w(week)
+JOIN cost_days d ON d.tenant_id = rag_tenant() AND d.day BETWEEN w.week AND w.week + 6
+GROUP BY w.week, d.collection_id, d.purpose, d.operation, d.provider, d.model,
+         GROUPING SETS ((), (d.user_group), (d.language))
 
 -- roll_time_weeks --
 -- Sum the times of the days of these weeks: of all, by group, and by language.
@@ -128,12 +179,13 @@ INSERT INTO rolled_weeks (tenant_id, day) SELECT rag_tenant(), unnest(%(weeks)s:
 -- back count as asked, but neither as answered nor as a gap.
 WITH asked AS MATERIALIZED (
     SELECT * FROM rag_question_days(
-        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, NULL, true)
 ), spent AS (
     SELECT coalesce(sum(c.cost), 0) AS cost, coalesce(sum(c.calls), 0)::bigint AS calls,
            coalesce(sum(c.unpriced_calls), 0)::bigint AS unpriced_calls,
            coalesce(sum(c.cost) FILTER (WHERE c.purpose = 'question'), 0) AS questions_cost
-    FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) c
+    FROM rag_cost_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, NULL, true) c
 )
 SELECT coalesce(sum(questions), 0)::bigint AS questions, coalesce(sum(answered), 0)::bigint AS answered,
        coalesce(sum(perhaps), 0)::bigint AS perhaps, coalesce(sum(no_context), 0)::bigint AS no_context,
@@ -155,11 +207,13 @@ WITH asked AS (
            sum(small_talk)::bigint AS small_talk, sum(asked_back)::bigint AS asked_back,
            sum(refused)::bigint AS refused, sum(stopped)::bigint AS stopped, sum(failed)::bigint AS failed,
            sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful
-    FROM rag_question_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+    FROM rag_question_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, NULL, %(in_weeks)s)
     GROUP BY 1
 ), spent AS (
     SELECT date_trunc(%(unit)s, day::timestamp)::date AS day, sum(cost) AS cost
-    FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+    FROM rag_cost_days(
+        %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, NULL, %(in_weeks)s)
     GROUP BY 1
 )
 SELECT days.day::date AS day, coalesce(questions, 0) AS questions, coalesce(answered, 0) AS answered,
@@ -176,18 +230,21 @@ ORDER BY days.day
 -- Compute the median and the 95th percentile of each stage, by day, week or month or (`unit` null) over the whole
 -- period, within one percent, and between two values as percentile_cont does.
 WITH days AS MATERIALIZED (
-    -- Of the day before its buckets are taken apart, which are a hundred of each.
-    SELECT date_trunc(%(unit)s::text, day::timestamp)::date AS day, stage, buckets, questions
+    -- Filtered by day before the buckets are unnested, a hundred for each row. A stage is its place in the list: words
+    -- are grouped and sorted more slowly.
+    SELECT date_trunc(%(unit)s::text, day::timestamp)::date AS day,
+           array_position(%(stages)s::text[], stage) AS stage, buckets, questions
     FROM rag_time_days(
         %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, %(in_weeks)s)
-    WHERE %(stages)s::text[] IS NULL OR stage = ANY (%(stages)s)
+    WHERE stage = ANY (%(stages)s::text[])
 ), counted AS (
-    -- Sums of bigint are numeric, which is slow; a count is exact as a float8.
-    SELECT days.day, days.stage, u.bucket, sum(u.questions::integer)::float8 AS questions
+    -- Sums of bigint are numeric, which is slow.
+    SELECT days.day, days.stage, u.bucket, sum(u.questions::integer)::integer AS questions
     FROM days CROSS JOIN LATERAL unnest(days.buckets, days.questions) AS u(bucket, questions)
     GROUP BY 1, 2, 3
 ), ranked AS (
-    SELECT day, stage, bucket, sum(questions) OVER (PARTITION BY day, stage ORDER BY bucket) AS reached,
+    SELECT day, stage, bucket,
+           sum(questions) OVER (PARTITION BY day, stage ORDER BY bucket ROWS UNBOUNDED PRECEDING) AS reached,
            sum(questions) OVER (PARTITION BY day, stage) AS questions
     FROM counted
 ), placed AS (
@@ -198,7 +255,7 @@ WITH days AS MATERIALIZED (
            min(bucket) FILTER (WHERE reached > ceil(0.95::float8 * (questions - 1))) AS high_p95
     FROM ranked GROUP BY day, stage
 )
-SELECT day, stage, questions::bigint AS questions,
+SELECT day, (%(stages)s::text[])[stage] AS stage, questions::bigint AS questions,
        exp(low_p50 / 50.0::float8) + (exp(high_p50 / 50.0::float8) - exp(low_p50 / 50.0::float8))
            * (0.5::float8 * (questions - 1) - floor(0.5::float8 * (questions - 1))) AS p50_ms,
        exp(low_p95 / 50.0::float8) + (exp(high_p95 / 50.0::float8) - exp(low_p95 / 50.0::float8))
@@ -224,7 +281,8 @@ ORDER BY 1
 -- purpose. `cost` is null when no call had a price.
 SELECT date_trunc(%(unit)s, c.day::timestamp)::date AS day, name.name, sum(c.calls)::bigint AS calls,
        sum(c.cost) AS cost, sum(c.unpriced_calls)::bigint AS unpriced_calls
-FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) c
+FROM rag_cost_days(
+    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, %(by)s, %(in_weeks)s) c
 LEFT JOIN collections ON collections.id = c.collection_id
 CROSS JOIN LATERAL (SELECT CASE %(by)s
     WHEN 'operation' THEN c.operation WHEN 'model' THEN c.model WHEN 'group' THEN c.user_group
@@ -238,7 +296,8 @@ SELECT c.provider, c.model, c.operation, sum(c.calls)::bigint AS calls, sum(c.co
        sum(c.unpriced_calls)::bigint AS unpriced_calls, sum(c.input_tokens)::bigint AS input_tokens,
        sum(c.cached_input_tokens)::bigint AS cached_input_tokens, sum(c.output_tokens)::bigint AS output_tokens,
        sum(c.search_units)::bigint AS search_units, sum(c.pages)::bigint AS pages
-FROM rag_cost_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s) c
+FROM rag_cost_days(
+    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, NULL, true) c
 GROUP BY 1, 2, 3
 ORDER BY sum(c.cost) DESC NULLS LAST, c.provider, c.model, c.operation
 
@@ -249,7 +308,7 @@ SELECT name.name, sum(q.questions)::bigint AS questions, sum(q.answered)::bigint
        sum(q.small_talk + q.asked_back)::bigint AS aside, sum(q.rated)::bigint AS rated,
        sum(q.helpful)::bigint AS helpful
 FROM rag_question_days(
-    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, true) q
+    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, %(by)s, true) q
 LEFT JOIN collections ON collections.id = q.collection_id
 CROSS JOIN LATERAL (SELECT CASE %(by)s WHEN 'language' THEN q.language WHEN 'group' THEN q.user_group
     ELSE coalesce(collections.name, '') END AS name) name
@@ -260,7 +319,7 @@ ORDER BY 2 DESC, 1
 -- List documents by the number of questions whose answers were built on them. Deleted documents are left out.
 SELECT d.id AS document_id, d.title, used.questions, used.last_asked_at, used.rated, used.helpful
 FROM (
-    -- Sums of integers: those of bigint are numeric, which is slow.
+    -- Sums of integers: sums of bigint are numeric, which is slow.
     SELECT document_id, sum(questions::integer) AS questions, max(last_asked_at) AS last_asked_at,
            sum(rated::integer) AS rated, sum(helpful::integer) AS helpful
     FROM rag_document_days(
@@ -306,14 +365,16 @@ ORDER BY times DESC, last_asked_at DESC
 LIMIT %(limit)s
 
 -- analytics_questions --
--- List questions, or searches of programs, newest or slowest first, with their rating, and with names where they are
--- shown. `text` is looked for in question and answer. Each order has an index of its own.
+-- List questions, or searches of programs, newest or slowest first, with their rating, and with names if they are
+-- shown. `text` is searched in question and answer. Each order has its own index.
 WITH chosen AS (
     (SELECT l.id FROM chat_logs l
      WHERE NOT %(slowest_first)s
            AND rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
                             %(language)s)
            AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
+           AND (%(rating)s::integer IS NULL
+                OR EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = %(rating)s))
            AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
                 OR position(lower(%(text)s) IN lower(l.answer)) > 0)
      ORDER BY l.created_at DESC, l.id LIMIT %(limit)s OFFSET %(offset)s)
@@ -323,6 +384,8 @@ WITH chosen AS (
            AND rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
                             %(language)s)
            AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
+           AND (%(rating)s::integer IS NULL
+                OR EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = %(rating)s))
            AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
                 OR position(lower(%(text)s) IN lower(l.answer)) > 0)
      ORDER BY l.total_ms DESC NULLS LAST, l.created_at DESC, l.id LIMIT %(limit)s OFFSET %(offset)s)
@@ -341,22 +404,27 @@ FROM chosen JOIN chat_logs l ON l.id = chosen.id
 ORDER BY CASE WHEN %(slowest_first)s THEN coalesce(l.total_ms, -1) END DESC, l.created_at DESC, l.id
 
 -- analytics_count_by_days --
--- Count questions, or those with one outcome, from the sums of days, where no text is looked for.
+-- Count questions, all or those with one outcome, from daily sums; used when no text is searched.
 SELECT coalesce(sum(CASE %(outcome)s::text
     WHEN 'answered' THEN answered WHEN 'perhaps' THEN perhaps WHEN 'no_context' THEN no_context
     WHEN 'small_talk' THEN small_talk WHEN 'asked_back' THEN asked_back WHEN 'refused' THEN refused
-    WHEN 'stopped' THEN stopped WHEN 'failed' THEN failed ELSE questions END), 0)::bigint
-FROM rag_question_days(%(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s)
+    WHEN 'stopped' THEN stopped WHEN 'failed' THEN failed ELSE questions END), 0)::bigint AS questions
+FROM rag_question_days(
+    %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, NULL, true)
 
 -- analytics_count_questions --
--- Count the questions or searches that these filters leave.
-SELECT count(*)
-FROM chat_logs l
-WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
-                   %(language)s)
-  AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
-  AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
-       OR position(lower(%(text)s) IN lower(l.answer)) > 0)
+-- Count the questions or searches that these filters leave, the newest first and no more than `most`: the texts of a
+-- year take seconds.
+SELECT count(*) AS questions FROM (
+    SELECT FROM chat_logs l
+    WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                       %(language)s)
+      AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
+      AND (%(rating)s::integer IS NULL
+           OR EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = %(rating)s))
+      AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
+           OR position(lower(%(text)s) IN lower(l.answer)) > 0)
+    ORDER BY l.created_at DESC LIMIT %(most)s) AS found
 
 -- analytics_question --
 -- Read one question with everything that was logged of it.
@@ -402,6 +470,10 @@ SELECT p.messages, p.passages,
            SELECT (passage ->> 'documentId')::uuid FROM jsonb_array_elements(p.passages) AS passage)) AS documents
 FROM prompts p WHERE p.chat_log_id = %(chat_log_id)s
 
+-- time_zone --
+-- Read the time zone of the company's days.
+SELECT rag_zone()
+
 -- names_for --
 -- Read which role sees who asked a question: admin, manager or nobody.
 SELECT coalesce(settings ->> 'names_for', 'admin') FROM tenants WHERE id = rag_tenant()
@@ -414,15 +486,17 @@ WHERE chat_log_id = %(chat_log_id)s
 ORDER BY created_at, operation
 
 -- analytics_user_groups --
--- List groups to filter by: those of accounts, and those that asked in the period.
+-- List groups to filter by: the groups of accounts, and groups that asked in the period.
 SELECT user_group AS name FROM accounts WHERE user_group <> ''
 UNION
-SELECT user_group FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, true) WHERE user_group <> ''
+SELECT user_group FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, 'group', true)
+WHERE user_group <> ''
 ORDER BY 1
 
 -- analytics_languages --
 -- List the languages that people asked in.
-SELECT DISTINCT language AS name FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, true)
+SELECT DISTINCT language AS name
+FROM rag_question_days(%(first)s, %(last)s, NULL, NULL, NULL, NULL, 'language', true)
 WHERE language <> ''
 ORDER BY 1
 
@@ -485,16 +559,18 @@ ORDER BY questions DESC, d.title, first_page
 LIMIT %(limit)s
 
 -- analytics_errors --
--- Count the reasons why the latest questions failed or were refused, as people read them, most frequent first.
-SELECT l.error, l.outcome, count(*) AS times, max(l.created_at) AS last_at
+-- Count the reasons why the latest questions failed or were refused, as people read them, most frequent first, and each
+-- with its latest question.
+SELECT l.error, l.outcome, count(*) AS times, max(l.created_at) AS last_at,
+       (array_agg(l.id ORDER BY l.created_at DESC))[1] AS latest_id
 FROM (
     -- Apart, each in the order of its index.
-    (SELECT l.error, l.outcome, l.created_at FROM chat_logs l
+    (SELECT l.id, l.error, l.outcome, l.created_at FROM chat_logs l
      WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
                         %(language)s) AND l.outcome = 'failed'
      ORDER BY l.created_at DESC LIMIT %(latest)s)
     UNION ALL
-    (SELECT l.error, l.outcome, l.created_at FROM chat_logs l
+    (SELECT l.id, l.error, l.outcome, l.created_at FROM chat_logs l
      WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
                         %(language)s) AND l.outcome = 'refused'
      ORDER BY l.created_at DESC LIMIT %(latest)s)
@@ -502,6 +578,21 @@ FROM (
 ) l
 WHERE l.error <> ''
 GROUP BY l.error, l.outcome
+ORDER BY times DESC, last_at DESC
+LIMIT %(limit)s
+
+-- analytics_notices --
+-- Count what the latest questions did without, such as a reranker that did not answer, the most frequent first.
+SELECT missing.notice, count(*) AS times, max(l.created_at) AS last_at,
+       (array_agg(l.id ORDER BY l.created_at DESC))[1] AS latest_id
+FROM (
+    SELECT l.id, l.created_at, l.rag_details FROM chat_logs l
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                       %(language)s)
+    ORDER BY l.created_at DESC LIMIT %(latest)s
+) l
+CROSS JOIN LATERAL jsonb_array_elements_text(l.rag_details -> 'notices') AS missing(notice)
+GROUP BY missing.notice
 ORDER BY times DESC, last_at DESC
 LIMIT %(limit)s
 

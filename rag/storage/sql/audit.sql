@@ -32,8 +32,8 @@ FROM audit_log WHERE tenant_id = (SELECT rag_tenant()) AND id > %(after)s ORDER 
 SELECT coalesce(max(id), 0) FROM audit_log WHERE tenant_id = (SELECT rag_tenant())
 
 -- audit_entries --
--- List the latest acts of which a row meets the given conditions. What one act did to several things is one entry, with
--- their names and the changes of the first.
+-- List the latest acts with a row that meets the given conditions. An act on several things is one entry, with their
+-- names and the changes of the first.
 WITH matching AS MATERIALIZED (
     SELECT id, account_id, actor, action, coalesce(act, 'entry ' || id::text) AS act
     FROM audit_log
@@ -59,7 +59,7 @@ GROUP BY acts.act, acts.latest, l.account_id, l.actor, l.action
 ORDER BY acts.latest DESC
 
 -- audit_rows --
--- List every row of the latest acts of which a row meets the given conditions, the latest first.
+-- List every row of the latest acts with a row that meets the given conditions, the latest first.
 WITH matching AS MATERIALIZED (
     SELECT id, account_id, actor, action, coalesce(act, 'entry ' || id::text) AS act
     FROM audit_log

@@ -1,8 +1,8 @@
--- What may be spent in a month, and what was.
+-- Budgets of a month and the amounts spent.
 
 -- budget_states --
--- List budgets with what was spent this month: all of them, or those of one person and their group. The ledger books
--- drafts of opinions to the company; the drafts know whose they are.
+-- List budgets with the amounts spent this month: all of them, or one person's and their group's. The ledger books
+-- drafts of opinions to the company; the drafts name their owners.
 SELECT b.id, b.scope, b.user_group, b.account_id, coalesce(nullif(a.name, ''), a.email, '') AS person, b.amount,
        b.warn_share, b.ask_share,
        EXISTS (SELECT FROM budget_consents a WHERE a.budget_id = b.id AND a.account_id = %(for_account)s
@@ -40,8 +40,12 @@ VALUES (rag_tenant(), %(budget_id)s, %(account_id)s, %(month)s)
 ON CONFLICT DO NOTHING
 
 -- remove_budget --
--- Remove a budget.
-DELETE FROM budgets WHERE id = %(id)s
+-- Remove a budget; return it to put back.
+DELETE FROM budgets WHERE id = %(id)s RETURNING to_jsonb(budgets)::text
+
+-- put_budget_back --
+-- Keep a budget again, as it was.
+INSERT INTO budgets SELECT * FROM jsonb_populate_record(NULL::budgets, %(kept)s::jsonb) RETURNING id
 
 -- estimates_under_way --
 -- Sum what the documents in progress are expected to cost and have not cost yet.

@@ -1,4 +1,4 @@
--- What the order of passages and the text around them need beside the search. Row-level security stands above.
+-- Data for the order of passages and the text around them. Row-level security applies to every statement.
 
 -- document_signals --
 -- Read the facts that raise a document's passages: its metadata, without the processor's own, and the day it was added.
@@ -47,8 +47,8 @@ WHERE number %% greatest(1, total / %(wanted)s) = 0
 LIMIT %(wanted)s
 
 -- search_meeting --
--- Choose the hits that have all the metadata asked for, each field in the chunk's own or in its document's: the ranks
--- of the vector hits, and below 0 those of the keyword hits, whose numbers lead to them as in search_fused.
+-- Choose the hits that have all the wanted metadata, each field in the chunk's own or in its document's. Returns the
+-- ranks of the vector hits and, below 0, of the keyword hits, whose numbers identify them as in search_fused.
 SELECT asked.rank
 FROM (
     SELECT * FROM unnest(%(near)s::uuid[]) WITH ORDINALITY AS near (id, rank)

@@ -13,14 +13,16 @@ SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at,
        ) AS has_news
 FROM conversations
 WHERE owner_id = %(account_id)s
+  AND NOT EXISTS (SELECT FROM collections l WHERE l.id = conversations.collection_id AND l.binned_at IS NOT NULL)
 ORDER BY pinned_at DESC NULLS LAST, updated_at DESC, id
 LIMIT %(limit)s
 
 -- get_conversation --
--- Read one conversation, if it is this person's.
+-- Read one conversation, if it is this person's and its collection is not in the bin.
 SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at, asks_all
 FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
+  AND NOT EXISTS (SELECT FROM collections l WHERE l.id = conversations.collection_id AND l.binned_at IS NOT NULL)
 
 -- create_conversation --
 -- Add an empty conversation of an account or an API key to a collection of this tenant.
@@ -28,7 +30,7 @@ INSERT INTO conversations (id, tenant_id, account_id, api_key_id, collection_id,
 SELECT %(conversation_id)s, tenant_id, (SELECT id FROM accounts WHERE id = %(account_id)s),
        (SELECT id FROM api_keys WHERE id = %(account_id)s), id, %(title)s
 FROM collections
-WHERE id = %(collection_id)s
+WHERE id = %(collection_id)s AND binned_at IS NULL
 RETURNING id, title, collection_id, created_at, updated_at, pinned_at, shared_at
 
 -- rename_conversation --
@@ -56,6 +58,7 @@ SELECT c.id, c.title, c.collection_id, c.created_at, c.updated_at, c.shared_at,
 FROM conversations c
 LEFT JOIN accounts a ON a.id = c.account_id
 WHERE c.tenant_id = rag_tenant() AND c.id = %(conversation_id)s AND c.shared_at IS NOT NULL
+  AND NOT EXISTS (SELECT FROM collections l WHERE l.id = c.collection_id AND l.binned_at IS NOT NULL)
 
 -- list_shared_messages --
 -- List what a conversation held when it was shared, without passages of documents that its reader may not open.
@@ -72,9 +75,54 @@ WHERE c.tenant_id = rag_tenant() AND c.id = %(conversation_id)s AND m.state <> '
 ORDER BY m.created_at, m.id
 
 -- delete_conversation --
--- Delete a conversation with its messages; the log of its questions stays, for the costs.
-DELETE FROM conversations
-WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
+-- Delete a conversation with its messages; return it to put back. The log of its questions stays, for the costs.
+WITH gone AS (
+    DELETE FROM conversations
+    WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
+    RETURNING *
+)
+SELECT jsonb_build_object(
+    'conversation', to_jsonb(gone),
+    'messages', (SELECT coalesce(jsonb_agg(m), '[]') FROM messages m WHERE m.conversation_id = gone.id),
+    'threads', (SELECT coalesce(jsonb_agg(t), '[]') FROM chat_threads t WHERE t.conversation_id = gone.id),
+    'logs', (SELECT coalesce(jsonb_agg(l.id), '[]') FROM chat_logs l
+             WHERE l.tenant_id = gone.tenant_id AND l.conversation_id = gone.id),
+    'help', (SELECT coalesce(jsonb_agg(h.id), '[]') FROM help_requests h
+             WHERE h.tenant_id = gone.tenant_id AND h.conversation_id = gone.id)
+)::text
+FROM gone
+
+-- put_conversation_back --
+-- Keep a deleted conversation again, as it was. An answer that was being written then has ended.
+WITH kept AS (
+    INSERT INTO conversations (id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
+                               pinned_at, shared_at, asks_all)
+    SELECT id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
+           pinned_at, shared_at, asks_all
+    FROM jsonb_populate_record(NULL::conversations, %(kept)s::jsonb -> 'conversation')
+    RETURNING id
+), said AS (
+    INSERT INTO messages (id, tenant_id, conversation_id, role, content, state, notice, citations, chat_log_id,
+                          created_at, limited_to)
+    SELECT m.id, m.tenant_id, m.conversation_id, m.role, m.content,
+           CASE m.state WHEN 'streaming' THEN 'stopped' ELSE m.state END, m.notice, m.citations,
+           (SELECT l.id FROM chat_logs l WHERE l.tenant_id = m.tenant_id AND l.id = m.chat_log_id),
+           m.created_at, m.limited_to
+    FROM jsonb_populate_recordset(NULL::messages, %(kept)s::jsonb -> 'messages') m
+), followed AS (
+    INSERT INTO chat_threads
+    SELECT t.* FROM jsonb_populate_recordset(NULL::chat_threads, %(kept)s::jsonb -> 'threads') t
+    ON CONFLICT DO NOTHING
+), logged AS (
+    UPDATE chat_logs l SET conversation_id = kept.id
+    FROM kept
+    WHERE l.tenant_id = rag_tenant() AND l.id IN (SELECT jsonb_array_elements_text(%(kept)s::jsonb -> 'logs')::uuid)
+), helped AS (
+    UPDATE help_requests h SET conversation_id = kept.id
+    FROM kept
+    WHERE h.tenant_id = rag_tenant() AND h.id IN (SELECT jsonb_array_elements_text(%(kept)s::jsonb -> 'help')::uuid)
+)
+SELECT id FROM kept
 
 -- list_messages --
 -- List the last messages of a person's conversation, oldest first, with what the log and the person's own rating say.
@@ -213,7 +261,7 @@ WHERE l.id = %(chat_log_id)s
 RETURNING l.cost, l.is_priced
 
 -- keep_prompt --
--- Keep what was sent for a question, as long as its text is.
+-- Keep the messages sent for a question, as long as its text is kept.
 INSERT INTO prompts (chat_log_id, tenant_id, messages, passages)
 VALUES (%(chat_log_id)s, rag_tenant(), %(messages)s, %(passages)s)
 ON CONFLICT (chat_log_id) DO UPDATE SET messages = excluded.messages, passages = excluded.passages
@@ -251,7 +299,8 @@ WITH quiet AS MATERIALIZED (
     WHERE l.outcome IS NULL
       AND (%(conversation_id)s::uuid IS NULL OR l.conversation_id = %(conversation_id)s)
       AND l.created_at + coalesce(l.total_ms, 0) * interval '1 millisecond'
-          <= clock_timestamp() - %(quiet_seconds)s * interval '1 second'
+          <= clock_timestamp() - CASE WHEN l.conversation_id IS NULL THEN %(quiet_seconds_of_programs)s
+                                      ELSE %(quiet_seconds)s END * interval '1 second'
     RETURNING l.id
 )
 SELECT DISTINCT coalesce(closed.id, cut.chat_log_id)
@@ -264,7 +313,7 @@ WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last
 ORDER BY number
 
 -- passage_places --
--- Read the positions of chunks in their documents, with all headings of those documents, for chunks in which a section
+-- Read the positions of chunks in their documents, with all headings of these documents, for chunks in which a section
 -- begins.
 SELECT c.id AS chunk_id, c.start_character AS start, c.end_character AS end, d.metadata -> 'sections' AS sections
 FROM document_chunks c JOIN documents d ON d.id = c.document_id

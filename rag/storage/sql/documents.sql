@@ -100,7 +100,7 @@ WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned
 GROUP BY collection_id, status, language, chunking_method, mime_type
 
 -- sample_documents --
--- List the documents with the content of a sample, and those of the sample notice board, unless they are in the bin.
+-- List the documents with the content of a sample, and the posts of the sample notice board, except in the bin.
 SELECT coalesce(array_agg(id), '{}') FROM (
     SELECT d.id FROM documents d
     WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned') AND d.sha256 = ANY(%(hashes)s)
@@ -250,13 +250,15 @@ SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text
 
 -- add_document --
 -- Add a document, or the next version of the one with that name; no row when its content is already in the collection.
+-- Who adds the first version owns it; the later ones keep the owner.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
-                       confirmed_up_to, original_id, version)
+                       owner_id, confirmed_up_to, original_id, version)
 SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(mime_type)s,
        %(sha256)s, 'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
        %(pdf_type)s,
-       (SELECT id FROM accounts WHERE id = %(added_by)s), %(confirmed_up_to)s, known.original_id,
+       (SELECT id FROM accounts WHERE id = %(added_by)s), (SELECT id FROM accounts WHERE id = %(added_by)s),
+       %(confirmed_up_to)s, known.original_id,
        coalesce(known.version, 0) + 1
 FROM (SELECT) AS one
 LEFT JOIN LATERAL (
@@ -431,6 +433,14 @@ WHERE wanted.tenant_id = rag_tenant() AND wanted.id = ANY (%(document_ids)s::uui
   AND (d.id = wanted.id OR wanted.status = 'completed' AND d.original_id = wanted.original_id)
 RETURNING d.id, d.collection_id, d.status_before
 
+-- bin_documents_of --
+-- Move all documents of a collection into the bin. Each keeps the status it had.
+UPDATE documents
+SET status = 'binned', status_before = status, binned_at = now(), updated_at = now(),
+    binned_by = (SELECT id FROM accounts WHERE id = rag_account())
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status <> 'binned'
+RETURNING id, status_before
+
 -- binned_documents --
 -- List the bin, the latest first; of a document with several versions the published one, else the latest.
 SELECT * FROM (
@@ -505,11 +515,14 @@ WHERE d.tenant_id = rag_tenant() AND d.status = 'binned'
 RETURNING d.id, d.file_path
 
 -- enqueue_empty_bin --
--- Queue one waiting job per tenant at most, due when the first document has been in the bin for so long.
+-- Queue one waiting job per tenant at most, due when the first thing has been in the bin for so long.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
 SELECT 'documents', 'empty_bin', 'bin ' || rag_tenant(), 'bin ' || rag_tenant(),
        jsonb_build_object('tenant_id', rag_tenant()), min(binned_at) + make_interval(days => %(days)s)
-FROM documents WHERE tenant_id = rag_tenant() AND status = 'binned'
+FROM (
+    SELECT binned_at FROM documents WHERE tenant_id = rag_tenant() AND status = 'binned'
+    UNION ALL SELECT binned_at FROM collections WHERE tenant_id = rag_tenant() AND binned_at IS NOT NULL
+) AS binned
 HAVING count(*) > 0
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
@@ -548,13 +561,12 @@ ORDER BY kind, name
 -- List the documents that meet the filters as rows of the table, with only the columns it shows, so that thousands are
 -- read at once.
 SELECT d.id, d.title, d.file_name, d.version, d.status, d.is_waiting, d.language, d.folder, d.tags, d.collection_id,
-       coalesce(o.name, a.name, '') AS owner_name, d.updated_at, (d.costs ->> 'total')::numeric AS cost,
+       coalesce(o.name, '') AS owner_name, d.updated_at, (d.costs ->> 'total')::numeric AS cost,
        d.costs ? 'total' AS has_cost, d.valid_until, d.review_on,
        jsonb_strip_nulls(jsonb_build_object(
            'repository', d.metadata -> 'repository', 'department', d.metadata -> 'department')) AS metadata
 FROM documents d
 JOIN collections c ON c.id = d.collection_id
-LEFT JOIN accounts a ON a.id = d.added_by
 LEFT JOIN accounts o ON o.id = d.owner_id
 WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
     d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s,
@@ -592,7 +604,7 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status = 'completed'
   AND (%(owner_id)s::uuid IS NULL OR d.owner_id = %(owner_id)s)
 
 -- expired_documents --
--- List those of these documents that are not valid today: whether they were before, and their last or first day.
+-- List the given documents that are not valid today: whether they were before, and their last or first day.
 SELECT id, valid_until IS NOT NULL AND valid_until < current_date AS is_over,
        CASE WHEN valid_until < current_date THEN valid_until ELSE valid_from END AS day
 FROM documents
@@ -716,7 +728,7 @@ WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND d.status = 'esti
 -- Resume a document: read it again when it had not been read, else continue with the step that failed.
 UPDATE documents
 SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
-    -- A scan that was said to be digital is to be recognised now.
+    -- A scan declared as digital has to be recognised now.
     pdf_type = CASE WHEN status = 'needs_ocr' AND pdf_type = 'digital' THEN 'auto' ELSE pdf_type END,
     steps_done = 0, message = '', starts = 0, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr')
@@ -779,7 +791,7 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status <> 'binned' F
 UPDATE documents
 SET step = %(step)s, steps_done = %(steps_done)s, steps_total = %(steps_total)s,
     starts = CASE WHEN %(elapsed_ms)s > 0 THEN 0 ELSE starts END,
-    -- What was done is the end of the wait.
+    -- A finished step ends the wait.
     message = CASE WHEN is_waiting AND %(elapsed_ms)s > 0 THEN '' ELSE coalesce(%(message)s, message) END,
     is_waiting = is_waiting AND %(elapsed_ms)s = 0,
     processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()

@@ -1,4 +1,4 @@
--- What estimates learn from what was billed.
+-- Corrections that estimates learn from bills.
 
 -- estimate_correction --
 -- Compare estimates with bills, for the tenant's latest documents that were embedded or tagged with these models:

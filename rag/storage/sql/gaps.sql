@@ -51,7 +51,7 @@ WITH asked AS MATERIALIZED (
            -- Without evidence nothing is known of the topic.
            coalesce(q.probability, 1) AS probability
     FROM gap_questions q
-    WHERE q.asked_at >= %(start)s - (%(end)s::timestamptz - %(start)s::timestamptz) AND q.asked_at < %(end)s
+    WHERE q.asked_at >= %(before)s AND q.asked_at < %(end)s
       AND (%(of_group)s::text IS NULL OR q.user_group = %(of_group)s)
       AND (%(language)s::text IS NULL OR q.language = %(language)s)
 ), counted AS (
@@ -64,7 +64,7 @@ WITH asked AS MATERIALIZED (
     SELECT q.gap_id, count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
     WHERE h.status = 'open' GROUP BY q.gap_id
 ), listed AS MATERIALIZED (
-    SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, g.solved_by_id, counted.times,
+    SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, g.solved_by_id, g.awaits_id, counted.times,
            counted.times_before, counted.last_asked_at, counted.badly_rated, coalesce(waits.waiting, 0) AS waiting
     FROM counted
     JOIN gaps g ON g.id = counted.gap_id
@@ -92,7 +92,7 @@ WITH asked AS MATERIALIZED (
 )
 SELECT listed.id, listed.collection_id, listed.status, listed.reason, listed.assigned_to,
        coalesce(nullif(a.name, ''), a.email, '') AS assignee,
-       listed.solved_by_id, coalesce(d.title, '') AS solved_by, listed.times, listed.times_before, worded.people,
+       listed.solved_by_id, coalesce(d.title, '') AS solved_by, listed.awaits_id, listed.times, listed.times_before, worded.people,
        listed.last_asked_at, worded.user_groups, worded.languages, worded.wordings, listed.badly_rated,
        listed.waiting, latest.id AS latest_id, latest.question,
        coalesce((latest.rag_details #>> '{search,rawResults,0,similarity}')::float8, 0) AS nearest_similarity,
@@ -123,9 +123,24 @@ ORDER BY h.created_at
 
 -- change_gap --
 -- Change the state of a gap; nothing where it is closed already, or the document that solves it is not there.
-UPDATE gaps SET status = %(status)s, reason = %(reason)s, solved_by_id = %(solved_by_id)s, changed_at = now()
+UPDATE gaps SET status = %(status)s, reason = %(reason)s, solved_by_id = %(solved_by_id)s, awaits_id = NULL,
+                changed_at = now()
 WHERE id = %(gap_id)s AND (status = 'open' OR %(status)s = 'open')
   AND (%(solved_by_id)s::uuid IS NULL OR EXISTS (SELECT FROM documents WHERE id = %(solved_by_id)s))
+
+-- await_document --
+-- Note the document that was uploaded to answer a gap, in the place of one noted before; nothing where it is closed.
+UPDATE gaps SET awaits_id = %(document_id)s, awaited_by = %(account_id)s, changed_at = now()
+WHERE id = %(gap_id)s AND status = 'open'
+
+-- answered_gaps --
+-- List open gaps whose uploaded document is searchable now, with who uploaded it. Documents of a version that was
+-- replaced meanwhile answer too.
+SELECT g.id, d.id AS document_id, d.title, a.id AS account_id, a.email, a.name, a.role, a.language
+FROM gaps g
+JOIN documents d ON d.id = g.awaits_id AND d.status IN ('completed', 'superseded')
+JOIN accounts a ON a.id = g.awaited_by
+WHERE g.status = 'open'
 
 -- gap_status --
 -- Read whether a gap is open, solved or dismissed.

@@ -10,6 +10,21 @@ VALUES (
     %(chat_log_id)s
 )
 
+-- record_charge_of_call --
+-- Record a paid call that was begun, and remove what was written when it began. Where that is gone, its process was
+-- taken for dead and its estimate was charged: nothing is charged twice.
+WITH ended AS (
+    DELETE FROM paid_calls WHERE tenant_id = rag_tenant() AND id = %(id)s RETURNING id
+)
+INSERT INTO cost_ledger (
+    tenant_id, operation, provider, model, input_tokens, cached_input_tokens, output_tokens, search_units, pages,
+    unit_prices, cost, is_estimated, document_id, chat_log_id
+)
+SELECT %(tenant)s, %(operation)s, %(provider)s, %(model)s, %(input_tokens)s, %(cached_input_tokens)s,
+    %(output_tokens)s, %(search_units)s, %(pages)s, %(unit_prices)s, %(cost)s::numeric, %(is_estimated)s::boolean,
+    %(document_id)s::uuid, %(chat_log_id)s::uuid
+FROM ended
+
 -- costs_of_document --
 -- Sum the cost of processing one document by operation; null where the price of a call is not known.
 SELECT operation, CASE WHEN bool_and(cost IS NOT NULL) THEN sum(cost) END AS cost
@@ -64,9 +79,14 @@ WHERE p.tenant_id = rag_tenant() AND p.chat_log_id IS NULL
 RETURNING p.operation, p.unsettled, p.expected, p.document_id
 
 -- take_calls_of_questions --
--- Take over open calls for questions whose process is gone, with the text of the answer so far.
+-- Take over open calls for questions whose process is gone, with the text of the answer so far; and calls that were
+-- made after a question had ended, such as to judge its answer, and that nobody waits for any more.
 DELETE FROM paid_calls p
-WHERE p.tenant_id = rag_tenant() AND p.chat_log_id = ANY (%(chat_log_ids)s::uuid[])
+WHERE p.tenant_id = rag_tenant()
+  AND (p.chat_log_id = ANY (%(chat_log_ids)s::uuid[])
+       OR (p.chat_log_id IS NOT NULL
+           AND p.sent_at < clock_timestamp() - %(quiet_seconds)s * interval '1 second'
+           AND NOT EXISTS (SELECT FROM chat_logs l WHERE l.id = p.chat_log_id AND l.outcome IS NULL)))
 RETURNING p.chat_log_id, p.operation, p.digest, p.expected,
           coalesce((SELECT m.content FROM messages m WHERE m.chat_log_id = p.chat_log_id LIMIT 1), '') AS written
 

@@ -168,3 +168,14 @@ FROM usual CROSS JOIN LATERAL (
     ORDER BY similarity DESC, chunk_id LIMIT %(limit)s
 ) AS nearest
 ORDER BY nearest.similarity DESC, nearest.chunk_id
+
+-- meaning_of_chunks --
+-- Compare some chunks with a question put in the words of their language, and as it was asked: of each the nearest
+-- part, or the whole where it has one part only.
+SELECT v.chunk_id, coalesce(parts.switched, -(v.embedding <#> %(switched)s::halfvec)) AS switched,
+       coalesce(parts.asked, -(v.embedding <#> %(vector)s::halfvec)) AS asked
+FROM meaning_vectors v CROSS JOIN LATERAL (
+    SELECT max(-(p.embedding <#> %(switched)s::halfvec)) AS switched, max(-(p.embedding <#> %(vector)s::halfvec)) AS asked
+    FROM meaning_parts p WHERE p.chunk_id = v.chunk_id
+) AS parts
+WHERE v.chunk_id = ANY (%(chunk_ids)s::uuid[]) AND v.embedding IS NOT NULL

@@ -1,4 +1,4 @@
--- Drafts of opinions. Row-level security stands above every statement; each is its owner's alone.
+-- Drafts of opinions. Row-level security applies to every statement; only its owner sees a draft.
 
 -- begin_opinion --
 -- Add a draft before its first word.
@@ -34,7 +34,26 @@ LIMIT %(limit)s OFFSET %(offset)s
 SELECT count(*) FROM opinions WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND deleted_at IS NULL
 
 -- delete_opinion --
--- Erase the texts of a person's own draft. What it cost still counts for the month's budgets.
-UPDATE opinions
+-- Erase the texts of a person's own draft; return them to put back. What it cost still counts for the month's budgets.
+WITH kept AS (
+    SELECT id, opinion_type, facts, instructions, query, citations, content, message FROM opinions
+    WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND id = %(id)s AND deleted_at IS NULL
+    FOR UPDATE
+)
+UPDATE opinions o
 SET deleted_at = now(), opinion_type = '', facts = '', instructions = '', query = '', citations = '[]', content = '', message = ''
-WHERE tenant_id = rag_tenant() AND owner_id = %(owner_id)s AND id = %(id)s AND deleted_at IS NULL
+FROM kept
+WHERE o.tenant_id = rag_tenant() AND o.id = kept.id
+RETURNING to_jsonb(kept)::text
+
+-- put_opinion_back --
+-- Keep the texts of a deleted draft again, without what it was given of documents that are gone since.
+UPDATE opinions o
+SET deleted_at = NULL, opinion_type = kept.opinion_type, facts = kept.facts, instructions = kept.instructions,
+    query = kept.query, citations = coalesce(
+        (SELECT jsonb_agg(c ORDER BY place) FROM jsonb_array_elements(kept.citations) WITH ORDINALITY AS given (c, place)
+         WHERE EXISTS (SELECT FROM documents d WHERE d.id = (c ->> 'document_id')::uuid)), '[]'),
+    content = kept.content, message = kept.message
+FROM jsonb_populate_record(NULL::opinions, %(kept)s::jsonb) AS kept
+WHERE o.tenant_id = rag_tenant() AND o.id = kept.id AND o.deleted_at IS NOT NULL
+RETURNING o.id

@@ -21,6 +21,9 @@ SELECT jsonb_build_object(
             'group', l.user_group, 'cost', l.cost, 'sent',
             (SELECT p.messages FROM prompts p WHERE p.chat_log_id = l.id)) ORDER BY l.created_at), '[]')
         FROM chat_logs l WHERE l.account_id = %(account_id)s),
+    'golden_questions', (SELECT coalesce(jsonb_agg(g.golden ORDER BY g.created_at), '[]')
+        FROM golden_questions g
+        WHERE g.golden ->> 'asked_as' IN (SELECT id::text FROM chat_logs WHERE account_id = %(account_id)s)),
     'ratings', (SELECT coalesce(jsonb_agg(to_jsonb(f) ORDER BY f.created_at), '[]')
                 FROM feedback f WHERE f.account_id = %(account_id)s),
     'asked_a_person', (SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.created_at), '[]')
@@ -43,6 +46,47 @@ WHERE account_id = %(account_id)s OR chat_log_id IN (SELECT id FROM chat_logs WH
 -- Delete a person's questions from the gaps.
 DELETE FROM gap_questions WHERE chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
 
+-- erase_trials --
+-- Erase the texts of a person's questions that were asked again: by somebody who looked into one and ran it with other
+-- settings, or in a run, as golden questions made of them. Times, costs and outcomes stay.
+WITH trials AS MATERIALIZED (
+    SELECT again.id FROM chat_logs asked
+    JOIN chat_logs again ON again.tenant_id = asked.tenant_id AND again.kind = 'evaluation'
+        AND again.question = asked.question
+    WHERE asked.account_id = %(account_id)s AND asked.question <> ''
+      AND NOT EXISTS (SELECT FROM evaluation_results e WHERE e.chat_log_id = again.id)
+    UNION
+    SELECT e.chat_log_id FROM chat_logs asked
+    JOIN evaluation_runs r ON r.tenant_id = asked.tenant_id
+    CROSS JOIN LATERAL jsonb_array_elements(r.golden) WITH ORDINALITY AS golden(question, place)
+    JOIN evaluation_results e ON e.run_id = r.id AND e.place = golden.place - 1
+    WHERE asked.account_id = %(account_id)s AND golden.question ->> 'asked_as' = asked.id::text
+), forgotten AS (
+    DELETE FROM prompts WHERE chat_log_id IN (SELECT id FROM trials)
+)
+UPDATE chat_logs
+SET question = '', answer = '', error = '',
+    rag_details = jsonb_build_object('timing', coalesce(rag_details -> 'timing', '{}'),
+                                     'costs', coalesce(rag_details -> 'costs', '{}'))
+WHERE id IN (SELECT id FROM trials)
+
+-- erase_golden_questions --
+-- Delete golden questions that were made of a person's.
+DELETE FROM golden_questions
+WHERE golden ->> 'asked_as' IN (SELECT id::text FROM chat_logs WHERE account_id = %(account_id)s)
+
+-- erase_run_questions --
+-- Erase golden questions that were made of a person's from the runs that asked them; what was measured stays.
+UPDATE evaluation_runs r
+SET golden = (SELECT jsonb_agg(CASE WHEN asked.golden ->> 'asked_as' IN (
+                                        SELECT id::text FROM chat_logs WHERE account_id = %(account_id)s)
+                                    THEN jsonb_build_object('question', 'erased ' || asked.place) ELSE asked.golden END
+                               ORDER BY asked.place)
+              FROM jsonb_array_elements(r.golden) WITH ORDINALITY AS asked(golden, place))
+WHERE EXISTS (SELECT FROM jsonb_array_elements(r.golden) AS asked(golden)
+              WHERE asked.golden ->> 'asked_as' IN (
+                  SELECT id::text FROM chat_logs WHERE account_id = %(account_id)s))
+
 -- erase_prompts --
 -- Delete the prompts sent for a person's questions.
 DELETE FROM prompts WHERE chat_log_id IN (SELECT id FROM chat_logs WHERE account_id = %(account_id)s)
@@ -64,7 +108,8 @@ SET question = '', answer = '', error = '', account_id = NULL, conversation_id =
 WHERE account_id = %(account_id)s
 
 -- erase_counted_people --
--- Drop the sums of days, which name who asked; they are added up again without the person.
+-- Drop the sums of days and weeks, which name who asked; they are added up again without the person.
+WITH weeks AS (DELETE FROM question_weeks WHERE people @> ARRAY[%(account_id)s::uuid])
 DELETE FROM question_days WHERE people @> ARRAY[%(account_id)s::uuid]
 
 -- erase_acts --
@@ -91,6 +136,16 @@ DELETE FROM accounts WHERE id = %(account_id)s
 -- Note that a person was erased, with the counts.
 INSERT INTO erasures (tenant_id, erased_id, counts) VALUES (rag_tenant(), %(account_id)s, %(counts)s)
 RETURNING id, erased_at
+
+-- keep_erasure --
+-- Keep the receipt of an erasure that this database forgot by a restore.
+INSERT INTO erasures (id, tenant_id, erased_id, counts, erased_at)
+VALUES (%(id)s, rag_tenant(), %(erased_id)s, %(counts)s, %(erased_at)s)
+ON CONFLICT DO NOTHING
+
+-- person_by_id --
+-- Find the account with this id.
+SELECT id, email, name FROM accounts WHERE id = %(account_id)s
 
 -- erasures --
 -- List erasures, the latest first.
@@ -123,12 +178,13 @@ DELETE FROM gap_questions q USING chat_logs l WHERE l.id = q.chat_log_id AND l.c
 DELETE FROM prompts p USING chat_logs l WHERE l.id = p.chat_log_id AND l.created_at < %(before)s
 
 -- forget_questions --
--- Forget the texts of old questions.
-UPDATE chat_logs
+-- Forget the texts of old questions, those that somebody asked again included; golden questions are the company's.
+UPDATE chat_logs l
 SET question = '', answer = '', error = '',
     rag_details = jsonb_build_object('timing', coalesce(rag_details -> 'timing', '{}'),
                                      'costs', coalesce(rag_details -> 'costs', '{}'))
-WHERE created_at < %(before)s AND outcome IS NOT NULL AND kind <> 'evaluation' AND (question, answer) <> ('', '')
+WHERE created_at < %(before)s AND outcome IS NOT NULL AND (question, answer) <> ('', '')
+  AND (kind <> 'evaluation' OR NOT EXISTS (SELECT FROM evaluation_results e WHERE e.chat_log_id = l.id))
 
 -- forget_conversations --
 -- Delete whole conversations once their last message is as old.

@@ -111,7 +111,7 @@ DELETE FROM spare_vectors
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND embedding_model = %(embedding_model)s
 
 -- set_embedding_model --
--- Set the collection's embedding model, and forget what was measured with the old one.
+-- Set the collection's embedding model, and remove the measurements made with the old one.
 UPDATE collections
 SET embedding_model = %(to_model)s, calibrated_threshold = NULL, calibrated_at = NULL, calibrated_model = NULL,
     calibrated_passages = NULL

@@ -1,4 +1,4 @@
--- Reference documents (source 002): registered, chunked, tagged and embedded step by step. Row-level security stands above.
+-- Reference documents (source 002): registered, chunked, tagged and embedded step by step, under row-level security.
 
 -- find_references --
 -- List documents of collections that hold reference documents, newest first, with the progress of each and the number
@@ -36,7 +36,7 @@ UPDATE documents SET title = %(title)s, metadata = metadata || %(metadata)s, upd
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- await_steps --
--- Store new text and remove what was made of the old; the document is searched again once it is embedded.
+-- Store new text and remove the chunks of the old one; the document can be searched again once it is embedded.
 UPDATE documents
 SET status = 'registered', step = 'chunk', message = '', page_count = %(page_count)s,
     character_count = %(character_count)s, chunk_count = %(chunk_count)s, language = %(language)s,

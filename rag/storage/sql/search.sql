@@ -104,7 +104,7 @@ SELECT chunk_id, %(tenant_id)s, %(collection_id)s, document_id, terms
 FROM unnest(%(chunk_ids)s::uuid[], %(owner_ids)s::uuid[], %(terms)s::bytea[]) AS passages (chunk_id, document_id, terms)
 
 -- insert_bits --
--- Add the signs of documents' vectors, except those of embedders that are not dense.
+-- Add the signs of documents' vectors, except for embedders that are not dense.
 INSERT INTO chunk_bits (chunk_id, tenant_id, collection_id, document_id, embedding_model, bits)
 SELECT id, tenant_id, collection_id, document_id, embedding_model, binary_quantize(embedding)
 FROM document_chunks
@@ -188,23 +188,44 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_by_bits --
--- Find the nearest chunks of a large collection: by the signs of their dimensions first, then compared exactly. The
--- question's bits come from a subquery of their own, or a generic plan computes them again for every row.
+-- Find the nearest chunks of a large scope: by the signs of their dimensions first, then compared exactly. A sort copies
+-- each row before it drops it, which costs twice what comparing its bits does; so only those are sorted that can be kept,
+-- by what the first few thousand are like. The question's bits come from a subquery of their own, or a generic plan
+-- computes them again for every row.
 WITH near AS MATERIALIZED (
-    SELECT b.chunk_id
-    FROM (
-        SELECT chunk_id, bits, embedding_model FROM chunk_bits
-        WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
-          AND %(wanted)s::uuid[] IS NULL AND document_id NOT IN (
-              SELECT d.id FROM documents d
-              WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[])
-                AND d.status <> 'completed')
-        UNION ALL
-        SELECT chunk_id, bits, embedding_model FROM chunk_bits
-        WHERE tenant_id = %(tenant_id)s AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
-    ) AS b
-    WHERE b.embedding_model = %(embedding_model)s
-    ORDER BY b.bits <~> (SELECT binary_quantize(%(vector)s::halfvec))
+    SELECT chunk_id FROM chunk_bits
+    WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
+      AND embedding_model = %(embedding_model)s
+      AND bits <~> (SELECT binary_quantize(%(vector)s::halfvec)) <= (
+          SELECT rag_furthest_bits(%(tenant_id)s, %(collection_ids)s::uuid[], %(embedding_model)s,
+                                   binary_quantize(%(vector)s::halfvec), %(reranked)s, %(first)s))
+      AND document_id NOT IN (
+          SELECT d.id FROM documents d
+          WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[])
+            AND d.status <> 'completed')
+    ORDER BY bits <~> (SELECT binary_quantize(%(vector)s::halfvec))
+    LIMIT %(reranked)s
+)
+SELECT chunk_id, 1 - distance
+FROM (
+    SELECT near.chunk_id, c.distance
+    FROM near CROSS JOIN LATERAL (
+        SELECT embedding <=> %(vector)s::halfvec AS distance FROM document_chunks
+        WHERE tenant_id = %(tenant_id)s AND id = near.chunk_id OFFSET 0
+    ) AS c
+    ORDER BY distance, near.chunk_id
+    LIMIT %(limit)s
+) AS nearest
+WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
+ORDER BY distance, chunk_id
+
+-- search_wanted_by_bits --
+-- Find the nearest chunks of many wanted documents, the same way.
+WITH near AS MATERIALIZED (
+    SELECT chunk_id FROM chunk_bits
+    WHERE tenant_id = %(tenant_id)s AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
+      AND embedding_model = %(embedding_model)s
+    ORDER BY bits <~> (SELECT binary_quantize(%(vector)s::halfvec))
     LIMIT %(reranked)s
 )
 SELECT chunk_id, 1 - distance

@@ -1,4 +1,4 @@
--- Collections that follow a source: where it is, what is known of each thing in it, and the runs that compare both.
+-- Collections that follow a source: its place, the known state of each item, and the runs that compare both.
 
 -- find_sources --
 -- List the sources of one collection, or of all.
@@ -29,8 +29,7 @@ DELETE FROM collection_sources
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s
 
 -- known_items --
--- Read what is known of the items of a source; whether they have a document is looked up, for it may have been
--- deleted.
+-- Read the known state of a source's items, and whether their documents still exist.
 SELECT i.key, i.source_updated_at AS updated_at, i.hash, i.is_deleted, i.original_id,
        EXISTS (SELECT FROM documents d WHERE d.original_id = i.original_id) AS has_document
 FROM sync_items i
@@ -146,7 +145,7 @@ WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status 
 ORDER BY created_at
 
 -- begin_run --
--- Begin a run, from the start even after a kill: what was done by then is found unchanged.
+-- Begin a run, from the start even after a kill: finished items are then found unchanged.
 UPDATE sync_runs SET status = 'running', started_at = coalesce(started_at, now()), items_done = 0
 WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
@@ -191,6 +190,7 @@ SELECT 'documents', 'sync_on_schedule', 'schedule ' || collection_id, 'schedule 
        jsonb_build_object('tenant_id', rag_tenant(), 'collection_id', collection_id::text), min(next_sync_at)
 FROM collection_sources
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND next_sync_at IS NOT NULL
+  AND NOT EXISTS (SELECT FROM collections l WHERE l.id = collection_sources.collection_id AND l.binned_at IS NOT NULL)
 GROUP BY collection_id
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO UPDATE SET scheduled_at = excluded.scheduled_at
 
@@ -201,6 +201,7 @@ WITH due AS (
     SET next_sync_at = next_sync_at + make_interval(mins => every_minutes)
         * (floor(extract(epoch FROM now() - next_sync_at) / (60 * every_minutes)) + 1)
     WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND next_sync_at <= now()
+      AND NOT EXISTS (SELECT FROM collections l WHERE l.id = collection_sources.collection_id AND l.binned_at IS NOT NULL)
     RETURNING kind
 ), asked AS (
     INSERT INTO sync_runs (collection_id, kind, tenant_id, asked_by)
@@ -217,6 +218,7 @@ SELECT kind FROM due
 -- List collections whose job was lost, such as one that failed.
 SELECT DISTINCT s.collection_id FROM collection_sources s
 WHERE s.tenant_id = rag_tenant() AND s.next_sync_at IS NOT NULL
+  AND NOT EXISTS (SELECT FROM collections l WHERE l.id = s.collection_id AND l.binned_at IS NOT NULL)
   AND NOT EXISTS (SELECT FROM procrastinate_jobs j
                   WHERE j.lock = 'schedule ' || s.collection_id AND j.status IN ('todo', 'doing'))
 
@@ -250,7 +252,7 @@ WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = 
 -- Attachments
 
 -- attachment_texts --
--- Read what is known of a document's attachments.
+-- Read the known state of a document's attachments.
 SELECT sha256, kind, text, note FROM attachment_texts
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 

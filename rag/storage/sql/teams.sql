@@ -21,8 +21,12 @@ FROM teams_bots WHERE tenant_id = (SELECT rag_tenant())
 UPDATE teams_bots SET is_active = %(is_active)s WHERE tenant_id = rag_tenant()
 
 -- remove_teams_bot --
--- Forget the bot with its secret.
-DELETE FROM teams_bots WHERE tenant_id = rag_tenant()
+-- Remove the bot; return it, its secret encrypted, to put back.
+DELETE FROM teams_bots WHERE tenant_id = rag_tenant() RETURNING to_jsonb(teams_bots)::text
+
+-- put_teams_bot_back --
+-- Keep the bot again, as it was.
+INSERT INTO teams_bots SELECT * FROM jsonb_populate_record(NULL::teams_bots, %(kept)s::jsonb) RETURNING id
 
 -- tenant_of_teams_bot --
 -- Find the company of a bot; needs the hash of its application id presented.

@@ -90,7 +90,7 @@ SELECT rag_enter(%(tenant_id)s);
 DELETE FROM procrastinate_jobs WHERE args ->> 'tenant_id' = %(tenant_id)s;
 
 -- note_deletion --
--- Store what was counted before and after a deletion.
+-- Store the counts before and after a deletion.
 INSERT INTO tenant_deletions (tenant_id, rows_before, rows_after, files_before, files_after)
 VALUES (%(tenant_id)s, %(rows_before)s, %(rows_after)s, %(files_before)s, %(files_after)s);
 
@@ -120,10 +120,14 @@ SELECT settings -> 'letters' FROM tenants WHERE id = rag_tenant();
 SELECT settings -> 'nightly_collections' FROM tenants WHERE id = rag_tenant();
 
 -- people_to_write_to --
--- List the addresses of active people with these roles.
-SELECT email FROM accounts WHERE is_active AND email <> '' AND role = ANY (%(roles)s) ORDER BY email;
+-- List the addresses of active people with these roles, with the languages they chose.
+SELECT email, language FROM accounts WHERE is_active AND email <> '' AND role = ANY (%(roles)s) ORDER BY email;
 
 -- claim_calendar_work --
 -- Note that this is done for a day, unless somebody did since.
 INSERT INTO calendar_work AS c (tenant_id, work, done_for) VALUES (rag_tenant(), %(work)s, %(day)s)
 ON CONFLICT (tenant_id, work) DO UPDATE SET done_for = excluded.done_for WHERE c.done_for < excluded.done_for;
+
+-- take_back_calendar_work --
+-- Note that this is not done after all.
+UPDATE calendar_work SET done_for = '-infinity' WHERE work = %(work)s;

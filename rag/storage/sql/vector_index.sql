@@ -16,7 +16,7 @@ ON CONFLICT (collection_id) DO UPDATE SET embedding_model = excluded.embedding_m
     kind = excluded.kind, breadth = 1, is_used = false, passages = 0, measured = '{}', built_at = now(), measured_at = NULL
 
 -- note_vector_index --
--- Keep what was measured, and whether the search uses the index from now on.
+-- Store the measurements, and whether the search uses the index from now on.
 UPDATE vector_indexes
 SET breadth = %(breadth)s, is_used = %(is_used)s, passages = %(passages)s, measured = %(measured)s, measured_at = now()
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND embedding_model = %(embedding_model)s

@@ -1,4 +1,4 @@
--- Addresses that are told of events, and what they were told.
+-- Addresses that receive events, and the deliveries to them.
 
 -- add_webhook --
 -- Keep an address with its encrypted secret.
@@ -20,8 +20,22 @@ GROUP BY w.id
 ORDER BY w.created_at, w.id
 
 -- remove_webhook --
--- Forget an address with what it was told.
-DELETE FROM webhooks WHERE id = %(webhook_id)s
+-- Remove an address and its deliveries; return both, of the deliveries the latest 200, to put back.
+WITH removed AS (DELETE FROM webhooks WHERE id = %(webhook_id)s RETURNING *)
+SELECT jsonb_build_object('webhook', to_jsonb(r), 'deliveries', coalesce(
+    (SELECT jsonb_agg(to_jsonb(d)) FROM (SELECT * FROM webhook_deliveries WHERE webhook_id = r.id
+                                         ORDER BY created_at DESC LIMIT 200) d), '[]'))::text
+FROM removed r
+
+-- put_webhook_back --
+-- Keep an address and its deliveries again, as they were.
+WITH kept AS (
+    INSERT INTO webhooks SELECT * FROM jsonb_populate_record(NULL::webhooks, %(kept)s::jsonb -> 'webhook') RETURNING id
+), told AS (
+    INSERT INTO webhook_deliveries
+    SELECT d.* FROM jsonb_populate_recordset(NULL::webhook_deliveries, %(kept)s::jsonb -> 'deliveries') d
+)
+SELECT id FROM kept
 
 -- switch_webhook --
 -- Tell an address of events again, or no longer.
@@ -32,7 +46,7 @@ UPDATE webhooks SET is_active = %(is_active)s WHERE id = %(webhook_id)s
 SELECT rag_emit(%(kind)s, %(data)s, %(webhook_id)s)
 
 -- webhook_deliveries --
--- List what a webhook was told, the latest first.
+-- List the deliveries of a webhook, the latest first.
 SELECT id, webhook_id, kind, event_id, data, status, attempts, next_at, answer_status, answer, created_at, finished_at
 FROM webhook_deliveries
 WHERE tenant_id = (SELECT rag_tenant()) AND (%(webhook_id)s::uuid IS NULL OR webhook_id = %(webhook_id)s)
@@ -62,7 +76,7 @@ WITH again AS (
 SELECT rag_queue_delivery(id, NULL) FROM again
 
 -- forget_deliveries --
--- Remove what webhooks were told more than thirty days ago.
+-- Remove deliveries older than thirty days.
 DELETE FROM webhook_deliveries WHERE tenant_id = rag_tenant() AND created_at < now() - interval '30 days'
 
 -- tell_of_budget --

@@ -11,7 +11,7 @@ RETURNING id
 -- Keep a widget, off until somebody turns it on.
 INSERT INTO widgets (tenant_id, api_key_id, collection_id, name, public_key, key_hash, sites)
 SELECT rag_tenant(), %(api_key_id)s, id, %(name)s, %(public_key)s, decode(%(key_hash)s, 'hex'), %(sites)s
-FROM collections WHERE id = %(collection_id)s AND cardinality(groups) = 0
+FROM collections WHERE id = %(collection_id)s AND cardinality(groups) = 0 AND binned_at IS NULL
 RETURNING id
 
 -- list_widgets --
@@ -19,11 +19,12 @@ RETURNING id
 SELECT w.id, w.tenant_id, w.api_key_id, w.collection_id, l.name AS collection_name, w.name, w.public_key, w.sites,
        w.is_active, w.has_page, w.title, w.greeting, k.requests_per_minute, w.questions_per_day, w.budget, w.created_at,
        (SELECT count(*) FROM conversations c JOIN chat_logs q ON q.conversation_id = c.id
-        WHERE c.api_key_id = w.api_key_id AND q.created_at >= date_trunc('day', now(), 'UTC')) AS asked_today,
+        WHERE c.api_key_id = w.api_key_id AND q.created_at >= date_trunc('day', now(), (SELECT rag_zone()))) AS asked_today,
        (SELECT coalesce(sum(q.cost), 0) FROM conversations c JOIN chat_logs q ON q.conversation_id = c.id
-        WHERE c.api_key_id = w.api_key_id AND q.created_at >= date_trunc('month', now(), 'UTC')) AS spent
+        WHERE c.api_key_id = w.api_key_id AND q.created_at >= date_trunc('month', now(), (SELECT rag_zone()))) AS spent
 FROM widgets w JOIN api_keys k ON k.id = w.api_key_id JOIN collections l ON l.id = w.collection_id
-WHERE w.tenant_id = (SELECT rag_tenant()) AND (%(widget_id)s::uuid IS NULL OR w.id = %(widget_id)s)
+WHERE w.tenant_id = (SELECT rag_tenant()) AND l.binned_at IS NULL
+  AND (%(widget_id)s::uuid IS NULL OR w.id = %(widget_id)s)
 ORDER BY w.created_at, w.id
 
 -- change_widget --
@@ -41,9 +42,21 @@ UPDATE api_keys SET requests_per_minute = %(requests_per_minute)s
 WHERE id = (SELECT api_key_id FROM widgets WHERE id = %(widget_id)s)
 
 -- remove_widget --
--- Remove a widget, and stop its key; what was asked stays in the log.
-WITH removed AS (DELETE FROM widgets WHERE id = %(widget_id)s RETURNING api_key_id)
-UPDATE api_keys SET revoked_at = now() FROM removed WHERE api_keys.id = removed.api_key_id
+-- Remove a widget and stop its key; its questions stay in the log. Return it to put back.
+WITH removed AS (DELETE FROM widgets WHERE id = %(widget_id)s RETURNING *), stopped AS (
+    UPDATE api_keys SET revoked_at = now() FROM removed WHERE api_keys.id = removed.api_key_id
+)
+SELECT to_jsonb(removed)::text FROM removed
+
+-- put_widget_back --
+-- Keep a widget again, as it was, and let its key work, where everybody may still read its collection.
+WITH kept AS (
+    INSERT INTO widgets
+    SELECT w.* FROM jsonb_populate_record(NULL::widgets, %(kept)s::jsonb) w JOIN collections c ON c.id = w.collection_id
+    WHERE cardinality(c.groups) = 0 AND c.binned_at IS NULL
+    RETURNING api_key_id
+)
+UPDATE api_keys SET revoked_at = NULL FROM kept WHERE api_keys.id = kept.api_key_id RETURNING api_keys.id
 
 -- tenant_of_widget --
 -- Find the tenant of a public key; needs its hash presented.
@@ -70,5 +83,6 @@ RETURNING k.minute_requests > k.requests_per_minute AS is_many,
 -- widget_is_spent --
 -- Tell whether the budget of the widget that this key belongs to is spent this month; null for other keys.
 SELECT coalesce((SELECT sum(q.cost) FROM conversations c JOIN chat_logs q ON q.conversation_id = c.id
-                 WHERE c.api_key_id = w.api_key_id AND q.created_at >= date_trunc('month', now(), 'UTC')), 0) >= w.budget
+                 WHERE c.api_key_id = w.api_key_id
+                       AND q.created_at >= date_trunc('month', now(), (SELECT rag_zone()))), 0) >= w.budget
 FROM widgets w WHERE w.api_key_id = %(api_key_id)s

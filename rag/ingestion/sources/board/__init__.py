@@ -1,1 +1,1 @@
-"""Posts of a notice board: rows of a table or of webhook events in, documents with their metadata out (source 000)."""
+"""Turn the posts of a notice board, rows of a table or webhook events, into documents with metadata (source 000)."""

@@ -57,7 +57,7 @@ class AttachmentFiles:
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
         """Fetch the bytes; None when there are none or too many."""
         try:
-            # Never elsewhere: a redirect could leave what is allowed.
+            # Follow no redirect: it could leave the allowed addresses.
             with self._http().stream("GET", address, follow_redirects=False) as answer:
                 if answer.status_code >= 500 or answer.status_code == 429:
                     raise ProviderUnavailable("An attachment cannot be fetched at the moment. It is tried again later.")

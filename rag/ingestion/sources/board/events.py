@@ -1,8 +1,8 @@
 """Follow events of changed posts, as Supabase's database webhooks send them.
 
-Events come late, twice and out of order. Of each post only the newest is kept, by the time of its change; an older or
-equal one changes nothing. Following it, the table itself is asked for the post as it is now; where there is no table to
-ask, the event's own record counts.
+Events come late, twice and out of order. Only the newest event of each post is kept, by the time of its change; an
+older or equal one changes nothing. The post is then read from the table itself; without a table, the event's own record
+counts.
 """
 
 from __future__ import annotations

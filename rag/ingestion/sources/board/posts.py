@@ -1,6 +1,6 @@
-"""Posts of a board: made from a row of the table or an event, stored as one file with their attachments.
+"""Make posts of a board from a row of the table or an event, and store each as one file with its attachments.
 
-The names of the metadata are those of source 000's vector record; times are milliseconds since 1970, 0 where not set.
+Metadata names follow source 000's vector record; times are milliseconds since 1970, 0 if not set.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PostAttachment:
     mime_type: str = ""
     url: str = ""
     content: bytes | None = None
-    #: What is in it, where that is known without a model.
+    #: A description of its content, if known without a model.
     description: str = ""
 
     @property
@@ -266,7 +266,7 @@ class Attachments(_Columns):
 
 
 class PostsMapping(_Columns):
-    """The table of posts and the tables beside it, which need not exist. The defaults are those of source 000."""
+    """The table of posts and the optional tables beside it, with source 000's names as defaults."""
 
     table: str = "hof_posts"
     id: str = "id"

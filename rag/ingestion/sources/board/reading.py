@@ -38,8 +38,8 @@ from rag.types import Page, Usage
 Known = Mapping[str, AttachmentText]
 NOT_FETCHED = "Its file was not fetched, so only its name is known."
 SCANNED = (
-    "It is a scan, and text recognition is not available here, so only its name is known. UPSTAGE_API_KEY or an "
-    "installed Tesseract adds it."
+    "It is a scan, and text recognition is not available here, so only its name is known. A key of Upstage, pasted on "
+    "the page Set-up, or an installed Tesseract adds it."
 )
 #: Scanned pages of an attachment that are recognised: more than a summary is made of.
 MOST_SCANNED_PAGES = 20

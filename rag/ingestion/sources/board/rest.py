@@ -1,6 +1,6 @@
 """Read a board's tables through the REST address of a Supabase project, where its Postgres cannot be reached.
 
-The official client asks; rows are JSON, as those of a connection are. Nothing is ever written.
+It uses the official client and returns rows as JSON, like a connection to Postgres. Nothing is ever written.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RestRows:
             yield reader
 
     def _require_other_database(self, reader: RestReader) -> None:
-        """Refuse a project with the product's own tables: the key reads those of every tenant."""
+        """Refuse a project that holds the product's own tables: the key could read every tenant's."""
         if self._is_checked:
             return
         try:
@@ -112,7 +112,7 @@ class RestReader:
         for first in range(0, len(values), VALUES_PER_REQUEST):
             some, begun = values[first : first + VALUES_PER_REQUEST], len(found)
             while self.exists(table):
-                # A project answers with a thousand rows at most, whatever is asked for.
+                # A project returns a thousand rows at most, however many are requested.
                 page = _rows(self._ask(table, partial(self._page, table, column, some, len(found) - begun)))
                 found += page
                 if not page:

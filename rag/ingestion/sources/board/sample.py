@@ -1,4 +1,4 @@
-"""The sample notice board, as a source that a collection can follow.
+"""Offer the sample notice board as a source that a collection can follow.
 
 `rag/samples/board/posts.toml` has the time and category of each post; its HTML lies beside it.
 """

@@ -118,7 +118,7 @@ class PostsTable:
 
 
 def _place(row: Mapping[str, Any], *, order: str) -> tuple[tuple[bool, float, str], ...]:
-    """Return where a row stands in its table: by the column that says so, then by its id."""
+    """Return the sort key of a row in its table: the column for the order, then its id."""
     values = (row.get(order), row.get("id"))
     numbers = (float(v) if isinstance(v, (int, float)) else None for v in values)
     return tuple((n is None, n or 0.0, str(v or "")) for n, v in zip(numbers, values, strict=True))

@@ -22,8 +22,8 @@ LABEL = r"(?:작성일자?|등록일시?|게시일자?|공지일자?|작성\s?�
 SHORT = r"(?P<year>20\d{2}|\d{2})(?:(?P<mark>[-./])\s?(?P<month>\d{1,2})(?P=mark)\s?(?P<day>\d{1,2})(?!\d)\.?|(?<=20\d\d)(?P<month2>\d{2})(?P<day2>\d{2})(?!\d))"  # noqa: E501
 LABELLED_SHORT = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{SHORT}", re.IGNORECASE | re.MULTILINE)
 LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{DATE}{TIME}", re.IGNORECASE | re.MULTILINE)
-#: A line that holds a date and nothing else, but for the day of the week. What surrounds it does not reach into other
-#: lines: blank ones would be looked through again from each of them.
+#: A line that holds only a date and perhaps the day of the week. The white space around it stays within the line: blank
+#: lines would be scanned again from each of them.
 ALONE = re.compile(
     rf"^(?:[^\S\n]|[\[(<])*+{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}(?:[^\S\n]|[\])>])*+$", re.MULTILINE
 )

@@ -10,11 +10,11 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, Rules, Word
+from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
 
 RUN = re.compile(r"[^\s\ufffe]+\ufffe?")
-#: A run of so many letters, none of them wide, is one word between the boxes of its ends; others are looked at letter
-#: by letter: scripts without spaces have cells that follow each other without a gap in the text.
+#: A run of up to this many narrow letters is one word between the boxes of its ends; other runs are split letter by
+#: letter, because in scripts without spaces cells follow each other without a gap in the text.
 LONGEST_WORD = 30
 NARROW = re.compile(r"[\x21-\u024f\u0370-\u04ff\u2010-\u2044\u20a0-\u20bf\ufffe]+")
 
@@ -80,7 +80,7 @@ def _box_of(text_page: Any, index: int) -> Box | None:
     return rect.left, min(rect.bottom, rect.top), rect.right, max(rect.bottom, rect.top)
 
 
-def rules_of(paths: Sequence[Any]) -> Rules:
+def rules_of(paths: Sequence[Any]) -> RulingLines:
     """Return the horizontal and vertical lines among the paths of a page."""
     horizontal, vertical = [], []
     count = 0
@@ -92,8 +92,8 @@ def rules_of(paths: Sequence[Any]) -> Rules:
             elif abs(x1 - x2) < 1 and abs(y1 - y2) > 4:
                 vertical.append(((x1 + x2) / 2, min(y1, y2), max(y1, y2)))
         if count > MOST_SEGMENTS:
-            return Rules((), ())
-    return Rules(tuple(horizontal), tuple(vertical))
+            return RulingLines((), ())
+    return RulingLines(tuple(horizontal), tuple(vertical))
 
 
 def _segments(item: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:

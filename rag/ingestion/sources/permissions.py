@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rag.access.account_rows import normal_group
 from rag.errors import InvalidInput
-from rag.ingestion.sources.sync import SourceItem
+from rag.ingestion.sources.remote import moment_of
+from rag.ingestion.sources.sync import SourceContent, SourceItem
 
 #: A group that nobody is in, for a collection must not be without one while its readers change.
 NOBODY = "(nobody until the next sync)"
@@ -97,7 +99,18 @@ class SharedFolderSource(ABC):
         """Ask who may read the folder that is followed."""
 
     @abstractmethod
-    def _item(self, entry: Mapping[str, Any]) -> SourceItem: ...
+    def _load(self, entry: Mapping[str, Any]) -> SourceContent:
+        """Fetch a file. Raises `DocumentError` for one that cannot be used."""
+
+    def _item(self, entry: Mapping[str, Any]) -> SourceItem:
+        return SourceItem(
+            key=str(entry["id"]),
+            updated_at=moment_of(entry.get("changed")),
+            # A new name is a new title.
+            hash=f"{entry['tag']} {entry['name']}",
+            title=str(entry["name"]),
+            load=partial(self._load, entry),
+        )
 
     def _items_for_readers(
         self, files: Sequence[Mapping[str, Any]], readers_of: Callable[[Sequence[Mapping[str, Any]]], Iterable[Readers]]

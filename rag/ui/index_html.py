@@ -1,7 +1,7 @@
-"""Change the one HTML file that every page of Streamlit begins with: our name, and what must hold from the first paint.
+"""Adapt the HTML file that every page of Streamlit begins with: our name, and the look of the first paint.
 
-Styles and scripts that a page draws come with its first run, too late for what is on the screen before: the sidebar
-would push the page aside, and grey bars would stand where nothing will be.
+Styles and scripts drawn by a page come with its first run, too late for the first paint: the sidebar would push the
+page aside, and grey bars would fill places that stay empty.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ VIEWPORT = "width=device-width, initial-scale=1, interactive-widget=resizes-cont
 #: Width of an open sidebar, as Streamlit draws it before anybody has dragged its edge.
 SIDEBAR_WIDTH = "281px"
 
-#: Parts of Streamlit that a page draws with, by the beginnings of their files' names: without this they are asked for
-#: one after the other, the first of them when the page's script has run.
+#: Streamlit's modules that a page needs, by the beginnings of their file names. Without this, the browser loads them
+#: one after the other, and the first only when the page's script has run.
 NEEDED_SOON = {
     "/analytics": ("Metric.", "loadVegaEmbed.", "embed.", "PlotlyChart."),
     "/documents": ("DataFrame.", "arrowFormatUtils."),
@@ -42,6 +42,12 @@ LOOK = """
 [data-testid=stMainBlockContainer]:not(:has([data-testid=stElementContainer], [data-testid=stLayoutWrapper])) {
   visibility: hidden;
 }
+/* A page that becomes wide with its first words has no narrow place, which would hold Streamlit's stand-in for content
+   alone, to jump from. */
+[data-testid=stMainBlockContainer]:has(> * > [data-testid=stElementContainer]:only-child:empty),
+[data-testid=stMainBlockContainer]:has(> * > :only-child > [data-testid=stAppSkeleton]) {
+  display: none;
+}
 /* Widgets are loaded when they are first needed. A row that holds one, and what lies below, is shown once it has its
    height: on a phone, rows wrap with their last word. Markdown says it is visible, whatever it stands in. */
 [data-testid=stMainBlockContainer] :has([data-testid=stSkeleton]) ~ *,
@@ -58,6 +64,25 @@ LOOK = """
     max-height: 64px; overflow: hidden;
   }
 }
+/* The table of the documents is as wide as the page, so that long titles are told apart. The first container of the
+   page decides: what is drawn already would move. */
+@media (min-width: 768px) {
+  .stApp [data-testid=stMainBlockContainer]:has(.st-key-documents_head) { padding-inline: 1.75rem; }
+}
+/* The account has a place of its own below everything else in the sidebar, which scrolls above it and is never under
+   it: the menu of an administrator and their conversations are higher than a laptop's screen. */
+.stApp [data-testid=stSidebarContent]:has(.st-key-frame_account) { position: static; height: calc(100% - 3.75rem); }
+.stApp [data-testid=stSidebarContent]:has(.st-key-frame_account .stPageLink) { height: calc(100% - 6rem); }
+.stApp [data-testid=stSidebarUserContent] { padding-bottom: .5rem; }
+[data-testid=stSidebarUserContent] [data-testid=stLayoutWrapper]:has(> .st-key-frame_account) {
+  position: absolute; inset-inline: 1.9rem; bottom: 0; width: auto; padding-block: .6rem;
+  border-top: 1px solid light-dark(#d9deec, #2a3350);
+}
+@media (max-width: 767px) {
+  [data-testid=stSidebarUserContent] :has(> .st-key-frame_account) { inset-inline: 1.25rem !important; }
+}
+/* Scripts take no room. */
+[data-testid=stSidebarUserContent] [data-testid=stElementContainer]:has(> .stHtml > script) { position: absolute; }
 @media (pointer: coarse) { button [data-has-shortcut=true] kbd { display: none; } }
 @media (max-width: 640px) {
   .stApp [data-testid=stBottomBlockContainer] { padding-bottom: max(.75rem, env(safe-area-inset-bottom)); }
@@ -77,12 +102,33 @@ LOOK = """
 .stApp :is(a, button, summary, [role=tab], [role=radio], [tabindex="0"]):focus-visible {
   outline: 2px solid light-dark(#3353d4, #9fb4ff); outline-offset: 2px;
 }
+/* The box of a text shows the focus, all around its icon and its buttons. */
+.stApp [data-testid=stTextInputRootElement] input:focus-visible { outline: none; }
+.stApp [data-testid=stTextInputRootElement]:focus-within { box-shadow: 0 0 0 1px light-dark(#3353d4, #9fb4ff); }
 /* Streamlit begins every text at the left. */
 [dir=rtl] [data-testid=stElementContainer] { text-align: start; }
+/* It also rounds, borders, closes and hides its sidebar at fixed sides. */
+[dir=rtl] [role=radiogroup] > button[data-variant=segmented_control] { margin: 0 0 0 -1px; }
+[dir=rtl] [role=radiogroup] > button[data-variant=segmented_control]:first-child { border-radius: 0 10px 10px 0; }
+[dir=rtl] [role=radiogroup] > button[data-variant=segmented_control]:last-child {
+  margin: 0; border-radius: 10px 0 0 10px;
+}
+[dir=rtl] .stApp:has([data-testid=stExpandSidebarButton]) [data-testid=stSidebar] { transform: translateX(100vw); }
+[dir=rtl] [data-testid=stHeader] div:has(> div > [data-testid=stHeaderLogo]) { margin: 0 15px 0 0; }
+[dir=rtl] section[role=dialog] > button { right: auto; left: 1.4rem; }
+[dir=rtl] section[role=dialog] > h2 { padding-inline: 0 2.5rem; }
+[dir=rtl] [data-testid=stTextInputRootElement] > div:has([data-testid=stTextInputIcon]) { padding: 0 .6rem 0 0; }
+/* On a phone choices side by side wrap: each is whole by itself then. */
+@media (max-width: 640px) {
+  .stApp [role=radiogroup]:has(> [data-variant=segmented_control]) { gap: .35rem; }
+  .stApp [role=radiogroup] > button[data-variant=segmented_control]:is(*, :first-child, :last-child) {
+    margin: 0; border-radius: 10px;
+  }
+}
 /* What people and documents wrote runs in the direction of its own language, whatever that of the page. */
 [data-testid=stChatMessage] :is(p, li, td, th, h1, h2, h3, h4, blockquote),
 [class*="_card_"] [data-testid=stCaptionContainer] p,
-[class*=st-key-chat_open_] p,
+:is([class*=st-key-chat_open_], [class*=st-key-library_open_], .st-key-frame_found) p,
 [data-testid=stChatInputTextArea] { unicode-bidi: plaintext; text-align: start; }
 [data-testid=stChatMessage] :is([role=img], a[href^="#s"]) { unicode-bidi: isolate; }
 /* A target of a finger, also where it is only three dots. */
@@ -190,6 +236,64 @@ READING = """
 </script>
 """
 
+#: In a panel, the key Escape closes the calendar or the list that is open, not the panel with all that was typed. The
+#: panel hears of the key before all others but this. A list closes when its field is left, a calendar when something
+#: else is pressed.
+ESCAPE = """
+<script>
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !event.isTrusted) return;
+  const panel = document.querySelector("[role=dialog]");
+  const calendar = document.querySelector("[data-testid=stDateInputCalendar]");
+  const list = document.querySelector("[data-testid=stSelectboxVirtualDropdown], [data-testid=stMultiSelectDropdown]");
+  if (!panel || !(calendar || list)) return;
+  event.stopImmediatePropagation();
+  event.preventDefault();
+  if (list) return document.activeElement?.blur();
+  const place = panel.querySelector("h1, h2, h3") ?? panel;
+  for (const kind of ["pointerdown", "mousedown", "pointerup", "mouseup", "click"])
+    place.dispatchEvent(new (kind.startsWith("pointer") ? PointerEvent : MouseEvent)(kind,
+      { bubbles: true, cancelable: true, composed: true }));
+}, true);
+</script>
+"""
+
+#: In the library a click anywhere on a row opens its document. A table knows a click on the words of a title alone, so
+#: what the pointer does further right is moved to where the first letter is. A ticked box, the heads, the scrollbars
+#: and the keys are left as they are. A table that was scrolled sideways shows the title for the moment of the click.
+ROWS = """
+<script>
+(() => {
+  const HEAD = 36, LETTER = 52;
+  let pressed = null;
+  const send = (event, kind, box) => event.target.dispatchEvent(new PointerEvent(kind, {
+    bubbles: true, cancelable: true, composed: true, clientX: box.left + LETTER, clientY: event.clientY,
+    button: event.button, buttons: kind === "pointerdown" ? 1 : event.buttons, pointerId: event.pointerId,
+    pointerType: event.pointerType, isPrimary: event.isPrimary,
+  }));
+  const follow = (event) => {
+    const table = event.target;
+    if (!event.isTrusted || event.button > 0 || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!table.classList?.contains("dvn-scroller") || !table.closest("[class*=st-key-documents_table]")) return;
+    const box = table.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    if (x <= LETTER || x > table.clientWidth || y < HEAD || y > table.clientHeight) return;
+    event.stopImmediatePropagation();
+    const left = table.scrollLeft;
+    if (!left || event.type === "pointermove") return send(event, event.type, box);
+    if (event.type === "pointerdown") {
+      pressed = [x, y];
+    } else if (pressed && Math.hypot(x - pressed[0], y - pressed[1]) < 8) {
+      pressed = null;
+      table.scrollLeft = 0;
+      setTimeout(() => send(event, "pointerdown", box), 60);
+      setTimeout(() => { send(event, "pointerup", box); table.scrollLeft = left; }, 120);
+    }
+  };
+  for (const kind of ["pointerdown", "pointermove", "pointerup"]) addEventListener(kind, follow, true);
+})();
+</script>
+"""
+
 #: Loaded before anything is drawn: text that changes its font changes its lines.
 FONT = "./app/static/inter-latin-wght-normal.woff2"
 PRELOADED = re.compile(r'href="\./static/media/[^"]+\.woff2"')
@@ -198,12 +302,14 @@ PRELOADED = re.compile(r'href="\./static/media/[^"]+\.woff2"')
 def shell(index: str) -> str:
     """Return Streamlit's HTML file with our name, our mark and what counts from the first paint."""
     changed = index.replace("<title>Streamlit</title>", f"<title>{PRODUCT}</title>")
-    changed = changed.replace('href="./favicon.png"', 'href="./app/static/mark.svg"')
+    # Streamlit looks for a "shortcut icon": what it does not find stays ours. Else it tries, at each page, the icon of
+    # the menu at fonts.gstatic.com before it is told of another.
+    changed = changed.replace('rel="shortcut icon" href="./favicon.png"', 'rel="icon" href="./app/static/mark.svg"')
     changed = PRELOADED.sub(f'href="{FONT}"', changed, count=1)
     before, _, after = changed.partition('name="viewport"')
     _, _, after = after.partition("/>")
     changed = f'{before}name="viewport" content="{VIEWPORT}" />{after}'
-    return changed.replace("</head>", f"{LOOK}{ROLES}{READING}</head>")
+    return changed.replace("</head>", f"{LOOK}{ROLES}{READING}{ESCAPE}{ROWS}</head>")
 
 
 def preloads(names: tuple[str, ...], folder: Path) -> str:
@@ -213,7 +319,7 @@ def preloads(names: tuple[str, ...], folder: Path) -> str:
 
 
 class Shell:
-    """Sends our version of Streamlit's HTML file in place of its own, whatever page is asked for."""
+    """Sends our version of Streamlit's HTML file in place of its own, for every page."""
 
     def __init__(self, app: ASGIApp, index: Path = INDEX) -> None:
         self._app = app

@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.25
 RETRY_SECONDS = 5
 
 
-class Turn:
+class AnswerSlot:
     """A place among the answers being written, or in the line for one."""
 
     def __init__(self, turns: Turns) -> None:
@@ -47,12 +47,12 @@ class Turns:
     def __init__(self, settings: Callable[[], Settings]) -> None:
         self._settings = settings
         self._lock = Lock()
-        self._held: set[Turn] = set()
-        self._line: list[Turn] = []
+        self._held: set[AnswerSlot] = set()
+        self._line: list[AnswerSlot] = []
 
-    def take(self) -> Turn:
+    def take(self) -> AnswerSlot:
         """Take a place, or one in the line. Raises `Saturated` when both are full."""
-        settings, turn = self._settings(), Turn(self)
+        settings, turn = self._settings(), AnswerSlot(self)
         with self._lock:
             if not settings.answers_under_way or len(self._held) < settings.answers_under_way:
                 self._held.add(turn)
@@ -70,14 +70,14 @@ class Turns:
         most = self._settings().answers_under_way
         return not most or len(self._held) < READY_SHARE * most
 
-    def follow(self, turn: Turn, tell: Callable[[int], None]) -> None:
+    def follow(self, turn: AnswerSlot, tell: Callable[[int], None]) -> None:
         """Tell a question in the line how many are before it, now and whenever that changes."""
         with self._lock:
             turn.tell = tell
             if turn in self._line:
                 tell(self._line.index(turn))
 
-    def end(self, turn: Turn) -> None:
+    def end(self, turn: AnswerSlot) -> None:
         """Take back a place."""
         with self._lock:
             if turn in self._line:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple, cast
+from uuid import UUID
 
 import pandas as pd
 import streamlit as st
@@ -14,14 +16,17 @@ from rag.records.analytics import LATEST, Analytics, Filters, LoggedSearch, Part
 from rag.types import Who
 from rag.ui.charts import OPERATION_NAMES, draw_chart, score_figure
 from rag.ui.formats import pages, percent
-from rag.ui.widgets import time_column, words_of
+from rag.ui.text import plain
+from rag.ui.widgets import table_key, time_column, words_of
 
 SCORES = {"similarity": N_("Similarity"), "score": N_("Rerank score")}
 SEARCHES_BY = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 
 
-def draw_search(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    """Draw what was found for the questions of a period, and how well."""
+def draw_search(
+    analytics: Analytics, who: Who, period: Period, filters: Filters, open_document: Callable[[UUID], None]
+) -> None:
+    """Draw how well the searches of a period worked. A chosen passage opens its document."""
     searches = analytics.searches(who, period, filters)
     if len(searches) >= LATEST:
         st.caption(_("Of the latest {count} questions of this period.", count=number(LATEST)))
@@ -33,7 +38,7 @@ def draw_search(analytics: Analytics, who: Who, period: Period, filters: Filters
     with st.container(border=True):
         _draw_by_part(searches)
     with st.container(border=True):
-        _draw_passages(analytics, who, period, filters)
+        _draw_passages(analytics, who, period, filters, open_document)
 
 
 def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
@@ -58,28 +63,26 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
         key=f"analytics_score_chart_{kind}",
         alt=_("How many questions by the score of their best passage"),
     )
-    st.caption(_("Where answered and not answered questions lie apart, the score tells them apart."))
+    st.caption(_("Where answered and unanswered questions lie apart, the score separates them."))
 
 
 def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
     st.header(_("What reranking and translation changed"), anchor=False)
-    reranked = [search for search in searches if search.moved_from is not None]
-    if reranked:
-        moved = [search for search in reranked if (search.moved_from or 1) > 1]
+    reranked = reranking_of(searches)
+    if reranked is not None:
         with st.container(horizontal=True):
             st.metric(
-                _("Another passage came first"), percent(len(moved) / len(reranked)),
+                _("Another passage came first"), percent(reranked.moved),
                 help=_("Of the reranked questions: the best passage after reranking was not the first before."),
             )  # fmt: skip
-            if moved:
-                middle = statistics.median(search.moved_from or 1 for search in moved)
-                st.metric(_("It had been at place"), f"{middle:g}", help=_("The median of those places."))
-            far = sum(1 for search in reranked if (search.moved_from or 1) > 5)
+            if reranked.place is not None:
+                st.metric(_("It had been at place"), f"{reranked.place:g}", help=_("The median of those places."))
             st.metric(
-                _("From below the fifth place"), percent(far / len(reranked)),
+                _("From below the fifth place"), percent(reranked.far),
                 help=_("Without reranking, these passages might not have been read at all."),
             )  # fmt: skip
-        st.caption(ngettext("{count} question was reranked.", "{count} questions were reranked.", len(reranked)))
+        words = ngettext("{count} question was reranked.", "{count} questions were reranked.", reranked.questions)
+        st.caption(plain(words))
     else:
         st.caption(_("Nothing was reranked in this period."))
     rows = []
@@ -90,7 +93,8 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
         (_("Not reranked"), [search for search in searches if not search.is_reranked]),
     ):
         if chosen:
-            rows.append((words, len(chosen), percent(_answered(chosen)), _middle(chosen)))
+            group = search_group(words, chosen)
+            rows.append((words, group.questions, percent(group.answered), group.similarity))
     st.dataframe(
         pd.DataFrame(rows, columns=[_("Questions that were"), _("Questions"), _("Answered"), _("Best similarity")]),
         hide_index=True, height="content", key="analytics_search_changes",
@@ -110,20 +114,16 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
                 bind="query-params",
             ),
         )  # fmt: skip
-    parts: dict[str, list[LoggedSearch]] = {}
-    for search in searches:
-        name = {"language": search.language, "group": search.user_group, "collection": search.collection}[by]
-        parts.setdefault(name, []).append(search)
-    ordered = sorted(parts.items(), key=lambda part: (-len(part[1]), part[0]))
+    groups = search_groups(searches, by)
     st.dataframe(
         pd.DataFrame(
             {
-                _(SEARCHES_BY[by]): [name or _("none") for name, _searches in ordered],
-                _("Questions"): [len(found) for _name, found in ordered],
-                _("Answered"): [percent(_answered(found)) for _name, found in ordered],
-                _("Best similarity"): [_middle(found) for _name, found in ordered],
-                _("Translated"): [sum(search.is_translated for search in found) for _name, found in ordered],
-                _("Reranked"): [sum(search.is_reranked for search in found) for _name, found in ordered],
+                _(SEARCHES_BY[by]): [group.name or _("none") for group in groups],
+                _("Questions"): [group.questions for group in groups],
+                _("Answered"): [percent(group.answered) for group in groups],
+                _("Best similarity"): [group.similarity for group in groups],
+                _("Translated"): [group.translated for group in groups],
+                _("Reranked"): [group.reranked for group in groups],
             }
         ),
         hide_index=True,
@@ -131,22 +131,26 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
         key=f"analytics_search_parts_{by}",
         column_config={
             _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max((len(found) for found in parts.values()), default=1), format="%d", width=140
+                min_value=0, max_value=max((group.questions for group in groups), default=1), format="%d", width=140
             ),
             _("Answered"): st.column_config.TextColumn(alignment="right"),
-            _("Best similarity"): st.column_config.NumberColumn(help=_("The median over the questions.")),
+            _("Best similarity"): st.column_config.NumberColumn(
+                format="%.3f", help=_("The median over the questions.")
+            ),
         },
         alt=_("What the search brought by {kind}", kind=_(SEARCHES_BY[by]).lower()),
     )
 
 
-def _draw_passages(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+def _draw_passages(
+    analytics: Analytics, who: Who, period: Period, filters: Filters, open_document: Callable[[UUID], None]
+) -> None:
     st.header(_("Passages that answers name most"), anchor=False)
     found = analytics.top_passages(who, period, filters)
     if not found:
         st.caption(_("Passages are counted here from the first answers on whose sources were kept."))
         return
-    st.dataframe(
+    table = st.dataframe(
         pd.DataFrame(
             {
                 _("Document"): [use.title for use in found],
@@ -158,7 +162,9 @@ def _draw_passages(analytics: Analytics, who: Who, period: Period, filters: Filt
         ),
         hide_index=True,
         height="content" if len(found) <= 10 else 390,
-        key="analytics_top_passages",
+        key=table_key("analytics_top_passages", ((use.document_id, use.text) for use in found)),
+        on_select="rerun",
+        selection_mode="single-row",
         column_config={
             _("Document"): st.column_config.TextColumn(width=190),
             _("Page"): st.column_config.TextColumn(width=75),
@@ -172,33 +178,35 @@ def _draw_passages(analytics: Analytics, who: Who, period: Period, filters: Filt
         },
         alt=_("Passages by the number of answers that name them"),
     )
+    st.caption(_("Select a row to open the document."))
+    rows = table.selection.rows
+    if rows and rows[0] < len(found):
+        open_document(found[rows[0]].document_id)
 
 
-def draw_errors(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
-    """Draw why questions failed, and which calls were cut off or repeated."""
+def draw_errors(
+    analytics: Analytics, who: Who, period: Period, filters: Filters, draw_details: Callable[[UUID], None]
+) -> None:
+    """Draw why questions failed, what answers did without, and which calls were cut off or repeated."""
     st.header(_("Errors and repeated calls"), anchor=False)
     errors, repeated = analytics.errors(who, period, filters), analytics.repeated_calls(who, period)
-    if not errors and not repeated:
+    notices = analytics.notices(who, period, filters)
+    if not errors and not notices and not repeated:
         st.caption(_("No question failed in this period, and no call had to be repeated."))
         return
     if errors:
-        st.dataframe(
-            pd.DataFrame(
-                {
-                    _("What was said"): [translated(error.error) for error in errors],
-                    _("Times"): [error.times for error in errors],
-                    _("Last"): [error.last_at for error in errors],
-                }
-            ),
-            hide_index=True,
-            height="content" if len(errors) <= 6 else 250,
-            key="analytics_errors",
-            column_config={
-                _("What was said"): st.column_config.TextColumn(width="large"),
-                _("Last"): time_column(with_year=False, width=110),
-            },
-            alt=_("Why questions failed or were refused"),
-        )
+        _draw_sentences(
+            [(translated(error.error), error.times, error.last_at, error.latest_id) for error in errors],
+            key="analytics_errors", alt=_("Why questions failed or were refused"), draw_details=draw_details,
+        )  # fmt: skip
+    if notices:
+        st.caption(_("What answers did without, or were held back for:"))
+        _draw_sentences(
+            [(translated(one.notice), one.times, one.last_at, one.latest_id) for one in notices],
+            key="analytics_notices", alt=_("Errors and repeated calls"), draw_details=draw_details,
+        )  # fmt: skip
+    if errors or notices:
+        st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
     if repeated:
         st.caption(_("Calls that were cut off or repeated, charged by estimate:"))
         st.dataframe(
@@ -216,10 +224,95 @@ def draw_errors(analytics: Analytics, who: Who, period: Period, filters: Filters
         )
 
 
-def _answered(searches: Sequence[LoggedSearch]) -> float:
-    return sum(search.is_answered for search in searches) / len(searches)
+def _draw_sentences(
+    rows: Sequence[tuple[str, int, datetime, UUID]],
+    *,
+    key: str,
+    alt: str,
+    draw_details: Callable[[UUID], None],
+) -> None:
+    """Draw sentences with how often they were said and when last, and the latest question of the chosen one."""
+    table = st.dataframe(
+        pd.DataFrame(
+            {
+                _("Notice"): [sentence for sentence, _times, _last, _latest in rows],
+                _("Times"): [times for _sentence, times, _last, _latest in rows],
+                _("Last"): [last for _sentence, _times, last, _latest in rows],
+            }
+        ),
+        hide_index=True,
+        height="content" if len(rows) <= 6 else 250,
+        # A selection is a row number; with other rows it would open another question.
+        key=table_key(key, (latest for _sentence, _times, _last, latest in rows)),
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            _("Notice"): st.column_config.TextColumn(width="large"),
+            _("Last"): time_column(with_year=False, width=110),
+        },
+        alt=alt,
+    )
+    chosen = table.selection.rows
+    if chosen and chosen[0] < len(rows):
+        with st.container(border=True):
+            draw_details(rows[chosen[0]][3])
 
 
-def _middle(searches: Sequence[LoggedSearch]) -> float | None:
-    values = [search.similarity for search in searches if search.similarity is not None]
-    return round(statistics.median(values), 3) if values else None
+class RerankingEffect(NamedTuple):
+    """What reranking changed: shares of the reranked questions."""
+
+    questions: int
+    #: Another passage came first than before.
+    moved: float
+    #: The median of the places where those passages had been; None without one.
+    place: float | None
+    #: From below the fifth place.
+    far: float
+
+
+class SearchGroup(NamedTuple):
+    """Questions with something in common, and how their searches went."""
+
+    name: str
+    questions: int
+    answered: float
+    #: The median of the best similarities.
+    similarity: float | None
+    translated: int
+    reranked: int
+
+
+def reranking_of(searches: Sequence[LoggedSearch]) -> RerankingEffect | None:
+    """Return what reranking changed; None where nothing was reranked."""
+    places = [search.moved_from for search in searches if search.moved_from is not None]
+    if not places:
+        return None
+    moved = [place for place in places if place > 1]
+    return RerankingEffect(
+        questions=len(places),
+        moved=len(moved) / len(places),
+        place=statistics.median(moved) if moved else None,
+        far=sum(place > 5 for place in places) / len(places),
+    )
+
+
+def search_groups(searches: Sequence[LoggedSearch], by: PartsBy) -> list[SearchGroup]:
+    """Return the searches by what was asked for, the group with most questions first."""
+    found: dict[str, list[LoggedSearch]] = {}
+    for search in searches:
+        name = {"language": search.language, "group": search.user_group, "collection": search.collection}[by]
+        found.setdefault(name, []).append(search)
+    return sorted((search_group(*part) for part in found.items()), key=lambda part: (-part.questions, part.name))
+
+
+def search_group(name: str, searches: Sequence[LoggedSearch]) -> SearchGroup:
+    """Sum up searches; there is at least one."""
+    similar = [search.similarity for search in searches if search.similarity is not None]
+    return SearchGroup(
+        name,
+        len(searches),
+        sum(search.is_answered for search in searches) / len(searches),
+        round(statistics.median(similar), 3) if similar else None,
+        sum(search.is_translated for search in searches),
+        sum(search.is_reranked for search in searches),
+    )

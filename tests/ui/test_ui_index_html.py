@@ -16,19 +16,19 @@ from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 
 from rag.server import ThemeWriter
-from rag.ui.shell import INDEX, NEEDED_SOON, Shell, shell
+from rag.ui.index_html import INDEX, NEEDED_SOON, Shell, shell
 
 
 def test_the_shell_has_our_name_our_mark_and_room_for_the_keyboard() -> None:
     ours = shell(INDEX.read_text())
     assert "<title>HR Assistant</title>" in ours
-    assert 'href="./app/static/mark.svg"' in ours
+    assert 'rel="icon" href="./app/static/mark.svg"' in ours
     assert 'href="./app/static/inter-latin-wght-normal.woff2"' in ours
     assert ours.count('name="viewport"') == 1
     assert "interactive-widget=resizes-content" in ours
     assert ours.count("</head>") == 1
     assert "[data-testid=stSkeleton]" in ours
-    for left in ("<title>Streamlit", "favicon.png", "SourceSans", "shrink-to-fit"):
+    for left in ("<title>Streamlit", "favicon.png", "shortcut icon", "SourceSans", "shrink-to-fit"):
         assert left not in ours, left
 
 

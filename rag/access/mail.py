@@ -1,7 +1,8 @@
-"""Write to people by e-mail, where a mail server and a sender are set: invitations, and whatever else is sent."""
+"""Send e-mail if a mail server and a sender are set, and read the lists of people to invite."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -99,6 +100,16 @@ class Invitee:
     name: str = ""
     role: Role | None = None
     group: str = ""
+
+
+def list_text(content: bytes) -> str:
+    """Return the text of a list that came as a file: UTF-8, UTF-16 with its mark, else what Windows writes."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
 
 
 def people_from(text: str) -> list[Invitee]:

@@ -1,0 +1,77 @@
+"""Keep the time zone of a company: its days, weeks and months begin at midnight there.
+
+Figures, budgets and what is due by night follow it. Moments that people read are written in their browser's zone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time as clock
+from datetime import UTC, date, datetime, time, tzinfo
+from zoneinfo import ZoneInfo, available_timezones
+
+from psycopg.types.json import Jsonb
+
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput
+from rag.storage.database import Database
+from rag.types import Identity, Who
+
+UTC_NAME = "UTC"
+#: So long a zone is not read again, in seconds: every figure of a page asks for it.
+READ_AGAIN_SECONDS = 5.0
+MOST_REMEMBERED = 10_000
+
+
+class TimeZones:
+    """Reads and sets time zones. A change in another process counts here within seconds. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[str, tuple[float, str]] = {}
+        self._lock = threading.Lock()
+
+    def name(self, who: Who) -> str:
+        """Return the name of the company's zone, such as `Asia/Seoul`."""
+        tenant_id = who.tenant_id if isinstance(who, Identity) else who
+        with self._lock:
+            read_at, name = self._known.get(tenant_id, (0.0, ""))
+        if name and clock.monotonic() - read_at < READ_AGAIN_SECONDS:
+            return name
+        name = str(self._database.fetch_value(tenant_id, "time_zone"))
+        with self._lock:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[tenant_id] = (clock.monotonic(), name)
+        return name
+
+    def of(self, who: Who) -> tzinfo:
+        """Return the company's zone."""
+        return ZoneInfo(self.name(who))
+
+    def today(self, who: Who) -> date:
+        """Return the company's present day."""
+        return datetime.now(UTC).astimezone(self.of(who)).date()
+
+    def set(self, identity: Identity, name: str) -> None:
+        """Set the zone of the identity's company. For administrators; raises `InvalidInput` for an unknown name.
+
+        All figures are added up again; budgets count this month from its other beginning.
+        """
+        require_admin(identity)
+        if name not in zone_names():
+            raise InvalidInput("This time zone is not known. Choose one such as Europe/Berlin.")
+        self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"time_zone": name}))
+        with self._lock:
+            self._known.pop(identity.tenant_id, None)
+
+
+def midnight(day: date, zone: tzinfo) -> datetime:
+    """Return the moment at which a day begins in a time zone."""
+    return datetime.combine(day, time(), zone)
+
+
+def zone_names() -> list[str]:
+    """Return the names to choose from: UTC, and each zone by its continent and city."""
+    cities = (name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "SystemV/")))
+    return [UTC_NAME, *sorted(cities)]

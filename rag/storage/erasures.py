@@ -1,0 +1,77 @@
+"""Keep outside of the database who was erased, so that a backup made before brings nobody back.
+
+The register names receipts and former accounts by their ids, and nobody by name. It lies in the data folder and beside
+the automatic backups; the manifest of each backup repeats what the backup knew. After a restore, the first start erases
+again whom the restored database still has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row
+
+from rag.errors import SettingsError
+from rag.storage.data_folder import write_private
+
+#: In the data folder, and beside backups.
+REGISTER, SHARED_REGISTER = "erasures.json", "hr-assistant-erasures.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    """That somebody was erased: the receipt, the former account, and how many rows of which kind."""
+
+    id: UUID
+    tenant_id: str
+    erased_id: UUID
+    counts: dict[str, int]
+    erased_at: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "id": str(self.id), "erased_id": str(self.erased_id), "erased_at": self.erased_at.isoformat(),
+        }  # fmt: skip
+
+
+def erasure_from_json(row: Mapping[str, Any]) -> Erasure:
+    """Read what `Erasure.to_json` wrote."""
+    return Erasure(
+        id=UUID(row["id"]),
+        tenant_id=str(row["tenant_id"]),
+        erased_id=UUID(row["erased_id"]),
+        counts={str(kind): int(count) for kind, count in row["counts"].items()},
+        erased_at=datetime.fromisoformat(row["erased_at"]),
+    )
+
+
+def read_register(path: Path) -> list[Erasure]:
+    """Return the erasures of a register; none where there is no file. Raises `SettingsError` for any other file."""
+    try:
+        return [erasure_from_json(row) for row in json.loads(path.read_text("utf-8"))]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as exc:
+        raise SettingsError(f"{path} is not a register of erasures that can be read: {exc}.") from exc
+
+
+def write_register(path: Path, erasures: Iterable[Erasure]) -> None:
+    """Write a register, each erasure once and the oldest first."""
+    by_id = {one.id: one for one in erasures}
+    rows = [one.to_json() for one in sorted(by_id.values(), key=lambda one: (one.erased_at, one.id))]
+    write_private(path, json.dumps(rows, indent=2))
+
+
+def erasures_in(connection: psycopg.Connection) -> list[Erasure]:
+    """Return the erasures of all tenants, as a role that sees them. None where the tables are older than receipts."""
+    if connection.execute("SELECT to_regclass('erasures')").fetchone() == (None,):
+        return []
+    with connection.cursor(row_factory=class_row(Erasure)) as cursor:
+        return cursor.execute("SELECT id, tenant_id, erased_id, counts, erased_at FROM erasures").fetchall()

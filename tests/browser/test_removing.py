@@ -1,0 +1,123 @@
+"""What an administrator removes says what it is, in red, and is put back with one click, or says why not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
+from tests.browser.conftest import Product, settle
+from tests.browser.tables import BOX, cells, click_row
+from tests.browser.test_setting_up import invite
+
+pytestmark = pytest.mark.browser
+
+
+def remove(page: Page, label: str, said: str) -> None:
+    """Press a red button, say yes, and see what is said."""
+    button = page.get_by_role("button", name=label)
+    expect(button.locator("span[style*=color], .stMarkdownColoredText").first).to_be_attached()
+    button.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=label).click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text(said)).to_be_visible()
+    settle(page)
+
+
+def undo(page: Page, said: str) -> None:
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text(said)).to_have_count(0)
+    settle(page)
+
+
+def table_of(page: Page, text: str) -> Locator:
+    """Return the table that has a cell with this text."""
+    return page.get_by_test_id("stDataFrame").filter(has=cells(page, text))
+
+
+@pytest.fixture
+def tab(offline_admin: BrowserContext) -> Page:
+    return offline_admin.new_page()
+
+
+def test_webhooks_and_widgets_are_put_back(offline_product: Product, tab: Page) -> None:
+    tab.goto(offline_product.address + "/other-programs")
+    tab.get_by_role("button", name="Add a webhook").click()
+    form = tab.get_by_role("dialog")
+    form.get_by_label("Name", exact=True).fill("Payroll")
+    form.get_by_label("Address", exact=True).fill("https://payroll.example.com/hook")
+    form.get_by_role("button", name="Add the webhook").click()
+    tab.get_by_role("button", name="I have copied it").click()
+    removes = tab.get_by_role("button", name="Remove Payroll")
+    click_row(tab, 0, BOX, removes, of=table_of(tab, "Payroll"))
+    remove(tab, "Remove Payroll", "Payroll is removed.")
+    expect(cells(tab, "Payroll")).to_have_count(0)
+    undo(tab, "Payroll is removed.")
+    expect(cells(tab, "Payroll")).not_to_have_count(0)
+
+    tab.get_by_role("button", name="Add a widget").click()
+    form = tab.get_by_role("dialog")
+    form.get_by_label("Name", exact=True).fill("Intranet corner")
+    form.get_by_role("button", name="Add the widget").click()
+    expect(form).to_have_count(0)
+    removes = tab.get_by_role("button", name="Remove Intranet corner")
+    click_row(tab, 0, BOX, removes, of=table_of(tab, "Intranet corner"))
+    tag = tab.get_by_text("data-key=").first.inner_text()
+    remove(tab, "Remove Intranet corner", "Intranet corner is removed.")
+    expect(cells(tab, "Intranet corner")).to_have_count(0)
+    undo(tab, "Intranet corner is removed.")
+    click_row(tab, 0, BOX, removes, of=table_of(tab, "Intranet corner"))
+    assert tab.get_by_text("data-key=").first.inner_text() == tag, "the pages that show it need no other tag"
+    tab.close()
+
+
+def test_a_budget_is_put_back(offline_product: Product, tab: Page) -> None:
+    tab.goto(offline_product.address + "/prices")
+    tab.get_by_role("button", name="Set a budget").click()
+    form = tab.get_by_role("dialog")
+    form.get_by_label("US dollars a month").fill("250")
+    form.get_by_role("button", name="Save").click()
+    shown = tab.get_by_text(re.compile("the company: .* of .*250"))
+    expect(shown).to_be_visible()
+    settle(tab)
+    remove(tab, "Remove the budget of the company", "The budget of the company is removed.")
+    expect(shown).to_have_count(0)
+    undo(tab, "The budget of the company is removed.")
+    expect(shown).to_be_visible()
+    remove(tab, "Remove the budget of the company", "The budget of the company is removed.")
+    tab.close()
+
+
+def test_an_account_is_enabled_again_and_a_key_says_that_it_is_gone(offline_product: Product, tab: Page) -> None:
+    tab.goto(offline_product.address + "/people")
+    invite(tab, "leaver@example.com", group="Store")
+    tab.get_by_role("dialog").get_by_role("button", name="Done").click()
+    tab.get_by_placeholder("Search by name, e-mail or group").fill("leaver")
+    tab.keyboard.press("Enter")
+    disable = tab.get_by_role("button", name="Disable this account")
+    click_row(tab, 0, BOX, disable)
+    disable.click()
+    tab.get_by_role("dialog").get_by_role("button", name="Disable").click()
+    said = re.compile(r"The account of .* is disabled\.")
+    expect(tab.get_by_text(said)).to_be_visible()
+    expect(tab.get_by_role("button", name="Enable", exact=True)).to_be_visible()
+    settle(tab)
+    tab.get_by_role("button", name="Undo").click()
+    expect(disable).to_be_visible()
+
+    tab.get_by_role("button", name="Make a key").click()
+    form = tab.get_by_role("dialog")
+    form.get_by_label("Name", exact=True).fill("Old robot")
+    form.get_by_role("button", name="Make the key").click()
+    tab.get_by_role("button", name="I have copied it").click()
+    revoke = tab.get_by_role("button", name="Revoke the key of Old robot")
+    click_row(tab, 0, BOX, revoke, of=table_of(tab, "Old robot"))
+    revoke.click()
+    dialog = tab.get_by_role("dialog")
+    expect(dialog.get_by_text("A revoked key cannot be brought back.")).to_be_visible()
+    expect(dialog.get_by_text("Make a new key and enter it in the program.")).to_be_visible()
+    dialog.get_by_role("button", name="Revoke the key of Old robot").click()
+    expect(cells(tab, "Revoked")).not_to_have_count(0)
+    tab.close()
