@@ -2,10 +2,12 @@
 # Without DATABASE_URL it runs its own Postgres in /data. deploy/compose.yaml builds and starts it.
 FROM python:3.12-slim-bookworm AS packages
 WORKDIR /app
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
 COPY requirements.txt .
-# What is installed is what was locked, file by file.
-RUN python -m venv .venv && .venv/bin/pip install --require-hashes --no-deps -r requirements.txt
+COPY deploy/installer.txt deploy/
+COPY rag/__init__.py rag/launch.py rag/
+# Installed as by `make run`, each file by its hash. uv is of no use afterwards.
+RUN python -m rag.launch install && .venv/bin/python -m pip uninstall --yes uv
 
 FROM python:3.12-slim-bookworm
 # An account without rights of its own; its number is the owner of the volume.

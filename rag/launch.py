@@ -1,96 +1,268 @@
 """From a fresh machine to the running product: makes `.venv`, installs the locked packages, continues inside it.
 
-Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `test` runs the checks and the tests,
-`translations` after the catalogues, `lock`, `audit` and `sbom` after the packages, anything else is a command of
-`python -m rag`.
+Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `install` stops before that, `test`
+runs the checks and the tests, `translations` updates the catalogues, `lock`, `audit` and `sbom` look after the
+packages. Anything else is a command of `python -m rag`.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import importlib.util
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+import time
+import tomllib
 import venv
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
-#: What looks after the packages has an environment of its own, so that none of it is in the product's.
+#: The tools that look after the packages have an environment of their own and stay out of the product's.
 TOOLS = PROJECT / ".tools"
 #: Lists of packages that people write, in the order in which they are locked: each keeps to the versions before it.
 LISTS = ("requirements.in", "tests/requirements.in", "benchmarks/requirements.in")
 TOOL_LIST = "tests/tools.in"
-#: What looks like a secret and is none. The scan exits with the number when it only noted new line numbers there.
+#: uv, which installs the locked packages in a tenth of pip's time.
+INSTALLER = "deploy/installer.in"
+#: Findings of the secret scan that are no secrets. The scan exits with 3 if only their line numbers moved.
 SECRETS_KNOWN, LINES_MOVED = ".secrets.baseline", 3
-BINARIES = "Scripts" if os.name == "nt" else "bin"
-PYTHON = ENVIRONMENT / BINARIES / ("python.exe" if os.name == "nt" else "python")
+BINARIES = "bin"
+PYTHON = ENVIRONMENT / BINARIES / "python"
+#: The packages take 1.1 GB, those of the tests 0.7 more; a download and the data folder need room beside them.
+DISK_BYTES, TEST_DISK_BYTES = 2_500_000_000, 4_000_000_000
+#: Application and database of a small company use about 1 GB.
+MEMORY_BYTES = 1_800_000_000
+#: pip's settings that uv knows by other names. uv ignores pip.conf and PIP_*.
+UV_NAMES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "proxy": "ALL_PROXY",
+    "cert": "SSL_CERT_FILE",
+    "trusted-host": "UV_INSECURE_HOST",
+}
+#: Sections of pip's settings, the stronger later.
+PIP_SECTIONS = ("global", "install", ":env:")
+NO_VENV = "Python's venv module is incomplete (Debian, Ubuntu: `sudo apt install python3-venv`)."
+
+
+class SetUpFailed(Exception):
+    """A sentence for the person who starts the product."""
 
 
 def main(arguments: list[str]) -> int:
+    if os.name == "nt":
+        print("Windows is supported through WSL: run `wsl --install`, open Ubuntu, and start again in there.")
+        return 1
     if sys.version_info < (3, 11):  # noqa: UP036 - this file also runs where the rest does not
         print(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}. Install one and start again.")
         return 1
-    testing = arguments[:1] == ["test"]
-    keeping = {"lock": lock, "audit": audit, "sbom": write_sbom}.get(" ".join(arguments[:1]))
-    requirements = [PROJECT / "requirements.txt"]
-    if testing:
-        requirements.append(PROJECT / "tests" / "requirements.txt")
+    command = arguments[0] if arguments else "serve"
     try:
-        if keeping is not None:
-            install((PROJECT / TOOL_LIST).with_suffix(".txt"), TOOLS)
+        if command in KEEPING:
+            install([(PROJECT / TOOL_LIST).with_suffix(".txt")], TOOLS)
             os.chdir(PROJECT)
-            return keeping()
-        for path in requirements:
-            install(path)
-    except (OSError, subprocess.CalledProcessError) as exc:
-        print(f"The set-up did not finish: {exc}")
-        print("Check the network connection and the free disk space, then start again; what is there already is kept.")
+            return KEEPING[command]()
+        requirements = [PROJECT / "requirements.txt"]
+        if command == "test":
+            requirements.append(PROJECT / "tests" / "requirements.txt")
+        missing = [path for path in requirements if not is_installed(path)]
+        if missing:
+            check_machine(command)
+            install(missing)
+    except SetUpFailed as exc:
+        print(exc)
+        return 1
+    except KeyboardInterrupt:
+        print("\nThe set-up was stopped. The next start continues it.")
+        return 130
+    except OSError as exc:
+        print(f"The set-up did not finish: {exc}. Nothing is lost: start it again when that is solved.")
         return 1
     os.chdir(PROJECT)
-    if testing:
+    if command == "install":
+        return 0
+    if command == "test":
         return run_checks(arguments[1:])
-    module = "rag.locales.catalogues" if arguments[:1] == ["translations"] else "rag"
-    command = [str(PYTHON), "-m", module, *(arguments or ["serve"])]
-    if os.name != "nt":
-        os.execv(PYTHON, command)  # noqa: S606 - signals reach the server itself
-    return subprocess.call(command)  # noqa: S603
+    module = "rag.locales.catalogues" if command == "translations" else "rag"
+    # In place of this process: signals reach the server itself.
+    return os.execv(PYTHON, [str(PYTHON), "-m", module, *(arguments or ["serve"])])  # noqa: S606
 
 
-def install(requirements: Path, environment: Path = ENVIRONMENT) -> None:
-    """Install the requirements, each file of them by its hash, unless exactly these are installed already."""
-    python = environment / PYTHON.relative_to(ENVIRONMENT)
-    stamp = environment / f".{requirements.parent.name}-{requirements.stem}.sha256"
-    digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
-    if python.exists() and stamp.exists() and stamp.read_text() == digest:
+# Before anything is downloaded
+
+
+def check_machine(command: str) -> None:
+    """Raise SetUpFailed with everything that this machine lacks. Low memory is only a warning."""
+    problems = []
+    try:
+        with tempfile.TemporaryFile(dir=PROJECT):
+            pass
+    except OSError:
+        problems.append(f"The folder {PROJECT} is not writable: start as its owner, or copy it into your home folder.")
+    if importlib.util.find_spec("ensurepip") is None:
+        problems.append(NO_VENV)
+    needed = TEST_DISK_BYTES if command == "test" else DISK_BYTES
+    free = shutil.disk_usage(PROJECT).free
+    if free < needed:
+        problems.append(f"The disk has {free / 1e9:.1f} GB free; {needed / 1e9:.1f} GB are needed.")
+    if command == "serve" and (taken := taken_address()):
+        problems.append(f"Another program uses {taken}: stop it, or choose another port: `PORT=8502 make run`.")
+    if problems:
+        raise SetUpFailed("Before the start:\n" + "\n".join(f"- {problem}" for problem in problems))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if memory < MEMORY_BYTES:
+        say(f"This machine has {memory / 1e9:.1f} GB of memory; with less than 2 GB the product is slow")
+
+
+def taken_address() -> str:
+    """Return the address that the product would listen on if another program uses it, else an empty string."""
+    address, port = setting("RAG_ADDRESS", "127.0.0.1"), setting("PORT", "8501")
+    if not port.isdecimal():
+        return ""  # the product's own check names it
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError:
+        return f"{address}:{port}"
+    return ""
+
+
+def setting(name: str, default: str) -> str:
+    """Read a setting as the product does: the environment, else `.streamlit/secrets.toml`, else the default."""
+    try:
+        secrets = tomllib.loads((PROJECT / ".streamlit" / "secrets.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        secrets = {}
+    return os.environ.get(name, "") or str(secrets.get(name, "")) or default
+
+
+# Installing
+
+
+def is_installed(requirements: Path, environment: Path = ENVIRONMENT) -> bool:
+    """Tell whether the environment was made from exactly this lock by this Python."""
+    stamp = stamp_of(requirements, environment)
+    return (environment / BINARIES / "python").exists() and stamp.exists() and stamp.read_text() == digest(requirements)
+
+
+def stamp_of(requirements: Path, environment: Path) -> Path:
+    return environment / f".{requirements.parent.name}-{requirements.stem}.sha256"
+
+
+def digest(requirements: Path) -> str:
+    return hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
+
+
+def install(requirements: list[Path], environment: Path = ENVIRONMENT) -> None:
+    """Install the packages of these locks, checking each file's hash: with uv, else with pip.
+
+    The locks are complete, so nothing is resolved here and no newer release of any package is looked at.
+    """
+    missing = [path for path in requirements if not is_installed(path, environment)]
+    if not missing:
         return
-    if not python.exists():
+    python = environment / BINARIES / "python"
+    if not is_made_by_this_python(environment):
         say(f"Making a Python environment in {environment.name}")
         try:
             venv.create(environment, with_pip=True, clear=True)
         except subprocess.CalledProcessError as exc:
-            raise OSError("Python's venv module is incomplete here (Debian: apt install python3-venv).") from exc
-    say(f"Installing {requirements.relative_to(PROJECT)} (first start only, about a minute)")
-    # The list is whole. Without `--no-deps` pip looks for packages with extras itself, and stops at the first release
-    # that is newer than the lock.
+            raise SetUpFailed(NO_VENV) from exc
+    names = " and ".join(str(path.relative_to(PROJECT)) for path in missing)
+    say(f"Installing {names} (once, from the package index: some 300 MB)")
+    started = time.monotonic()
+    used = "uv" if install_with_uv(python, missing) else install_with_pip(python, missing)
+    say(f"Installed with {used} in {time.monotonic() - started:.0f} s")
+    for path in missing:
+        stamp_of(path, environment).write_text(digest(path))
+
+
+def is_made_by_this_python(environment: Path) -> bool:
+    """Tell whether the environment exists and has this Python's version; an upgrade of Python makes it anew."""
+    packages = environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return packages.is_dir() and (environment / BINARIES / "python").exists()
+
+
+def install_with_uv(python: Path, requirements: list[Path]) -> bool:
+    """Install with uv, fetched by pip. Return whether that worked: pip's index may be closed to uv, or lack it."""
+    pinned = (PROJECT / INSTALLER).with_suffix(".txt")
+    fetched = pip(python, pinned)
+    if fetched.returncode != 0:
+        say(f"uv cannot be had here ({last_line(fetched.stdout)}); pip takes one to three minutes")
+        return False
+    settings = uv_settings(python)
+    if settings is None:
+        return False
+    command = [str(python.with_name("uv")), "pip", "install", "--python", str(python), "--require-hashes", "--no-deps"]
+    for path in requirements:
+        command += ["--requirement", str(path)]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            env={**settings, **os.environ, "UV_PYTHON_DOWNLOADS": "never"},
+            check=False,
+            text=True,
+            stderr=None if sys.stderr.isatty() else subprocess.PIPE,
+        )
+        failure = "" if done.returncode == 0 else last_line(done.stderr or "")
+    except OSError as exc:  # on a disk that may hold no programs, or the wrong kind of machine
+        failure = str(exc)
+    if failure:
+        say(f"uv did not come through ({failure}); pip takes one to three minutes")
+    return not failure
+
+
+def uv_settings(python: Path) -> dict[str, str] | None:
+    """Return pip's index, proxy and certificates under uv's names; None if pip may use no index."""
+    command = [str(python), "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603
+    lines = [line for line in re.findall(r"^([^.]+)\.([\w-]+)=(.+)$", listed, re.MULTILINE) if line[0] in PIP_SECTIONS]
+    lines.sort(key=lambda line: PIP_SECTIONS.index(line[0]))
+    given = {name: str(ast.literal_eval(value)) for _, name, value in lines}
+    if given.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return None
+    return {UV_NAMES[name]: value for name, value in given.items() if name in UV_NAMES}
+
+
+def install_with_pip(python: Path, requirements: list[Path]) -> str:
+    for path in requirements:
+        done = pip(python, path)
+        if done.returncode != 0:
+            print("\n".join(done.stdout.splitlines()[-15:]))
+            raise SetUpFailed(
+                "The packages could not be installed. Check the network connection, then start again; "
+                "a package index of your company is set in pip.conf or PIP_INDEX_URL."
+            )
+    return f"pip {pip_version(python)}"
+
+
+def pip(python: Path, requirements: Path) -> subprocess.CompletedProcess[str]:
+    # Without `--no-deps`, pip before 23.3 looks up packages with extras and stops at a release newer than the lock.
     command = [
         str(python), "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", "--no-deps",
         "--requirement", str(requirements),
     ]  # fmt: skip
-    lines = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603
-        assert process.stdout is not None  # noqa: S101
-        for line in process.stdout:
-            lines.append(line)
-            if line.startswith("Collecting ") and sys.stdout.isatty():
-                print(f"\r  {line.split()[1]:<60.60}", end="", flush=True)
-    if sys.stdout.isatty():
-        print("\r" + " " * 62 + "\r", end="")
-    if process.returncode != 0:
-        print("".join(lines[-15:]))
-        raise subprocess.CalledProcessError(process.returncode, "pip install")
-    stamp.write_text(digest)
+    return subprocess.run(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+
+def pip_version(python: Path) -> str:
+    command = [str(python), "-m", "pip", "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[1]  # noqa: S603
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no reason given"
 
 
 def run_checks(arguments: list[str]) -> int:
@@ -120,13 +292,14 @@ def run_checks(arguments: list[str]) -> int:
 def lock() -> int:
     """Write the lists again with everything they need in turn; a version that is locked stays unless a list says so."""
     locked: list[str] = []
-    for source in (*LISTS, TOOL_LIST):
+    for source in (*LISTS, TOOL_LIST, INSTALLER):
         target = str(Path(source).with_suffix(".txt"))
         say(f"Locking {source}")
-        kept = [] if source == TOOL_LIST else [item for path in locked for item in ("--constraints", path)]
+        kept = [] if source in (TOOL_LIST, INSTALLER) else [item for path in locked for item in ("--constraints", path)]
         command = [
             "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes",
-            "--no-emit-index-url", "--custom-compile-command", "make lock", *kept, "--output-file", target, source,
+            "--no-emit-index-url", "--no-strip-extras", "--custom-compile-command", "make lock", *kept,
+            "--output-file", target, source,
         ]  # fmt: skip
         if code := tool(*command):
             return code
@@ -137,7 +310,7 @@ def lock() -> int:
 def audit() -> int:
     """Look for known vulnerabilities of locked packages and for secrets under version control."""
     codes = []
-    for source in (*LISTS, TOOL_LIST):
+    for source in (*LISTS, TOOL_LIST, INSTALLER):
         target = str(Path(source).with_suffix(".txt"))
         say(f"pip-audit {target}")
         codes.append(tool("pip-audit", "--disable-pip", "--require-hashes", "--requirement", target))
@@ -167,6 +340,9 @@ def tool(name: str, *arguments: str) -> int:
 
 def say(sentence: str) -> None:
     print(f"• {sentence}", flush=True)
+
+
+KEEPING = {"lock": lock, "audit": audit, "sbom": write_sbom}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 
 from rag import launch
 
-LISTS = [*launch.LISTS, launch.TOOL_LIST]
+LISTS = [*launch.LISTS, launch.TOOL_LIST, launch.INSTALLER]
 PINNED = re.compile(r"([A-Za-z0-9._-]+)(\[[^\]]*\])?==([^\s;\\]+)")
 PROJECT = launch.PROJECT
 
@@ -64,17 +64,13 @@ def test_no_list_names_where_packages_come_from(source: str) -> None:
         assert not re.search(r"^\s*(--index-url|--extra-index-url|--find-links|-i |-f )", text, re.MULTILINE)
 
 
-def test_the_set_up_installs_by_hash_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "PROJECT", tmp_path)
-    python = tmp_path / launch.PYTHON.relative_to(launch.ENVIRONMENT)
-    python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\necho "$@" > "{tmp_path}/asked"\n')
-    python.chmod(0o755)
-    (tmp_path / "requirements.txt").write_text("packaging==26.0\n")
-    launch.install(tmp_path / "requirements.txt", tmp_path)
-    asked = (tmp_path / "asked").read_text().split()
-    assert asked[:3] == ["-m", "pip", "install"]
-    assert {"--require-hashes", "--no-deps"} <= set(asked)
+def test_the_lock_keeps_the_extras_that_its_list_names() -> None:
+    """`requirements.txt` names the packages as they were chosen, such as `psycopg[binary,pool]`."""
+    chosen = dict(re.findall(r"^([\w.-]+)\[([^\]]+)\]==", (PROJECT / "requirements.in").read_text("utf-8"), re.MULTILINE))
+    kept = dict(re.findall(r"^([\w.-]+)\[([^\]]+)\]==", (PROJECT / "requirements.txt").read_text("utf-8"), re.MULTILINE))
+    assert chosen
+    for name, extras in chosen.items():
+        assert set(extras.split(",")) <= set(kept[name].replace(" ", "").split(",")), name
 
 
 def test_what_is_locked_is_all_that_the_packages_need() -> None:
