@@ -66,11 +66,13 @@ def test_no_list_names_where_packages_come_from(source: str) -> None:
 
 def test_the_lock_keeps_the_extras_that_its_list_names() -> None:
     """`requirements.txt` names the packages as they were chosen, such as `psycopg[binary,pool]`."""
-    chosen = dict(re.findall(r"^([\w.-]+)\[([^\]]+)\]==", (PROJECT / "requirements.in").read_text("utf-8"), re.MULTILINE))
-    kept = dict(re.findall(r"^([\w.-]+)\[([^\]]+)\]==", (PROJECT / "requirements.txt").read_text("utf-8"), re.MULTILINE))
+    extras = re.compile(r"^([\w.-]+)\[([^\]]+)\]==", re.MULTILINE)
+    chosen, kept = (
+        dict(extras.findall((PROJECT / name).read_text("utf-8"))) for name in ("requirements.in", "requirements.txt")
+    )
     assert chosen
-    for name, extras in chosen.items():
-        assert set(extras.split(",")) <= set(kept[name].replace(" ", "").split(",")), name
+    for name, asked in chosen.items():
+        assert set(asked.split(",")) <= set(kept[name].replace(" ", "").split(",")), name
 
 
 def test_what_is_locked_is_all_that_the_packages_need() -> None:
