@@ -11,6 +11,7 @@ from uuid import UUID
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from rag.answering.extras import extra
 from rag.answering.jobs import LiveAnswer
 from rag.errors import NotFound, RagError
 from rag.language import _, current
@@ -219,7 +220,10 @@ def draw_welcome(asked: ChatScope) -> None:
         if asked.collection.id not in searchable:
             st.caption(_("Nothing in this collection can be searched yet."))
     languages = [current(), *reader_languages()]
-    if questions := running.documents.suggested_questions(identity, asked.collection.id, languages=languages, limit=4):
+    questions: list[str] = []
+    with extra("suggested questions"):
+        questions = running.documents.suggested_questions(identity, asked.collection.id, languages=languages, limit=4)
+    if questions:
         st.space("small")
         draw_question_buttons(questions, key="chat_suggestion", on_ask=ask)
 

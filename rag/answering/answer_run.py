@@ -16,6 +16,7 @@ from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import NO_LONGER_VALID, NOT_YET_VALID, phrase
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
 from rag.answering.events import CitationKind, DoneEvent, StepEvent, TextEvent
+from rag.answering.extras import extra
 from rag.answering.follow_up_rewriting import Standalone, shares_words, stand_alone
 from rag.answering.suggested_questions import filled_up, is_question, suggest_follow_ups
 from rag.money.ledger import Ledger
@@ -27,7 +28,6 @@ from rag.records.chat_logs import ChatLogs, Prompt, SentPassage
 from rag.retrieval.language import detect_language, question_language
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
-from rag.storage.sql import queries
 from rag.types import (
     ChatMessage,
     Citation,
@@ -37,6 +37,7 @@ from rag.types import (
     Outcome,
     Question,
     RAGDetails,
+    SuggestedQuestions,
     TokenUsage,
 )
 
@@ -199,9 +200,12 @@ class AnswerRun:
                 language=detect_language(self.text[:400], [self.answer_language]),
                 likely=(language,),
             )
-            self.warnings = self._warnings(checked)
-        places = self.calls.passage_places(checked) if checked else {}
-        self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
+            with extra("warnings of old documents"):
+                self.warnings = self._warnings(checked)
+        self.citations = checked
+        with extra("names of sections"):
+            places = self.calls.passage_places(checked) if checked else {}
+            self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
         # A reply that names no source, or none that holds, is not an answer.
         if self.outcome is Outcome.ANSWERED and not (
             self.kind == "cited" and any(citation.is_supported for citation in self.citations)
@@ -239,7 +243,7 @@ class AnswerRun:
             on_send=lambda expected: begun.append(self.calls.begin("chat", "follow-ups", expected)),
         )
         self.follow_ups = found.questions
-        if 0 < len(found.questions) < self.profile.answer.follow_ups:
+        if len(found.questions) < self.profile.answer.follow_ups:
             self.follow_ups = filled_up(
                 found.questions,
                 self._questions_of_documents(),
@@ -261,12 +265,11 @@ class AnswerRun:
 
     def _questions_of_documents(self) -> list[str]:
         """Return questions that documents in the answer's language answer, as they were read from them."""
-        parameters = {"collection_id": self.question.collection.id}
-        with self.parts.chat_logs.database.transaction(self.question.identity) as connection:
-            rows = connection.execute(queries["suggestions"], parameters).fetchall()
-        return [
-            q for asked, language in rows if language == self.answer_language for q in asked or () if is_question(q)
-        ]
+        database, collection_id = self.parts.chat_logs.database, self.question.collection.id
+        documents = database.fetch_all(
+            self.question.identity, "suggestions", SuggestedQuestions, collection_id=collection_id
+        )
+        return [q for document in documents for q in document.in_language(self.answer_language) if is_question(q)]
 
     def step(self, name: str, detail: str = "") -> None:
         self._on_step(StepEvent(name, detail))

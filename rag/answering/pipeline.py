@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rag.answering.answer_run import AnswerRun, Parts
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.extras import extra
 from rag.answering.routed_answer import RoutedAnswer
 from rag.answering.writing import AnswerWriter
 from rag.errors import RagError
@@ -106,7 +107,8 @@ class Answerer:
             with working():
                 run.check_citations()
             yield CitationsEvent(run.citations, run.kind, run.state, run.notices, run.outcome)
-            run.suggest_follow_ups()
+            with extra("next questions"):
+                run.suggest_follow_ups()
         except (GeneratorExit, KeyboardInterrupt):
             run.end(Outcome.STOPPED, MessageState.STOPPED)
             raise
@@ -116,5 +118,6 @@ class Answerer:
             log.exception("an answer failed")
             run.end(Outcome.FAILED, MessageState.CUT if run.text else MessageState.FAILED, str(RagError()))
         finally:
-            run.close()
+            with extra("row of the log"):
+                run.close()
         yield run.done()

@@ -60,6 +60,7 @@ from rag.types import (
     PdfType,
     PostFilters,
     Step,
+    SuggestedQuestions,
     Who,
     tenant_of,
 )
@@ -569,22 +570,21 @@ class DocumentLibrary(CollectionLibrary):
         first, from documents in that language before others; then questions in the collection's language; then the
         rest.
         """
-        with self._database.transaction(who) as connection:
-            rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()
+        rows = self._database.fetch_all(who, "suggestions", SuggestedQuestions, collection_id=collection_id)
         wanted = [language.split("-")[0].lower() for language in languages]
         readers = frozenset(wanted[:1])
         wanted += [collection.language for collection in self.collections(who) if collection.id == collection_id]
         found: Questions = []
         for group in (*dict.fromkeys(wanted), None):
             own = [
-                questions
-                for questions, language, *_ in rows
-                if (language == group if group is not None else language not in wanted)
+                row.questions
+                for row in rows
+                if (row.language == group if group is not None else row.language not in wanted)
             ]
             # Only the first few: the second form of a question comes before the sixth document's first.
             found += varied(_turn_by_turn(own)[: 3 * limit], form_of, limit)
             if group in readers and len(found) < limit:
-                others = [row for row in rows if row[1] != group]
+                others = [row for row in rows if row.language != group]
                 found += varied(_turn_by_turn(self._elsewhere(who, others, group, limit)), form_of, limit - len(found))
         return list(dict.fromkeys(found))[:limit]
 
@@ -592,18 +592,18 @@ class DocumentLibrary(CollectionLibrary):
     def _suggest_step(self) -> SuggestStep:
         return SuggestStep(self._database, self._settings)
 
-    def _elsewhere(self, who: Who, rows: Sequence[Sequence[Any]], language: str, limit: int) -> Sequence[Questions]:
+    def _elsewhere(self, who: Who, rows: Sequence[SuggestedQuestions], language: str, limit: int) -> QuestionLists:
         """Return questions in a reader's language about documents in others, made where they have none yet."""
         found: QuestionLists = []
         made = count = 0
-        for _, _, elsewhere, document_id in rows:
-            known = elsewhere.get(language)
+        for row in rows:
+            known = row.elsewhere.get(language)
             if known is None and made < MADE_FOR_A_READER and count < limit:
                 made += 1
                 try:
-                    known = self._suggest_step.elsewhere(tenant_of(who), document_id, language)
+                    known = self._suggest_step.elsewhere(tenant_of(who), row.id, language)
                 except (DocumentGone, RagError):  # the page is no worse without them
-                    log.warning("No questions in %s could be suggested about document %s", language, document_id)
+                    log.warning("No questions in %s could be suggested about document %s", language, row.id)
             found.append(known or [])
             count += len(found[-1])
         return found

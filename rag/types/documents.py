@@ -257,6 +257,19 @@ class AnsweredQuestion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SuggestedQuestions:
+    """Questions that a document answers, in its language, and by language in others."""
+
+    id: UUID
+    language: str | None
+    questions: list[str]
+    elsewhere: dict[str, list[str]]
+
+    def in_language(self, language: str) -> list[str]:
+        return self.questions if language == self.language else self.elsewhere.get(language, [])
+
+
+@dataclass(frozen=True, kw_only=True)
 class DocumentName:
     """What a document is recognised by in a list to choose from."""
 

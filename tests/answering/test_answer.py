@@ -5,9 +5,12 @@ from dataclasses import replace
 from decimal import Decimal
 from threading import Event
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
+from psycopg.types.json import Jsonb
 
+from rag.answering.answer_run import AnswerRun
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.follow_up_rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
@@ -446,6 +449,71 @@ def test_a_next_question_that_was_cut_is_not_offered(desk: Any) -> None:
     desk.model.scripts = [["Yes [1]."]]
     _, done, _ = run_to_end(desk, "Vacation?", profile=HR)
     assert done.follow_ups == ("What about June?",)
+
+
+def suggest(desk: Any, document_id: UUID, *questions: str, **elsewhere: list[str]) -> None:
+    """Have the document suggest questions: in English, and by language in others."""
+    with desk.database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET language = 'en', metadata = metadata || "
+            "jsonb_build_object('suggested_questions', %s::jsonb, 'suggested_elsewhere', %s::jsonb) WHERE id = %s",
+            (Jsonb(list(questions)), Jsonb(elsewhere), document_id),
+        )
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("What about June?", ("What about June?", "Who books vacation?", "When is it booked?")),
+        ("What about June?\nWho books vacation?", ("What about June?", "Who books vacation?", "When is it booked?")),
+        ("I have no idea", ("Who books vacation?", "When is it booked?", "Is it paid?")),
+        (ProviderUnavailable(), ("Who books vacation?", "When is it booked?", "Is it paid?")),
+    ],
+    ids=["one", "two, one known", "none usable", "no answer"],
+)
+def test_next_questions_that_the_model_does_not_give_come_from_the_documents(
+    desk: Any, document_id: UUID, reply: str | Exception, expected: tuple[str, ...]
+) -> None:
+    suggest(desk, document_id, "Who books vacation?", "When is it booked?", "Is it paid?", "Not a question.")
+    desk.providers.small = ScriptedModel(scripts=[[reply]])
+    desk.model.scripts = [["You have 25 days of vacation [1]."]]
+    _, done, _ = run_to_end(desk, "Vacation?", profile=HR)
+    assert (done.outcome, done.follow_ups) == (Outcome.ANSWERED, expected)
+
+
+def test_questions_of_a_document_in_another_language_are_those_in_the_answers(desk: Any, document_id: UUID) -> None:
+    suggest(desk, document_id, "Who books vacation?", nl=["Wie boekt vakantie?"])
+    desk.providers.small = ScriptedModel(scripts=[[""]])
+    desk.model.scripts = [["Je hebt 25 dagen vakantie [1]."]]
+    _, done, _ = run_to_end(desk, "Hoeveel vakantiedagen heb ik per jaar?", profile=HR)
+    assert done.follow_ups == ("Wie boekt vakantie?",)
+
+
+EXTRAS = {
+    "next questions": (AnswerRun, "suggest_follow_ups"),
+    "questions of documents": (AnswerRun, "_questions_of_documents"),
+    "sections": (CallRecords, "passage_places"),
+    "warnings": (CallRecords, "days_of_invalid"),
+    "log": (CallRecords, "close"),
+}
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_extra_that_fails_changes_neither_the_answer_nor_its_outcome(
+    desk: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise ValueError("too many values to unpack (expected 2)")
+
+    monkeypatch.setattr(*EXTRAS[name], fail)
+    desk.model.scripts = [["You have 25 days of vacation [1]."]]
+    desk.providers.small = ScriptedModel(scripts=[["What about June?"]])
+    text, done, _ = run_to_end(desk, "Vacation?", profile=HR)
+    assert text == "You have 25 days of vacation [1]."
+    assert (done.outcome, done.state, done.notices) == (Outcome.ANSWERED, MessageState.COMPLETE, ())
+    assert [citation.number for citation in done.citations] == [1]
+    if name != "log":
+        assert [row["outcome"] for row in desk.rows("chat_logs")] == ["answered"]
 
 
 @pytest.mark.parametrize(
