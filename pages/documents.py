@@ -828,7 +828,7 @@ with st.container(
     st.caption(totals(figures), width="content")
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
-default = library.choose(identity)  # the same that a question is asked in
+default = library.choose(identity, in_chat=True)  # the same that a question is asked in
 draw_upload(
     collections,
     limits,

@@ -502,4 +502,4 @@ if link := state.get("people_link"):
 if invited := state.get("people_invited"):
     show_invited(invited)
 st.divider()
-draw_api_keys(services().api_keys, identity, zone)
+draw_api_keys(services().api_keys, identity, services().documents.collections(identity), zone)

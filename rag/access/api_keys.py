@@ -69,6 +69,8 @@ class ApiKey:
     expires_at: datetime
     revoked_at: datetime | None
     last_used_at: datetime | None
+    #: Asked by calls that name no collection; None for the oldest HR collection with documents.
+    default_collection_id: UUID | None = None
     #: Who made it; empty for the operator's.
     owner_name: str = ""
     #: Whether the owner may still have keys: an active administrator, or the operator.
@@ -123,9 +125,11 @@ class ApiKeys:
         expires_at: datetime | None = None,
         *,
         requests_per_minute: int = REQUESTS_PER_MINUTE,
+        collection_id: UUID | None = None,
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its secret, which nobody can see again. Without an end it works for 90 days.
 
+        Calls that name no collection ask `collection_id`, else the oldest HR collection with documents.
         It stops when its maker's account is disabled or no longer an administrator's.
         Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a sentence for what cannot be chosen.
         """
@@ -155,6 +159,7 @@ class ApiKeys:
             scopes=wanted,
             requests_per_minute=requests_per_minute,
             account_id=identity.account_id,
+            collection_id=collection_id,
             expires_at=expires_at or datetime.now(UTC) + timedelta(days=LASTS_DAYS),
         )
         return self.list(identity, api_key_id=made)[0], secret

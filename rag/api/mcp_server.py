@@ -76,13 +76,17 @@ class _Arguments(BaseModel):
 
 class SearchArguments(_Arguments):
     query: str = Field(description="What to look for, as a question or in keywords, in any language.")
-    collection: str | None = Field(default=None, description="Name or id of a collection. Default: the one asked last.")
+    collection: str | None = Field(
+        default=None, description="Name or id of a collection. Default: the oldest of HR documents."
+    )
     limit: int = Field(default=5, ge=1, le=MOST_PASSAGES, description="Passages to return.")
 
 
 class AskArguments(_Arguments):
     question: str = Field(description="The question, in any language; the answer comes in the same.")
-    collection: str | None = Field(default=None, description="Name or id of a collection. Default: the one asked last.")
+    collection: str | None = Field(
+        default=None, description="Name or id of a collection. Default: the oldest of HR documents."
+    )
 
 
 class ListArguments(_Arguments):
@@ -208,7 +212,6 @@ def _search(caller: Caller, wanted: SearchArguments) -> Found:
         profile=profile_of(collection),
         options=Options(top_k=wanted.limit, follow_ups=0),
     ).response
-    parts.documents.note_last(who, collection)
     passages = [
         _passage(caller, number, item, item.content) for number, item in enumerate(response.results[: wanted.limit], 1)
     ]

@@ -172,7 +172,7 @@ CollectionName = Annotated[
     str,
     Field(
         max_length=200,
-        description="Id or name of the collection. Default: the one that this account or key asked last, else the "
+        description="Id or name of the collection. Default: the one chosen for this key, else the "
         "oldest of the profile hr with documents, else the oldest with any.",
     ),
 ]
@@ -282,7 +282,6 @@ def search(
         language=body.language,
         options=body.options.to_options(),
     ).response
-    parts.documents.note_last(caller, collection)
     results = search_results(parts.database, caller, found.results, names_collections=body.all_collections)
     return SearchAnswer(
         query=body.query,

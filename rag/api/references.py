@@ -559,7 +559,6 @@ def _found(caller: Identity, body: Wanted) -> tuple[Collection, FoundReferences]
             top_k=body.top_k,
             filters=body.filters,
         )
-    parts.documents.note_last(caller, collection)
     return collection, found
 
 

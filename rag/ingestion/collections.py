@@ -69,12 +69,14 @@ class CollectionLibrary:
             raise NotFound("This collection does not exist, or no longer.")
         return found[0]
 
-    def choose(self, who: Who, wanted: str | None = None, *, profile: str | None = None) -> Collection | None:
-        """Choose the collection of that id or name, else the one that every part of the product asks by default.
+    def choose(
+        self, who: Who, wanted: str | None = None, *, profile: str | None = None, in_chat: bool = False
+    ) -> Collection | None:
+        """Choose the collection of that id or name, else the one that is asked by default.
 
-        The default is the collection that the account or key asked last, else the oldest searchable one of the profile
-        `hr`, else the oldest searchable one of any profile, else the oldest, `hr` first. With `profile`, only its
-        collections count. Returns None when there is none that `who` may read.
+        The default is the key's own, else the oldest searchable collection of the profile `hr`, else the oldest
+        searchable one of any profile, else the oldest, `hr` first. `in_chat` prefers what the person asked last.
+        With `profile`, only its collections count. Returns None when there is none that `who` may read.
         """
         return self._database.fetch_one(
             who,
@@ -83,10 +85,11 @@ class CollectionLibrary:
             wanted=wanted or None,
             preferred=profile or DEFAULT.name,
             is_only=profile is not None,
+            in_chat=in_chat,
         )
 
     def note_last(self, who: Who, collection: Collection) -> None:
-        """Make the collection the default of this account or key from now on."""
+        """Make the collection the one that this person's next chat asks."""
         self._database.execute(who, "note_last_collection", collection_id=collection.id)
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:

@@ -57,7 +57,9 @@ class ChatScope:
         Raises `NotFound`.
         """
         wanted = self.conversation.collection_id if self.conversation else st.session_state.get("chat_collection")
-        chosen = next((c for c in self.collections if c.id == wanted), None) or self.library.choose(self.identity)
+        chosen = next((c for c in self.collections if c.id == wanted), None) or self.library.choose(
+            self.identity, in_chat=True
+        )
         if chosen is None:
             raise NotFound("There are no documents yet. An administrator has to add some first.")
         return chosen

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pandas as pd
 import streamlit as st
@@ -17,11 +18,11 @@ from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.language import N_, _
 from rag.records.audit import AuditEntry
-from rag.types import Identity, Role
+from rag.types import Collection, Identity, Role
 from rag.ui import actions
 from rag.ui.formats import STATUSES, ago, count, date_time
 from rag.ui.text import plain
-from rag.ui.widgets import ask_to_confirm, choose_row, dialog, draw_end_button, red
+from rag.ui.widgets import ask_to_confirm, choose_row, dialog, draw_end_button, name_labels, red
 
 ROLES: Mapping[Role, str] = {
     Role.EMPLOYEE: N_("Employee"),
@@ -36,22 +37,26 @@ ABOUT = N_(
 )
 
 
-def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
+OLDEST = N_("The oldest HR collection with documents")
+
+
+def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Collection], zone: tzinfo) -> None:
     """Draw the section of API keys with its dialogs."""
+    names = {collection.id: collection.name for collection in collections}
     found = keys.list(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(_("API keys"), anchor=False, width="content")
         is_asked = st.button(_("Make a key"), key="people_key_add", icon=":material/key:")
         if is_asked and not actions.is_needed(identity):
             st.session_state.people_key_error = None
-            _ask_for_key(keys, identity)
+            _ask_for_key(keys, identity, names)
     st.caption(_(ABOUT))
     if made := st.session_state.get("people_key_made"):
         _show_secret(*made)
     if not found:
         st.caption(_("There is no key yet."))
         return
-    chosen = _draw_table(found, zone)
+    chosen = _draw_table(found, names, zone)
     if chosen is None and any(key.works for key in found):
         st.caption(_("Select a row (Shift + Space on the keyboard) to revoke a key."))
     if chosen is not None and chosen.works:
@@ -62,7 +67,7 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
                 _ask_to_revoke(keys, identity, chosen)
 
 
-def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
+def _draw_table(found: Sequence[ApiKey], names: Mapping[UUID, str], zone: tzinfo) -> ApiKey | None:
     def when(moment: datetime | None, otherwise: str) -> str:
         return date_time(moment, zone) if moment else otherwise
 
@@ -74,6 +79,7 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
             _("Expires"): [date_time(key.expires_at, zone) for key in found],
             _("Last used"): [when(key.last_used_at, _("Never")) for key in found],
             _("May"): [", ".join(key.scopes) for key in found],
+            _("Collection"): [_asked_by(key, names) for key in found],
             _("Requests a minute"): [key.requests_per_minute for key in found],
             _("Owner"): [key.owner_name or _("Operator") for key in found],
         }
@@ -87,6 +93,10 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
     )
 
 
+def _asked_by(key: ApiKey, names: Mapping[UUID, str]) -> str:
+    return names.get(key.default_collection_id, _(OLDEST)) if key.default_collection_id else _(OLDEST)
+
+
 def _status(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return _("Revoked")
@@ -96,7 +106,7 @@ def _status(key: ApiKey) -> str:
 
 
 @dialog(N_("Make an API key"), icon=":material/key:")
-def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
+def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -> None:
     state = st.session_state
 
     def make() -> None:
@@ -109,6 +119,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
                 state.people_key_scopes,
                 expires_at,
                 requests_per_minute=state.people_key_limit,
+                collection_id=state.people_key_collection,
             )
         except RagError as error:
             state.people_key_error = error
@@ -123,6 +134,14 @@ def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
             ["chat", "search"],
             format_func=lambda scope: f"{_(SCOPES[scope])} ({scope})",
             key="people_key_scopes",
+        )
+        labels = name_labels(names)
+        st.selectbox(
+            _("Collection"),
+            [None, *labels],
+            format_func=lambda item: labels[item] if item else _(OLDEST),
+            key="people_key_collection",
+            help=_("Calls that name no collection ask this one."),
         )
         st.date_input(
             _("Last day"),

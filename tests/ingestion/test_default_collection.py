@@ -45,8 +45,8 @@ def account(parts: Services, role: Role = Role.EMPLOYEE, group: str = "") -> Ide
     return Identity(account_id=row[0], tenant_id="demo", email=email, name="One", role=role, user_group=group)
 
 
-def chosen(parts: Services, who: Who, wanted: str | None = None) -> str:
-    found = parts.documents.choose(who, wanted)
+def chosen(parts: Services, who: Who, wanted: str | None = None, *, in_chat: bool = False) -> str:
+    found = parts.documents.choose(who, wanted, in_chat=in_chat)
     return found.name if found else ""
 
 
@@ -63,31 +63,41 @@ def test_documents_decide_then_the_profile_then_the_age(app_services: Services, 
     assert app_services.documents.choose("other") is None
 
 
-def test_what_somebody_asked_last_comes_first_and_what_is_named_before_it(
+def test_the_chat_asks_what_somebody_asked_last_and_every_other_way_the_same_as_ever(
     app_services: Services, collection: Collection
 ) -> None:
     rules, board = made(app_services, "Rules"), made(app_services, "Board", "notices")
     one, other = account(app_services), account(app_services)
-    key, _ = app_services.api_keys.create(account(app_services, Role.ADMIN), "Intranet", ["search"])
-    program = Identity(account_id=key.id, tenant_id="demo", email="key:Intranet", name="Intranet", role=Role.EMPLOYEE)
     app_services.documents.note_last(one, board)
-    app_services.documents.note_last(program, collection)
-    assert chosen(app_services, one) == board.name
-    assert chosen(app_services, program) == collection.name
-    assert chosen(app_services, other) == chosen(app_services, "demo") == rules.name
+    assert chosen(app_services, one, in_chat=True) == board.name
+    assert chosen(app_services, one) == chosen(app_services, other, in_chat=True) == rules.name
+    assert chosen(app_services, "demo") == rules.name
     assert chosen(app_services, one, rules.name) == chosen(app_services, one, str(rules.id)) == rules.name
     assert chosen(app_services, one, "Nothing") == ""
     app_services.documents.delete_collection(account(app_services, Role.ADMIN), board.id, confirmed_name="Board")
-    assert chosen(app_services, one) == rules.name
+    assert chosen(app_services, one, in_chat=True) == rules.name
+
+
+def test_a_key_asks_the_collection_it_was_made_for_whatever_it_asked_before(app_services: Services) -> None:
+    rules, board = made(app_services, "Rules"), made(app_services, "Board", "notices")
+    admin = account(app_services, Role.ADMIN)
+    for wanted, expected in ((None, rules), (board.id, board), (uuid4(), rules)):
+        key, _ = app_services.api_keys.create(admin, "Intranet", ["search"], collection_id=wanted)
+        assert key.default_collection_id == (wanted if wanted == board.id else None)
+        program = Identity(account_id=key.id, tenant_id="demo", email="key:Intranet", name="I", role=Role.EMPLOYEE)
+        for asked in (board, rules):
+            app_services.documents.note_last(program, asked)
+            for in_chat in (False, True):
+                assert chosen(app_services, program, in_chat=in_chat) == expected.name
 
 
 def test_what_somebody_may_not_read_is_neither_chosen_nor_kept(app_services: Services) -> None:
     rules, closed = made(app_services, "Rules"), made(app_services, "Minutes")
     one, admin = account(app_services, group="Sales"), account(app_services, Role.ADMIN)
     app_services.documents.note_last(one, closed)
-    assert chosen(app_services, one) == closed.name
+    assert chosen(app_services, one, in_chat=True) == closed.name
     app_services.documents.change_collection(admin, closed.id, groups=["Council"])
-    assert chosen(app_services, one) == rules.name
+    assert chosen(app_services, one, in_chat=True) == rules.name
     app_services.documents.note_last(one, closed)  # not theirs to ask any more
     app_services.documents.change_collection(admin, rules.id, groups=["Sales"])
     councillor = account(app_services, group="Council")
@@ -100,7 +110,7 @@ def test_asking_keeps_the_collection_without_a_line_in_the_audit_log(app_service
     live = app_services.answers.ask(someone, None, board, "What is the mooring fee?")
     for _ in live.tail():
         pass
-    assert chosen(app_services, someone) == board.name
+    assert chosen(app_services, someone, in_chat=True) == board.name
     with app_services.database.transaction("demo") as connection:
         assert connection.execute("SELECT action, target FROM audit_log").fetchall() == []
 

@@ -1,11 +1,12 @@
 -- add_api_key --
 -- Add a key, kept as the hash of its secret. It belongs to the person who made it, or to the owner of the key that
 -- made it, else to the operator.
-INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, requests_per_minute, created_by, is_operators, expires_at)
+INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, requests_per_minute, created_by, is_operators, expires_at,
+                      default_collection_id)
 SELECT rag_tenant(), %(name)s, decode(%(secret_hash)s, 'hex'), %(hint)s, %(scopes)s, %(requests_per_minute)s,
        owner.id, owner.id IS NULL AND NOT EXISTS (
            SELECT FROM api_keys WHERE id = %(account_id)s AND NOT is_operators),
-       %(expires_at)s
+       %(expires_at)s, (SELECT id FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s::uuid)
 FROM (SELECT coalesce((SELECT id FROM accounts WHERE id = %(account_id)s),
                       (SELECT created_by FROM api_keys WHERE id = %(account_id)s)) AS id) AS owner
 RETURNING id
@@ -13,7 +14,7 @@ RETURNING id
 -- list_api_keys --
 -- List the tenant's keys: working keys first, then the latest.
 SELECT k.id, k.tenant_id, k.name, k.hint, k.scopes, k.requests_per_minute, k.created_at, k.expires_at, k.revoked_at,
-       k.last_used_at, coalesce(a.name, '') AS owner_name,
+       k.last_used_at, k.default_collection_id, coalesce(a.name, '') AS owner_name,
        k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false) AS has_owner
 FROM api_keys k LEFT JOIN accounts a ON a.id = k.created_by
 WHERE (%(api_key_id)s::uuid IS NULL OR k.id = %(api_key_id)s)

@@ -11,36 +11,31 @@ WHERE tenant_id = rag_tenant() AND binned_at IS NULL
 ORDER BY created_at, id
 
 -- choose_collection --
--- Choose the collection with this id or name. Without one: the collection that the account or key asked last, else the
--- oldest of the preferred profile with searchable documents, else the oldest of any profile with searchable documents,
--- else the oldest, the preferred profile first.
+-- Choose the collection with this id or name. Without one: the key's own, or in the chat the one that the account asked
+-- last, else the oldest of the preferred profile with searchable documents, else the oldest of any profile with searchable
+-- documents, else the oldest, the preferred profile first.
 SELECT c.id, c.tenant_id, c.name, c.profile, c.embedding_model, c.language, c.overrides, c.created_at,
        c.calibrated_threshold, c.calibrated_at, c.calibrated_model, c.calibrated_passages, c.groups
 FROM collections c
 CROSS JOIN LATERAL (
     SELECT EXISTS (SELECT FROM documents d WHERE d.collection_id = c.id AND d.status = 'completed') AS can_be_searched,
            c.profile = %(preferred)s AS is_preferred,
-           c.id IN (SELECT last_collection_id FROM accounts WHERE id = rag_account()
-                    UNION ALL SELECT last_collection_id FROM api_keys WHERE id = rag_account()) AS is_last
+           c.id IN (SELECT last_collection_id FROM accounts WHERE id = rag_account() AND %(in_chat)s
+                    UNION ALL SELECT default_collection_id FROM api_keys WHERE id = rag_account()) AS is_own
 ) AS known
 WHERE c.tenant_id = rag_tenant() AND c.binned_at IS NULL
   AND (%(wanted)s::text IS NULL OR %(wanted)s IN (c.id::text, c.name))
   AND (NOT %(is_only)s OR known.is_preferred)
-ORDER BY c.id::text = %(wanted)s DESC NULLS LAST, coalesce(known.is_last, false) DESC,
+ORDER BY c.id::text = %(wanted)s DESC NULLS LAST, coalesce(known.is_own, false) DESC,
          known.can_be_searched AND known.is_preferred DESC, known.can_be_searched DESC, known.is_preferred DESC,
          c.created_at, c.id
 LIMIT 1
 
 -- note_last_collection --
--- Remember the collection that this account or key asked last, if it may read it; an unchanged value is not written.
-WITH asked AS (
-    SELECT id FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
-), of_account AS (
-    UPDATE accounts a SET last_collection_id = asked.id FROM asked
-    WHERE a.tenant_id = rag_tenant() AND a.id = rag_account() AND a.last_collection_id IS DISTINCT FROM asked.id
-)
-UPDATE api_keys k SET last_collection_id = asked.id FROM asked
-WHERE k.tenant_id = rag_tenant() AND k.id = rag_account() AND k.last_collection_id IS DISTINCT FROM asked.id
+-- Remember the collection that this account asked last, if it may read it; an unchanged value is not written.
+UPDATE accounts a SET last_collection_id = asked.id
+FROM (SELECT id FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s) AS asked
+WHERE a.tenant_id = rag_tenant() AND a.id = rag_account() AND a.last_collection_id IS DISTINCT FROM asked.id
 
 -- add_collection --
 -- Add a collection; do nothing when the name is taken.
