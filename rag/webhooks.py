@@ -29,7 +29,7 @@ from standardwebhooks import Webhook as Signer
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound
 from rag.language import N_
-from rag.providers.connections import OutwardTransport
+from rag.providers.outward import OutwardTransport
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.types import Identity, Who, page_path

@@ -23,7 +23,8 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.loaders import ExtractionLimits
-from rag.providers.connections import OutwardTransport, is_never_allowed, literal_address
+from rag.providers.addresses import is_never_allowed, literal_address
+from rag.providers.outward import OutwardTransport
 from rag.providers.retry import retry_after_seconds
 
 CONNECT_SECONDS = 20.0

@@ -14,7 +14,7 @@ import httpx
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.loaders.attachments import KINDS
 from rag.ingestion.sources.board.posts import PostAttachment
-from rag.providers.connections import OutwardTransport
+from rag.providers.outward import OutwardTransport
 
 TIMEOUT_SECONDS = 20.0
 
