@@ -62,3 +62,13 @@ def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
         stream=request.stream,
         extensions={**request.extensions, "sni_hostname": request.url.host},
     )
+
+
+class Unclosed(httpx.BaseTransport):
+    """Leaves a transport that several clients share open when one of them is closed."""
+
+    def __init__(self, transport: httpx.BaseTransport) -> None:
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._transport.handle_request(request)
