@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from rag.interpreter import require_packages
+
+if __name__ == "__main__":
+    require_packages()
+
 import argparse
 import gc
 import logging
@@ -9,11 +14,8 @@ import signal
 import sys
 from types import FrameType
 
-from asgi_correlation_id import correlation_id
-
 from rag.commands import backup, collections, documents, evaluation, questions, records, service, tenants
 from rag.errors import RagError
-from rag.monitoring.tracing import trace_id
 from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
@@ -74,6 +76,11 @@ def write_json(progress: logging.Handler) -> None:
 
 def name_request(record: logging.LogRecord) -> bool:
     """Give lines of the log `%(request)s`: the id of the request that a line belongs to, if it belongs to one."""
+    # At the first line of the log: most commands write none, and asking the server needs neither package.
+    from asgi_correlation_id import correlation_id
+
+    from rag.monitoring.tracing import trace_id
+
     request_id = correlation_id.get()
     record.request = f" [request {request_id}]" if request_id else ""
     record.request_id = request_id

@@ -18,12 +18,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from babel import Locale, dates, numbers
-from babel.lists import format_list
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
+# Babel is imported where it is used: a command that speaks English and writes no number does without it.
+if TYPE_CHECKING:
+    from babel import Locale
 
 FOLDER = Path(__file__).resolve().parent / "locales"
 DOMAIN = "hr_assistant"
@@ -253,6 +252,10 @@ def _read(language: str) -> standard.NullTranslations:
     path = FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.po"
     if language == ENGLISH or not path.exists():
         return standard.NullTranslations()
+
+    from babel.messages.mofile import write_mo
+    from babel.messages.pofile import read_po
+
     with path.open("rb") as file:
         catalogue = read_po(file, locale=language)
     compiled = io.BytesIO()
@@ -271,6 +274,8 @@ def _catalogue(language: str) -> standard.NullTranslations:
 
 @cache
 def _locale(language: str) -> Locale:
+    from babel import Locale
+
     return Locale.parse(LOCALES.get(language, language))
 
 
@@ -281,6 +286,8 @@ def locale() -> Locale:
 
 def number(value: float | Decimal, decimals: int | None = None) -> str:
     """Write `1,200` or `3.2` as the reader does."""
+    from babel import numbers
+
     if decimals is None:
         return str(numbers.format_decimal(value, locale=locale()))
     pattern = "#,##0" + ("." + "0" * decimals if decimals else "")
@@ -289,6 +296,8 @@ def number(value: float | Decimal, decimals: int | None = None) -> str:
 
 def percentage(share: float, decimals: int = 1) -> str:
     """Write a share of 0 … 1 as `77.2%`."""
+    from babel import numbers
+
     language = current()
     pattern = numbers_pattern(_locale(language))
     digits = "0" + ("." + "0" * decimals if decimals else "")
@@ -302,6 +311,8 @@ def numbers_pattern(where: Locale) -> str:
 
 def dollars(amount: Decimal, decimals: int) -> str:
     """Write an amount in US dollars."""
+    from babel import numbers
+
     where = locale()
     pattern = str(where.currency_formats["standard"].pattern).partition(";")[0]
     pattern = re.sub(r"#,##0\.00", "#,##0." + "0" * decimals, pattern)
@@ -313,11 +324,15 @@ def dollars(amount: Decimal, decimals: int) -> str:
 
 def day(moment: date | datetime) -> str:
     """Write `21 Nov 2026`."""
+    from babel import dates
+
     return str(dates.format_date(moment, "medium", locale=locale()))
 
 
 def short_day(moment: date) -> str:
     """Write `21 Nov`, where the year is known."""
+    from babel import dates
+
     return str(dates.format_skeleton("MMMd", moment, locale=locale()))
 
 
@@ -335,9 +350,14 @@ def clock(moment: datetime) -> str:
     """Write `14:05`."""
     if current() == ENGLISH:
         return f"{moment:%H:%M}"
+
+    from babel import dates
+
     return str(dates.format_time(moment, "short", locale=locale()))
 
 
 def listed(items: Iterable[str], *, style: str = "standard") -> str:
     """Write several things in a row: `a, b and c`."""
+    from babel.lists import format_list
+
     return format_list(list(items), style=style, locale=locale())  # type: ignore[arg-type]

@@ -28,8 +28,11 @@ from rag.api import app, mcp_server, oauth, service, sign_in, slack, source_sign
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
+from rag.commands.listener import CommandListener
+from rag.commands.running_server import digest_of
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
+from rag.settings import load_settings
 from rag.ui import live_text
 from rag.ui.index_html import Shell
 from rag.ui.text import plain
@@ -55,10 +58,14 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     if running.providers.meaning is not None:
         # Beside the start, and not before it: the first question may wait for it, no page has to.
         threading.Thread(target=running.providers.meaning.warm_up, name="meaning", daemon=True).start()
+    # Not of the settings here: they may hold keys that were pasted in a page, which commands adopt as well.
+    commands = CommandListener(running, digest_of(load_settings()))
+    commands.start()
     try:
         with _stopped_by_signals(running):
             yield None
     finally:
+        await to_thread.run_sync(commands.stop)
         # Teams is told of answers that ended so, while there is a loop to tell it.
         await to_thread.run_sync(running.answers.stop_all)
         await teams.finish(LAST_WORDS_SECONDS)
@@ -101,8 +108,11 @@ COLLECT_AFTER = (10_000, 10, 10)
 
 def _warm_up() -> None:
     """Import what the first page would wait for, and leave it out of garbage collection from now on."""
+    import genai_prices  # noqa: F401
     import pandas  # noqa: F401
     import plotly.graph_objects  # noqa: F401
+
+    import rag.providers.outward  # noqa: F401
 
     language.number(1)  # reads what Babel knows of numbers, a tenth of a second
     write_theme_once()

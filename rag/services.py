@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import psycopg
@@ -21,7 +21,6 @@ from rag.access.api_keys import ApiKeys
 from rag.access.connected_apps import ConnectedApps
 from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
-from rag.access.oidc import OpenIdProvider
 from rag.access.provisioning import Provisioning
 from rag.access.sessions import Sessions
 from rag.access.teams import TeamsBots
@@ -72,6 +71,9 @@ from rag.storage.scheduled_backups import ScheduledBackups
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 from rag.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from rag.access.oidc import OpenIdProvider
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
@@ -318,10 +320,17 @@ def assemble(
         widgets=widgets,
         teams_bots=TeamsBots(database),
         limits=limits,
-        single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
+        single_sign_on=_single_sign_on(settings, database) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,
         closers=tuple(closers),
     )
+
+
+def _single_sign_on(settings: Settings, database: Database) -> OpenIdProvider:
+    # Authlib and its cryptography, which only those wait for who sign in elsewhere.
+    from rag.access.oidc import OpenIdProvider
+
+    return OpenIdProvider(settings, ExternalAccounts(database))
 
 
 def _question_embedder(providers: Providers, embedding_model: str) -> QuestionEmbedder:
@@ -358,8 +367,7 @@ def connect_services(settings: Settings) -> Services:
     if settings.database_url:
         application, owner = settings.database_url, settings.migration_database_url or settings.database_url
     else:
-        log.info("Starting the built-in database")
-        embedded = start_server(settings.data_dir)
+        embedded = start_server(settings.data_dir, on_start=partial(log.info, "Starting the built-in database"))
         application, owner = embedded.application, embedded.owner
     outage = embedded.outage if embedded else None
     database = Database(application, is_pooled=settings.database_pooled or None, outage=outage)

@@ -16,11 +16,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import httpx
 from cryptography.fernet import Fernet
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -29,10 +29,12 @@ from standardwebhooks import Webhook as Signer
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound
 from rag.language import N_
-from rag.providers.connections import OutwardTransport
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.types import Identity, Who, page_path
+
+if TYPE_CHECKING:
+    import httpx
 
 #: Kinds of events, with the words an administrator sees.
 EVENTS = {
@@ -105,8 +107,7 @@ class Webhooks:
         self._database = database
         self._settings = settings
         self._retry_seconds = retry_seconds
-        self._outward = transport or OutwardTransport()
-        self._inward = transport or httpx.HTTPTransport()
+        self._transport = transport
 
     # Addresses
 
@@ -237,6 +238,11 @@ class Webhooks:
 
     def _send(self, row: Mapping[str, Any]) -> tuple[int | None, str]:
         """Send a delivery; return the status of the answer, None without one, and a sentence about it."""
+        # Imported with the first delivery: a command sends none.
+        import httpx
+
+        from rag.providers.outward import Unclosed
+
         body = self._body(row)
         message_id, now = f"msg_{row['event_id'].hex}", datetime.now(UTC)
         signer = Signer(self._locker.decrypt(bytes(row["secret"])).decode())
@@ -251,7 +257,7 @@ class Webhooks:
         try:
             self._check_address(row["address"])  # the list of the settings may be shorter by now
             # A redirect could lead anywhere, and what the answer says besides its status is nobody's concern.
-            with httpx.Client(transport=_Unclosed(transport), timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+            with httpx.Client(transport=Unclosed(transport), timeout=TIMEOUT_SECONDS, trust_env=False) as client:
                 request = client.build_request("POST", row["address"], content=body.encode(), headers=headers)
                 answer = client.send(request, stream=True)
                 answer.close()
@@ -298,20 +304,22 @@ class Webhooks:
         """Return whether the settings name the address's host, with its port where it has one."""
         return urlsplit(address.strip()).netloc.lower() in self._settings.own_webhook_hosts
 
+    @cached_property
+    def _outward(self) -> httpx.BaseTransport:
+        from rag.providers.outward import OutwardTransport
+
+        return self._transport or OutwardTransport()
+
+    @cached_property
+    def _inward(self) -> httpx.BaseTransport:
+        import httpx
+
+        return self._transport or httpx.HTTPTransport()
+
     @property
     def _locker(self) -> Fernet:
         key = hashlib.sha256(b"webhooks\x00" + self._database.key).digest()
         return Fernet(base64.urlsafe_b64encode(key))
-
-
-class _Unclosed(httpx.BaseTransport):
-    """Leaves the transport of all deliveries open when the client of one is closed."""
-
-    def __init__(self, transport: httpx.BaseTransport) -> None:
-        self._transport = transport
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return self._transport.handle_request(request)
 
 
 def _is_number(host: str) -> bool:

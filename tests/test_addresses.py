@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from rag.errors import InvalidInput, SettingsError
-from rag.providers.connections import OutwardTransport, require_safe_origin, require_web_address
+from rag.providers.addresses import require_safe_origin, require_web_address
+from rag.providers.outward import OutwardTransport
 
 PUBLIC = "93.184.216.34"
 

@@ -16,7 +16,7 @@ from standardwebhooks import WebhookVerificationError
 
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.money.budgets import Budgets
-from rag.providers.connections import OutwardTransport
+from rag.providers.outward import OutwardTransport
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -6,16 +6,18 @@ Every way results in an `Account` and then in the same server-side session.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Browser, Limits
-from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.settings import Settings
 from rag.types import Account
+
+if TYPE_CHECKING:
+    from rag.access.oidc import OpenIdProvider
 
 
 class IdentityProvider(Protocol):

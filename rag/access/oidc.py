@@ -24,7 +24,7 @@ from rag.access.account_rows import is_email, role_from
 from rag.access.external import AccountFromElsewhere, ExternalAccounts, ExternalPerson, Origin, from_elsewhere
 from rag.access.external import origin_hash as hash_of
 from rag.errors import AccessError, InvalidInput, ProviderAnswerInvalid, ProviderUnavailable, SettingsError
-from rag.providers.connections import require_safe_origin
+from rag.providers.addresses import require_safe_origin
 from rag.settings import Settings
 from rag.storage.files import TENANT
 from rag.types import Role

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from PIL import Image, ImageOps, UnidentifiedImageError
 from psycopg import Connection, sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
@@ -31,6 +30,9 @@ from rag.storage.data_folder import whole_file
 from rag.storage.database import Database, queries
 from rag.storage.files import TENANT, Originals
 from rag.types import Identity, Who
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 LONGEST_NAME = 120
 
@@ -301,6 +303,8 @@ def mark_from(picture: bytes) -> bytes:
     """
     if len(picture) > MAXIMUM_MARK_BYTES:
         raise InvalidInput(TOO_LARGE)
+    from PIL import Image, ImageOps, UnidentifiedImageError  # only who uploads a mark needs it
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -318,6 +322,8 @@ def mark_from(picture: bytes) -> bytes:
 
 
 def _png(image: Image.Image) -> bytes:
+    from PIL import Image
+
     file = io.BytesIO()
     clean = Image.new(image.mode, image.size)
     clean.paste(image)

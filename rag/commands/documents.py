@@ -11,20 +11,26 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag.commands import Commands, add_command, add_place, agreed
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings
-from rag.types import ChunkingMethod, Document, Identity, PdfType, ProcessingResult
 
 if TYPE_CHECKING:
     from rag.ingestion.bin import BinnedDocument
     from rag.ingestion.sources.folder import FoundFile
     from rag.ingestion.sources.import_vectors import ImportPlan
     from rag.services import Services
+    from rag.types import ChunkingMethod, Document, Identity, PdfType, ProcessingResult
 
+#: All there are, as `rag.types` has them: reading those takes longer than the rest of help.
+CHUNKING_METHODS: tuple[ChunkingMethod, ...] = (
+    "fixed", "smart", "semantic", "sentences", "recursive", "paged", "professional", "narrative", "markdown", "generic",
+    "auto",
+)  # fmt: skip
+PDF_TYPES: tuple[PdfType, ...] = ("auto", "scanned", "digital")
 #: Problems shown at most; any more usually have the same cause.
 SHOWN_PROBLEMS = 50
 
@@ -35,13 +41,13 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     add_place(parser)
     parser.add_argument(
         "--chunking",
-        choices=get_args(ChunkingMethod),
+        choices=CHUNKING_METHODS,
         default=None,
         help="how to split; the collection's own way when not given",
     )
     parser.add_argument(
         "--pdf-type",
-        choices=get_args(PdfType),
+        choices=PDF_TYPES,
         default=None,
         help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
     )
@@ -167,6 +173,8 @@ def documents(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) -> None:
+    from rag.types import Document
+
     chosen = parts.choose_collection(identity.tenant_id, arguments.collection) if arguments.collection else None
     found: Iterable[Document | BinnedDocument]
     if arguments.bin:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command, add_place
+from rag.commands.running_server import Output, Terminal, run_in_server
 from rag.errors import InvalidInput
 from rag.settings import Settings
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from rag.profile import Options
     from rag.services import Services
     from rag.types import Collection, MessageState, Outcome, Question
@@ -55,82 +57,90 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         )
         command.add_argument("--search-type", choices=("vector", "hybrid"), default=None, help="or with keywords too")
         command.add_argument("--rerank", action=argparse.BooleanOptionalAction, default=None)
-        command.set_defaults(run=search if name == "search" else ask)
+        command.set_defaults(run=run)
         if name == "search":
             command.add_argument("--profile", default="", help="search as this profile does, not the collection's own")
             command.add_argument("--language", default=None, help="of the question, such as en; detected otherwise")
             command.add_argument("--explain", action="store_true", help="show every step and every score")
 
 
-def search(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.profiles import profile_by_name, profile_of
-    from rag.retrieval.explain import explained, shortened
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Search or ask: in the running server of the data folder where one has the same settings, else in this process."""
+    arguments.tenant = arguments.tenant or settings.tenant
+    arguments.reader_languages = terminal_languages()
+    output = Terminal()
+    status = run_in_server(arguments, settings, output)
+    if status is not None:
+        return status
+
+    from threading import Event
+
     from rag.services import services
 
     parts = services()
-    tenant = arguments.tenant or settings.tenant
     try:
-        collection = parts.choose_collection(tenant, arguments.collection)
-        # Another profile is searched as it is: the overrides were made for the collection's own.
-        profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
-        _require_documents(parts, collection)
-        question = _question(arguments, collection, parts)
-        options = _options(arguments)
-        retrieval = parts.searches.search(question, profile=profile, language=arguments.language, options=options)
-        profile = options.applied_to(profile)
+        work = search_passages if arguments.command == "search" else ask_question
+        return work(parts, arguments, output, Event())
     finally:
         parts.close()
+
+
+def search_passages(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
+    """Search and write what was found; it takes too short a time to be cancelled."""
+    from rag.profiles import profile_by_name, profile_of
+    from rag.retrieval.explain import explained, shortened
+
+    collection = parts.choose_collection(arguments.tenant, arguments.collection)
+    # Another profile is searched as it is: the overrides were made for the collection's own.
+    profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
+    _require_documents(parts, collection)
+    question = _question(arguments, collection, parts)
+    options = _options(arguments)
+    retrieval = parts.searches.search(question, profile=profile, language=arguments.language, options=options)
+    profile = options.applied_to(profile)
     found = retrieval.response
-    if arguments.explain:
-        print("\n".join(explained(retrieval, profile=profile, collection=collection)), end="\n\n")
+    lines = [*explained(retrieval, profile=profile, collection=collection), ""] if arguments.explain else []
     for citation in found.citations or found.nearest:
-        print("\n".join(shortened(citation)))
+        lines += shortened(citation)
     if (cut := found.rag_details.search.below_threshold) is not None:
-        print(f"{cut} passages were cut: they are not above the threshold.")
+        lines.append(f"{cut} passages were cut: they are not above the threshold.")
     if not found.citations and found.nearest:
-        print("The documents do not answer this; above are the nearest passages.")
+        lines.append("The documents do not answer this; above are the nearest passages.")
     elif not found.citations:
-        print("The documents do not answer this, and no passage comes near it.")
-    say(found.notices)
+        lines.append("The documents do not answer this, and no passage comes near it.")
+    output.out("\n".join(lines) + "\n")
+    say(found.notices, output)
     return 0
 
 
-def ask(arguments: argparse.Namespace, settings: Settings) -> int:
-    from threading import Event
-
+def ask_question(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
+    """Answer a question and write the answer as it comes, until `cancel` is set."""
     from rag.answering.pipeline import DoneEvent, TextEvent
     from rag.profiles import profile_of
-    from rag.services import services
 
-    parts = services()
-    tenant = arguments.tenant or settings.tenant
-    try:
-        collection = parts.choose_collection(tenant, arguments.collection)
-        profile = _options(arguments).applied_to(profile_of(collection))
-        _require_documents(parts, collection)
-        question = _question(arguments, collection, parts)
-        status = 1
-        for event in parts.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
-            if isinstance(event, TextEvent):
-                print(f"\n\n{event.text}" if event.starts_over else event.text, end="", flush=True)
-            elif isinstance(event, DoneEvent):
-                print()
-                for citation in event.citations:
-                    place = f", {citation.collection}" if citation.collection else ""
-                    print(f"[{citation.number}] {citation.title}, page {citation.first_page}{place}")
-                doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
-                say([*(f"Check this, its source does not say it: “{claim}”" for claim in doubts), *event.notices])
-                status = exit_status(event.outcome, event.state)
-    finally:
-        parts.close()
+    collection = parts.choose_collection(arguments.tenant, arguments.collection)
+    profile = _options(arguments).applied_to(profile_of(collection))
+    _require_documents(parts, collection)
+    question = _question(arguments, collection, parts)
+    status = 1
+    for event in parts.answerer.answer(question, profile=profile, cancel=cancel, chat_log_id=None):
+        if isinstance(event, TextEvent):
+            output.out(f"\n\n{event.text}" if event.starts_over else event.text)
+        elif isinstance(event, DoneEvent):
+            output.out("\n")
+            for citation in event.citations:
+                place = f", {citation.collection}" if citation.collection else ""
+                output.out(f"[{citation.number}] {citation.title}, page {citation.first_page}{place}\n")
+            doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
+            say([*(f"Check this, its source does not say it: “{claim}”" for claim in doubts), *event.notices], output)
+            status = exit_status(event.outcome, event.state)
     return status
 
 
-def say(notices: Sequence[str]) -> None:
-    """Print notices to standard error, where they do not mix with the answer."""
-    sys.stdout.flush()
+def say(notices: Sequence[str], output: Output) -> None:
+    """Write notices to standard error, where they do not mix with the answer."""
     for notice in notices:
-        print(notice, file=sys.stderr)
+        output.err(f"{notice}\n")
 
 
 def exit_status(outcome: Outcome, state: MessageState) -> int:
@@ -170,7 +180,7 @@ def _question(arguments: argparse.Namespace, collection: Collection, parts: Serv
         identity=program_of(collection.tenant_id),
         collection=collection,
         others=parts.documents.others_to_ask(collection.tenant_id, collection) if arguments.all_collections else (),
-        reader_languages=terminal_languages(),
+        reader_languages=arguments.reader_languages,
     )
 
 

@@ -14,14 +14,10 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
-from procrastinate.jobs import Job
-from procrastinate.manager import JobManager
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool
 
@@ -33,12 +29,17 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
-from rag.ingestion.fairness import FairJobs, KnownJobs, TenantSlots
+from rag.ingestion.fairness import TenantSlots
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers.retry import retry_after
 from rag.settings.providers import provider_name, provider_spec
 from rag.storage.database import ENTER, WORKER, Database, entering, queries
+
+# procrastinate is imported by the worker's thread: who only adds to the queue does without it.
+if TYPE_CHECKING:
+    from procrastinate import App, JobContext, PsycopgConnector
+    from procrastinate.manager import JobManager
 
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
@@ -231,6 +232,11 @@ class Queue:
         self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
         if self._stop.is_set():
             return
+
+        from procrastinate import App, PsycopgConnector
+
+        from rag.ingestion.jobs import FairJobs, KnownJobs
+
         connector = PsycopgConnector(
             conninfo=self._database.conninfo,
             min_size=1,
@@ -281,9 +287,13 @@ class Queue:
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
         """Make procrastinate's application with every task, whose worker takes its jobs from `jobs`."""
+        from procrastinate import App
+
+        from rag.ingestion.jobs import RetrySchedule
+
         app = App(connector=connector)
         app.job_manager = jobs
-        later = RetrySchedule(self)
+        later = RetrySchedule(self.wait_after)
         for name, queue, work in (
             (TASK, QUEUE, self._process),
             ("reembed", QUEUE, self._reembed),
@@ -495,19 +505,6 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
     if isinstance(error, ProviderKeyRejected):
         return f"{waiting}: the key was refused by {name}. An administrator has to check it on the page Set-up. {again}"
     return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
-
-
-class RetrySchedule(BaseRetryStrategy):
-    """Decides which jobs are tried again, and when: the queue knows how often each has failed."""
-
-    def __init__(self, queue: Queue) -> None:
-        self._queue = queue
-
-    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        wait = self._queue.wait_after(exception, job.task_kwargs)
-        if wait is None:
-            return None
-        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))
 
 
 async def in_daemon_thread(function: Callable[[], object]) -> None:

@@ -16,7 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import genai_prices
 from psycopg import Connection
 
 from rag.access.sessions import require_admin, require_recent
@@ -277,6 +276,8 @@ def _genai_prices(usage: Usage) -> Prices:
     """Return genai-prices' prices per million for a call of this size: some models cost more for long calls."""
     provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
+    import genai_prices  # with the first call that is priced: most commands make none
+
     base = _Counts(input_tokens=usage.input_tokens, output_tokens=0)
     try:
         found = genai_prices.calc_price(base, model_ref=usage.model, provider_id=provider)

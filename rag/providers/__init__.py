@@ -16,6 +16,13 @@ from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec
 from rag.types import ChatMessage, Embeddings, Usage
 
+#: A connection that takes longer is given up.
+CONNECT_TIMEOUT_SECONDS = 5.0
+#: Connections to one provider; idle ones are kept for the next questions. With the transports' defaults, 100 of which
+#: 20 stay open, people who ask at once would wait for each other's calls and open a connection for each call.
+CONNECTIONS = 1000
+KEPT_CONNECTIONS = 100
+
 
 @runtime_checkable
 class Embedder(Protocol):

@@ -20,8 +20,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.monitoring.tracing import model_call
-from rag.providers import Connection, Reranking
-from rag.providers.connections import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS
+from rag.providers import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS, Connection, Reranking
 from rag.providers.retry import billed_as, requested, retry_after_seconds
 from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec

@@ -12,9 +12,9 @@ import numpy as np
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
 from rag.monitoring.tracing import model_call
 from rag.providers import Embedder
-from rag.providers.connections import LIMITS, OpenAIConnection, timeout_of
 from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows
 from rag.providers.openai_compatible import NOT_SENT, retry_soon
+from rag.providers.openai_connection import LIMITS, OpenAIConnection, timeout_of
 from rag.providers.retry import accounted, billed_as, lost_with
 from rag.providers.tokens import estimate_tokens
 from rag.settings import Settings

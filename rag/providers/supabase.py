@@ -34,7 +34,7 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
-from rag.providers.connections import require_safe_origin
+from rag.providers.addresses import require_safe_origin
 from rag.settings import Settings
 from rag.storage.files import KEY, TENANT, storage_key
 from supabase import Client, ClientOptions, create_client

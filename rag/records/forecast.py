@@ -9,8 +9,6 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from genai_prices import data_snapshot
-
 from rag.money.price_list import MILLION, charge
 from rag.records.analytics import Analytics, Filters, ModelCost, Period
 from rag.settings.providers import PROVIDERS
@@ -110,6 +108,8 @@ def with_other_model(
 
 def priced_chat_models() -> list[tuple[str, str]]:
     """Return provider and name of the chat models whose list prices are known."""
+    from genai_prices import data_snapshot  # with the page that compares models: nothing else needs it
+
     ours = {spec.price_id or spec.name: spec.name for spec in PROVIDERS if "chat" in spec.capabilities}
     return sorted(
         (ours[provider.id], model.id)

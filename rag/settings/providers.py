@@ -23,7 +23,7 @@ class ProviderSpec:
     title: str
     capabilities: frozenset[Capability]
     #: The `Connection` that calls it, as `module:class` in `rag.providers`; empty for what runs in this process.
-    factory: str = "connections:OpenAIConnection"
+    factory: str = "openai_connection:OpenAIConnection"
     #: It has a call that costs nothing, by which `doctor --probe` asks whether it answers.
     probe: bool = True
     #: The environment variables with its key and with its address; empty where it has none.

@@ -22,7 +22,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -187,10 +187,11 @@ class Supervisor:
         self.trouble = trouble
 
 
-def start_server(folder: Path) -> EmbeddedServer:
+def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None) -> EmbeddedServer:
     """Start the server of this folder, creating it first if need be; safe after a `kill -9`, and beside others.
 
-    It is started again when it dies, until `EmbeddedServer.stop`. Raises `SettingsError` with one sentence when the
+    `on_start` is called before a start, which takes seconds, and not where another process has started it. It is
+    started again when it dies, until `EmbeddedServer.stop`. Raises `SettingsError` with one sentence when the
     folder cannot be used or the server does not come up.
     """
     folder = folder.absolute()
@@ -201,7 +202,7 @@ def start_server(folder: Path) -> EmbeddedServer:
         try:
             move_restored(folder)
             remove_left(folder)
-            return _start_in(folder, lock, alone_at if is_alone else None)
+            return _start_in(folder, lock, alone_at if is_alone else None, on_start)
         except BaseException:
             if leave(lock):
                 stop_server(folder)
@@ -249,8 +250,10 @@ def remove_left(folder: Path) -> None:
             time.sleep(0.1)
 
 
-def _start_in(folder: Path, lock: int, alone_at: float | None) -> EmbeddedServer:
+def _start_in(folder: Path, lock: int, alone_at: float | None, on_start: Callable[[], object]) -> EmbeddedServer:
     cluster = folder / "postgres"
+    if _postmaster(cluster) is None:
+        on_start()
     passwords = _read_or_make_passwords(folder)
     account = service_account() if os.geteuid() == 0 else None
     if account is not None:

@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rag.types.documents import (
     ATTACHMENT_HEADS,
@@ -50,6 +47,10 @@ from rag.types.documents import (
     storable_json,
     title_with_pages,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "ATTACHMENT_HEADS",
@@ -119,7 +120,8 @@ __all__ = [
     "title_with_pages",
 ]  # fmt: skip
 
-FloatMatrix = NDArray[np.float32]
+# NumPy is a package that commands without vectors do without, and nobody looks into this at run time.
+FloatMatrix: TypeAlias = "NDArray[np.float32]"
 """Embeddings, one row per text: shape (texts, dimensions)."""
 
 Operation = Literal["embedding", "chunking", "reranking", "translation", "chat", "tagging", "ocr"]

@@ -19,6 +19,7 @@ from rag.errors import (
     RagError,
 )
 from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.sources.permissions import moment_of
 from rag.ingestion.sources.remote import (
     ATTEMPTS,
     LONGEST_PAUSE_SECONDS,
@@ -26,7 +27,6 @@ from rag.ingestion.sources.remote import (
     JsonApi,
     client_for,
     fields_of,
-    moment_of,
     own_errors,
     read_within,
     web_address_of,

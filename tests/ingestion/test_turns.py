@@ -14,7 +14,7 @@ import pytest
 from procrastinate import App, PsycopgConnector
 from procrastinate.jobs import Job
 
-from rag.ingestion.fairness import KnownJobs
+from rag.ingestion.jobs import KnownJobs
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue, WorkerPool

@@ -8,7 +8,7 @@ import pytest
 from rag.errors import ProviderUnavailable
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.posts import PostAttachment
-from rag.providers.connections import OutwardTransport
+from rag.providers.outward import OutwardTransport
 
 BUCKET = "https://project.supabase.example/storage/v1/object/public/notices"
 LIMIT = 1000

@@ -10,8 +10,9 @@ import openai
 import pytest
 
 from rag.errors import ProviderAnswerInvalid
-from rag.providers.embeddings import OpenAIEmbedder, generate_embedding, generate_embeddings_batch
+from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
 from rag.providers.ollama import OllamaEmbedder
+from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from tests.standin import ProviderStandin

@@ -26,8 +26,8 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import ChatModel, Completed, Embedder, TextDelta
-from rag.providers.embeddings import OpenAIEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, is_reasoning_model, openai_errors
+from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.types import ChatMessage, Usage
 from tests.standin import ProviderStandin
 

@@ -32,7 +32,7 @@ from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kin
 from rag.ingestion.sources.remote import fields_of, private_network, require_size
 from rag.ingestion.sources.runs import BUCKET
 from rag.ingestion.sources.sync import SourceContent, SourceItem
-from rag.providers.connections import is_never_allowed
+from rag.providers.addresses import is_never_allowed
 
 #: A bucket with more files than this that could be read is refused: a folder of it has to be chosen.
 MOST_FILES = 20_000

@@ -25,6 +25,7 @@ from rag.errors import (
     SettingsError,
 )
 from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.sources.runs import GITHUB
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 
 API = "https://api.github.com"
@@ -231,7 +232,7 @@ def _repository(item: Mapping[str, Any]) -> Repository:
 class GitHubSource:
     """A source of the repositories of an account, or of one of them, each its details and README."""
 
-    kind = "github"
+    kind = GITHUB
 
     def __init__(self, github: GitHub, owner: str, *, with_forks: bool = False) -> None:
         self._github = github

@@ -13,19 +13,19 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import httpx2
-from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.httpx_client import OAuth2Client
 from cryptography.fernet import Fernet, InvalidToken
 
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, SettingsError
-from rag.ingestion.sources.remote import JsonApi, client_for
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity
+
+# What talks to Google is imported where somebody signs in there: all other processes do without it.
+if TYPE_CHECKING:
+    from authlib.integrations.httpx_client import OAuth2Client
 
 SCOPE = "https://www.googleapis.com/auth/drive.readonly"
 #: How long somebody may take at Google, and may then take to fill in the folder, in seconds.
@@ -143,6 +143,8 @@ class GoogleSignIn:
     # Inside
 
     def _client(self, attempt: DriveAttempt) -> OAuth2Client:
+        from authlib.integrations.httpx_client import OAuth2Client
+
         settings = self._settings
         return OAuth2Client(
             settings.google_client_id,
@@ -155,6 +157,9 @@ class GoogleSignIn:
         )
 
     def _exchange(self, code: str, attempt: DriveAttempt) -> dict[str, Any]:
+        import httpx2
+        from authlib.common.errors import AuthlibBaseError
+
         try:
             with self._client(attempt) as client:
                 return dict(
@@ -169,6 +174,8 @@ class GoogleSignIn:
 
     def _email(self, access_token: str) -> str:
         """Ask whose files they are."""
+        from rag.ingestion.sources.remote import JsonApi, client_for
+
         base = f"{self._settings.google_api_url.rstrip('/')}/drive/v3"
         with client_for(self._settings.own_sync_hosts) as client:
             api = JsonApi(client, base, "Google Drive", SENTENCES, token=lambda: access_token)

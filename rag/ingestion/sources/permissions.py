@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from rag.access.account_rows import normal_group
 from rag.errors import InvalidInput
-from rag.ingestion.sources.remote import moment_of
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 
 #: A group that nobody is in, for a collection must not be without one while its readers change.
@@ -127,3 +127,11 @@ class SharedFolderSource(ABC):
                 left_out += 1
         if left_out:
             self.notes.append(note_of_left_out(left_out))
+
+
+def moment_of(text: object) -> datetime | None:
+    """Read a time as an API writes it; None where it is none."""
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.loaders import ExtractionLimits
@@ -14,8 +14,7 @@ from rag.ingestion.sources.board.posts import mapping_from
 from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import DatabaseRows, PostRows, PostsTable
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
-from rag.ingestion.sources.github import GitHub, GitHubSource
-from rag.ingestion.sources.runs import BUCKET, GOOGLE_DRIVE, SHAREPOINT, WEBDAV, WEBSITE, SourceMaker, Syncs
+from rag.ingestion.sources.runs import BUCKET, GITHUB, GOOGLE_DRIVE, SHAREPOINT, WEBDAV, WEBSITE, SourceMaker, Syncs
 from rag.ingestion.sources.sync import Source
 from rag.profiles import BOARD_PROFILES, profile_of
 from rag.settings import Settings
@@ -23,9 +22,14 @@ from rag.storage.database import Database
 from rag.storage.files import Originals
 from rag.types import Collection
 
+if TYPE_CHECKING:
+    from rag.ingestion.sources.github import GitHubSource
+
 
 def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -> GitHubSource:
     """Make the source of an account's repositories, read with the installation's token."""
+    from rag.ingestion.sources.github import GitHub, GitHubSource
+
     github = GitHub(token=settings.github_token, api_url=settings.github_api_url)
     return GitHubSource(github, owner, with_forks=with_forks)
 
@@ -116,7 +120,7 @@ def make_syncs(database: Database, files: Originals, control: JobControl, queue:
         PostsTable.kind: posts,
         SampleBoard.kind: samples,
         FolderSource.kind: folder,
-        GitHubSource.kind: github,
+        GITHUB: github,
         BUCKET: bucket,
         WEBSITE: website,
         SHAREPOINT: sharepoint,

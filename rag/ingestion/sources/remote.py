@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
@@ -23,7 +22,8 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.loaders import ExtractionLimits
-from rag.providers.connections import OutwardTransport, is_never_allowed, literal_address
+from rag.providers.addresses import is_never_allowed, literal_address
+from rag.providers.outward import OutwardTransport
 from rag.providers.retry import retry_after_seconds
 
 CONNECT_SECONDS = 20.0
@@ -146,14 +146,6 @@ def fields_of(kept: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD
     if any(len(value) > longest or not value.isprintable() for value in values.values()):
         raise InvalidInput(f"Each field takes one line of at most {longest} characters.")
     return values
-
-
-def moment_of(text: object) -> datetime | None:
-    """Read a time as an API writes it; None where it is none."""
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
 
 
 @contextmanager

@@ -39,6 +39,8 @@ PROGRESS_SECONDS = 0.3
 SAMPLES = "samples"
 #: The kind of source of a bucket in S3-compatible storage.
 BUCKET = "s3"
+#: The kind of source of the repositories of an account at GitHub.
+GITHUB = "github"
 #: The kind of source of the pages of a website.
 WEBSITE = "website"
 #: The kind of source of a folder on Nextcloud or another WebDAV server.

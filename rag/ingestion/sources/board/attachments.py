@@ -7,14 +7,15 @@ Names that lead to addresses within a network are refused too, unless the settin
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
-
-import httpx
 
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.loaders.attachments import KINDS
 from rag.ingestion.sources.board.posts import PostAttachment
-from rag.providers.connections import OutwardTransport
+
+if TYPE_CHECKING:
+    import httpx
 
 TIMEOUT_SECONDS = 20.0
 
@@ -56,6 +57,8 @@ class AttachmentFiles:
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
         """Fetch the bytes; None when there are none or too many."""
+        import httpx  # with the first attachment: other processes do without it
+
         try:
             # Follow no redirect: it could leave the allowed addresses.
             with self._http().stream("GET", address, follow_redirects=False) as answer:
@@ -79,6 +82,10 @@ class AttachmentFiles:
 
     def _http(self) -> httpx.Client:
         if self._client is None:
+            import httpx
+
+            from rag.providers.outward import OutwardTransport
+
             self._client = httpx.Client(timeout=TIMEOUT_SECONDS, transport=self._transport or OutwardTransport())
         return self._client
 

@@ -15,7 +15,7 @@ from postgrest import APIError, CountMethod
 from pydantic import ValidationError
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable, SettingsError
-from rag.providers.connections import require_safe_origin
+from rag.providers.addresses import require_safe_origin
 from rag.providers.supabase import UNREACHABLE, UNREADABLE
 from supabase import Client, ClientOptions, create_client
 

@@ -1,0 +1,196 @@
+"""Carry out commands in the server, for processes of this machine: the other half of `rag.commands.running_server`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import selectors
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Lock, Semaphore, Thread
+from typing import Any
+
+from rag.commands.questions import ask_question, search_passages
+from rag.commands.running_server import Output, socket_path
+from rag.errors import RagError
+from rag.services import Services
+from rag.storage.data_folder import only_one
+
+log = logging.getLogger("rag.commands")
+
+Work = Callable[[Services, argparse.Namespace, Output, Event], int]
+#: The commands that the server carries out.
+SERVED: dict[str, Work] = {"ask": ask_question, "search": search_passages}
+#: Held by the process that listens.
+LOCK = "lock"
+#: How often a second server of the data folder looks whether the first has ended.
+RETRY_SECONDS = 1.0
+#: Commands at once; any more work by themselves.
+MOST_COMMANDS = 16
+#: Longest wait for a command to say what it wants, or to read what it is sent.
+CLIENT_SECONDS = 30.0
+LONGEST_REQUEST = 2**20
+#: Longest wait for commands under way at the end.
+END_SECONDS = 5.0
+
+
+class CommandListener:
+    """Listens in the data folder from `start` to `stop`. Of several servers of one folder the first one does."""
+
+    def __init__(self, services: Services, settings_digest: str) -> None:
+        """`settings_digest` is of the settings as the environment gives them: others have to match it."""
+        self._services = services
+        self._settings_digest = settings_digest
+        self._stop = Event()
+        self._wake, self._woken = socket.socketpair()
+        self._lock = Lock()
+        self._clients: dict[socket.socket, Thread] = {}
+        self._room = Semaphore(MOST_COMMANDS)
+        self._thread = Thread(target=self._run, name="commands", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more commands and end those under way, which their processes notice. Idempotent."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._wake.send(b"\0")
+        self._thread.join(END_SECONDS)
+        with self._lock:
+            under_way = dict(self._clients)
+            for client in under_way:
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
+        deadline = time.monotonic() + END_SECONDS
+        for thread in under_way.values():
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._wake.close()
+        self._woken.close()
+
+    def _run(self) -> None:
+        path = socket_path(self._services.settings.data_dir)
+        if path is None:
+            return
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.chmod(0o700)
+            while not self._stop.is_set():
+                with only_one(path.parent, LOCK) as is_first:
+                    if is_first:
+                        self._listen(path)
+                self._stop.wait(RETRY_SECONDS)
+        except OSError as exc:
+            log.warning("Commands do not reach this server, and work by themselves: %s", exc)
+
+    def _listen(self, path: Path) -> None:
+        path.unlink(missing_ok=True)  # of a server that was killed: the lock says that nobody listens
+        with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as ready:
+            door.bind(str(path))
+            path.chmod(0o600)
+            door.listen()
+            ready.register(door, selectors.EVENT_READ)
+            ready.register(self._woken, selectors.EVENT_READ)
+            try:
+                while True:
+                    ready.select()
+                    if self._stop.is_set():
+                        return
+                    self._begin(door.accept()[0])
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _begin(self, client: socket.socket) -> None:
+        client.settimeout(CLIENT_SECONDS)
+        if not self._room.acquire(blocking=False):
+            client.close()
+            return
+        thread = Thread(target=self._serve, args=(client,), name="command", daemon=True)
+        with self._lock:
+            self._clients[client] = thread
+        thread.start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            with client:
+                request = _request(client)
+                work = SERVED.get(str(request.get("command")))
+                is_taken = work is not None and request.get("settings") == self._settings_digest
+                reply = Reply(client)
+                reply.send({"is_taken": is_taken})
+                if work is None or not is_taken:
+                    return
+                with reply.watched():
+                    reply.send({"status": self._status(work, argparse.Namespace(**request["options"]), reply)})
+        finally:
+            with self._lock:
+                del self._clients[client]
+            self._room.release()
+
+    def _status(self, work: Work, arguments: argparse.Namespace, reply: Reply) -> int:
+        try:
+            return work(self._services, arguments, reply, reply.cancel)
+        except RagError as exc:
+            reply.err(f"{exc.message}\n")
+        except Exception:
+            log.exception("a command failed")
+            reply.err(f"{RagError().message}\n")
+        return 1
+
+
+class Reply:
+    """Sends a command's output to its process. `cancel` is set as soon as that has gone."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self.cancel = Event()
+        self._client = client
+
+    def out(self, text: str) -> None:
+        self.send({"out": text})
+
+    def err(self, text: str) -> None:
+        self.send({"err": text})
+
+    def send(self, value: dict[str, Any]) -> None:
+        try:
+            self._client.sendall(json.dumps(value).encode() + b"\n")
+        except OSError:
+            self.cancel.set()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Notice within the block that the process has gone."""
+        watcher = Thread(target=self._watch, name="command-watch", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                self._client.shutdown(socket.SHUT_RD)
+            watcher.join()
+
+    def _watch(self) -> None:
+        while True:
+            try:
+                self._client.recv(1)  # a process sends nothing more until it closes its end
+            except TimeoutError:
+                continue
+            except OSError:
+                pass
+            self.cancel.set()
+            return
+
+
+def _request(client: socket.socket) -> dict[str, Any]:
+    """Read what a process wants; nothing where it says nothing that can be read."""
+    with client.makefile("rb") as lines:
+        try:
+            found = json.loads(lines.readline(LONGEST_REQUEST))
+        except (OSError, ValueError):
+            return {}
+    return found if isinstance(found, dict) and isinstance(found.get("options"), dict) else {}

@@ -1,0 +1,80 @@
+"""Connect to OpenAI, or to another server that speaks its language. Redirects are not followed."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import httpx2
+import openai
+
+from rag.errors import SettingsError
+from rag.providers import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS, ChatModel, Connection, Embedder
+from rag.providers.openai_compatible import OpenAIChatModel, openai_errors
+from rag.providers.openai_embedder import OpenAIEmbedder
+from rag.settings import Settings
+from rag.settings.providers import Capability, ProviderSpec
+
+LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)
+
+
+class _Transport(openai.DefaultHttpxClient):
+    """Follows no redirect; closes with its last user, as the SDK's own does."""
+
+    def __init__(self) -> None:
+        super().__init__(follow_redirects=False, limits=LIMITS)
+
+    def __del__(self) -> None:
+        # While the interpreter ends, what closing needs may be gone already.
+        with suppress(Exception):
+            self.close()
+
+
+#: Names of models that write no text.
+NO_CHAT = re.compile(r"embed|whisper|tts|dall-e|moderation|image|audio|realtime|transcribe|sora|babbage|davinci|bge-")
+
+
+class OpenAIConnection(Connection):
+    """OpenAI, or another server that speaks its language."""
+
+    def __init__(
+        self, spec: ProviderSpec, settings: Settings, *, key: str = "", address: str = "", variables: str = ""
+    ) -> None:
+        super().__init__(spec, settings)
+        try:
+            self._client = openai.OpenAI(
+                api_key=key or settings.key_of(spec.name),
+                base_url=address or settings.address_of(spec.name),
+                max_retries=0,
+                timeout=timeout_of(settings),
+                http_client=_Transport(),
+            )
+        except (httpx2.InvalidURL, openai.OpenAIError, ValueError) as exc:
+            raise SettingsError(f"{variables or spec.address_variable} cannot be used: {exc}.") from exc
+
+    def chat_model(self, model: str) -> ChatModel:
+        return OpenAIChatModel(self._client, provider=self.spec.name, model=model)
+
+    def embedder(self, model: str, dimensions: int) -> Embedder:
+        return OpenAIEmbedder(self._client, provider=self.spec.name, model=model, dimensions=dimensions)
+
+    def probe(self, *, timeout_seconds: float) -> None:
+        with openai_errors(self.spec.name):
+            self._client.with_options(timeout=timeout_seconds).models.list()
+
+    def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
+        with openai_errors(self.spec.name):
+            found = self._client.with_options(timeout=timeout_seconds).models.list().data
+            names = sorted(str(model.id).removeprefix("models/") for model in found)
+        if capability == "embed":
+            return [name for name in names if "embed" in name or name.startswith("bge")]
+        # The list does not say what a model is for; its name does.
+        return [name for name in names if not NO_CHAT.search(name)]
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def timeout_of(settings: Settings) -> httpx2.Timeout:
+    """Return the longest waits for a provider that speaks OpenAI's language, and for the connection to it."""
+    return httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)

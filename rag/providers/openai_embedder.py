@@ -1,0 +1,148 @@
+"""Embed texts over OpenAI's `/embeddings`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import httpx2
+import numpy as np
+import openai
+
+from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderQuotaExhausted, ProviderUnavailable
+from rag.monitoring.tracing import model_call
+from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows, vector_from_json
+from rag.providers.openai_compatible import openai_errors, retry_soon
+from rag.providers.retry import billed_as, current_sending, lost_with, requested
+from rag.providers.tokens import estimate_tokens
+from rag.settings.providers import PROVIDERS, provider_spec
+from rag.types import Embeddings, FloatMatrix, Usage
+
+#: Tokens of one embedding request: OpenAI's reference allows 300,000, and they are estimated here.
+MAXIMUM_REQUEST_TOKENS = 220_000
+#: Models that shorten their vectors when asked.
+SHORTENABLE = tuple(name for spec in PROVIDERS for name in spec.shortenable_models)
+#: Retries of embedding documents when no caller retries, the first wait between them, which doubles each time, and the
+#: longest wait that a provider may ask for, since it happens in the middle of a call.
+DOCUMENT_RETRIES, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 2, 0.5, 60.0
+log = logging.getLogger(__name__)
+
+
+class OpenAIEmbedder:
+    """Embeds texts over `/embeddings`. Requests are kept within the provider's limits."""
+
+    is_paid = True
+
+    def __init__(
+        self, client: openai.OpenAI, *, provider: str, model: str, dimensions: int, batch_size: int | None = None
+    ) -> None:
+        self.provider = provider
+        self.model = model
+        self.dimensions = dimensions
+        self.id = f"{provider}/{model}@{dimensions}"
+        self.default_threshold = default_threshold_of(model)
+        self._client = client
+        self._spec = provider_spec(provider)
+        self._batch_size = min(batch_size or self._spec.maximum_texts, self._spec.maximum_texts)
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts in their order: (texts, dimensions) float32, rows of length 1, one usage per request.
+
+        Raises `InvalidInput` for a text of only spaces, `ProviderError`s for the rest. Documents are retried twice,
+        a query, for which somebody waits, once and soon.
+        """
+        if not all(text.strip() for text in texts):
+            raise InvalidInput("A text of only spaces cannot be embedded.")
+        vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        usages: list[Usage] = []
+        taken = shortened_texts(
+            texts, embedder_id=self.id, model=self.model, maximum_tokens=self._spec.maximum_text_tokens
+        )
+        with lost_with(usages):
+            for start, batch in self._batches(taken):
+                if purpose == "query":
+                    rows, usage = retry_soon(lambda batch=batch: self._request(batch))  # type: ignore[misc]
+                else:
+                    rows, usage = self._with_retries(batch, start)
+                vectors[start : start + len(batch)] = rows
+                usages.append(usage)
+        return Embeddings(vectors=vectors, usages=tuple(usages))
+
+    def _with_retries(self, texts: list[str], part: int) -> tuple[FloatMatrix, Usage]:
+        # Not the SDK's own retries: what they lose, nobody gets to know.
+        retries = current_sending().retries
+        for attempt in range(DOCUMENT_RETRIES if retries is None else retries):
+            try:
+                return self._request(texts, part)
+            except (ProviderUnavailable, ProviderQuotaExhausted, ProviderAnswerInvalid) as exc:
+                log.warning("%s is asked again: %s", self.id, exc.__cause__ or exc)
+                asked = exc.details.get("retry_after_seconds")
+                wait = FIRST_WAIT_SECONDS * 2**attempt if asked is None else float(asked)
+                if wait > LONGEST_WAIT_SECONDS:
+                    raise
+                time.sleep(wait)
+        return self._request(texts, part)
+
+    def _request(self, texts: list[str], part: int = 0) -> tuple[FloatMatrix, Usage]:
+        body: dict[str, Any] = {"model": self.model, "input": texts}
+        if self.model.startswith(SHORTENABLE):
+            body["dimensions"] = self.dimensions
+        body["encoding_format"] = self._spec.vector_encoding
+        with (
+            model_call("embeddings", self.provider, self.model) as call,
+            requested(lambda: self._expected(texts)),
+            openai_errors(self.provider),
+        ):
+            # Not `embeddings.create`: looking at every text and making an object of every vector takes the SDK 20 ms a
+            # hundred, in which no other thread runs.
+            response = self._client.post(
+                "/embeddings",
+                cast_to=httpx2.Response,
+                body=body,
+                options={"headers": current_sending().headers(part), "max_retries": 0},
+            )
+            answer = response.json()
+            usage = self._usage(answer, texts)
+            call.used(usage)
+            with billed_as(usage), openai_errors(self.provider):
+                return self._rows(answer, len(texts)), usage
+
+    def _rows(self, answer: Mapping[str, Any], count: int) -> FloatMatrix:
+        by_index = sorted(answer["data"], key=lambda item: item["index"])
+        if [item["index"] for item in by_index] != list(range(count)):
+            raise ProviderAnswerInvalid(
+                f"The provider sent {len(by_index)} embeddings for {count} texts. Try again in a moment."
+            )
+        vectors = [vector_from_json(item["embedding"]) for item in by_index]
+        return unit_rows(vectors, count=count, dimensions=self.dimensions)
+
+    def _usage(self, answer: Mapping[str, Any], texts: list[str]) -> Usage:
+        """Return the provider's count, else an estimate, which is nearer to the bill than nothing."""
+        counted = (answer.get("usage") or {}).get("prompt_tokens")
+        if not isinstance(counted, int):
+            return self._expected(texts)
+        return Usage(provider=self.provider, model=self.model, input_tokens=counted)
+
+    def _expected(self, texts: list[str]) -> Usage:
+        tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
+        return Usage(provider=self.provider, model=self.model, input_tokens=tokens, is_estimated=True)
+
+    def _batches(self, texts: list[str]) -> Iterator[tuple[int, list[str]]]:
+        if (
+            len(texts) <= self._batch_size
+            and sum(len(text.encode("utf-8", "replace")) for text in texts) <= MAXIMUM_REQUEST_TOKENS
+        ):
+            # Within the limit whatever its tokens are: estimating them takes a tenth of a millisecond a text.
+            yield from [(0, texts)] if texts else []
+            return
+        start, tokens = 0, 0
+        for position, text in enumerate(texts):
+            size = estimate_tokens(text, model=self.model)
+            if position - start == self._batch_size or (position > start and tokens + size > MAXIMUM_REQUEST_TOKENS):
+                yield start, texts[start:position]
+                start, tokens = position, 0
+            tokens += size
+        if start < len(texts):
+            yield start, texts[start:]

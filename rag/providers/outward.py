@@ -1,0 +1,74 @@
+"""Reach addresses that others wrote, and none within a private network."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import httpx
+
+from rag.errors import InvalidInput
+from rag.providers.addresses import Address, Resolve, is_never_allowed, literal_address, resolve
+
+
+class OutwardTransport(httpx.BaseTransport):
+    """Connects to public addresses only, and only to the one that was checked: a name is looked up once for each
+    request.
+
+    If the connection looked it up again, it could lead elsewhere by then (DNS rebinding). So the connection is made to
+    the address itself, with the name in Host and in the check of the certificate. A host given as a number, and
+    localhost, are the caller's responsibility. Raises `InvalidInput` for a name that leads into a private network.
+    Proxies of the environment are not used: they would look the name up themselves.
+    """
+
+    def __init__(self, *, resolve: Resolve = resolve, transport: httpx.BaseTransport | None = None) -> None:
+        self._resolve = resolve
+        # No connection is kept: two names may share an address, and only one of them has shown its certificate.
+        self._transport = transport or httpx.HTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        host = request.url.host
+        if host == "localhost" or literal_address(host) is not None:
+            return self._transport.handle_request(request)
+        *others, last = self._outward(host)
+        for address in others:
+            try:
+                return self._transport.handle_request(_sent_to(address, request))
+            except httpx.ConnectError:
+                continue  # such as one of version 6 where there is only version 4
+        return self._transport.handle_request(_sent_to(last, request))
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _outward(self, host: str) -> list[Address]:
+        """Return the addresses of the name, if all of them are outside."""
+        try:
+            found = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
+        except (OSError, ValueError) as exc:
+            raise httpx.ConnectError(f"There is no host {host}.") from exc
+        if not found:
+            raise httpx.ConnectError(f"There is no host {host}.")
+        if any(is_never_allowed(address) or not address.is_global for address in found):
+            raise InvalidInput(f"{host} leads into a private network.")
+        return list(dict.fromkeys(found))
+
+
+def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
+    """Return the same request for one address behind its host's name."""
+    return httpx.Request(
+        request.method,
+        request.url.copy_with(host=str(address)),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": request.url.host},
+    )
+
+
+class Unclosed(httpx.BaseTransport):
+    """Leaves a transport that several clients share open when one of them is closed."""
+
+    def __init__(self, transport: httpx.BaseTransport) -> None:
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._transport.handle_request(request)
