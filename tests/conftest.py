@@ -37,6 +37,7 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.types import Collection
+from tests.patience import patient
 from tests.plain_server import PlainServer, plain_server
 from tests.standin import ProviderStandin
 
@@ -354,7 +355,7 @@ def serve() -> Iterator[Callable[[], str]]:
     yield start
     for server, thread in running:
         server.should_exit = True
-        thread.join(5)
+        thread.join(patient(5))
 
 
 @pytest.fixture(scope="module")
@@ -367,7 +368,7 @@ def issuer() -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"http://localhost:{port}"
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + patient(20)
         while True:
             try:
                 httpx.get(f"{address}/.well-known/openid-configuration")

@@ -17,6 +17,7 @@ from threading import Timer
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -34,7 +35,7 @@ DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
 # A machine that runs other tests beside these needs more than the five seconds Playwright waits by itself.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=patient(20_000))
 
 
 @dataclass
@@ -52,13 +53,13 @@ class Product:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=patient(20))
 
     def end(self) -> None:
         """End it whatever it does: with a signal that it may answer by stopping what it started, then without."""
         self.process.terminate()
         try:
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=patient(20))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, Viewport
 
 from tests.browser.conftest import Product, settle
 from tests.browser.test_every_page import ask, open_page, signed_in_as
+from tests.patience import patient
 
 pytestmark = pytest.mark.browser
 LAPTOPS: tuple[ViewportSize, ...] = ({"width": 1280, "height": 720}, {"width": 1440, "height": 900})
@@ -113,7 +114,7 @@ def test_a_chip_shows_its_source_and_opens_the_page_beside_the_answer(
     for _ in range(8):  # a menu that is drawn again misses a key
         page.keyboard.press("ArrowDown")
         with suppress(AssertionError):
-            expect(export).to_be_focused(timeout=2_000)
+            expect(export).to_be_focused(timeout=patient(2_000))
             break
     expect(export).to_be_focused()
     page.keyboard.press("Enter")

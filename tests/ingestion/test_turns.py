@@ -24,6 +24,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from tests.ingestion.uploads import until
+from tests.patience import patient
 
 
 class Recorder(IngestionPipeline):
@@ -39,7 +40,7 @@ class Recorder(IngestionPipeline):
     def run(self, tenant_id: str, document_id: UUID) -> None:
         self.begun.append(tenant_id)
         if tenant_id in self.held:
-            self.let_go.wait(60)
+            self.let_go.wait(patient(60))
         self.done.append(tenant_id)
 
 

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 QUESTION = "How many days of annual leave do I have?"
@@ -67,7 +68,7 @@ def drawn(provider_standin: ProviderStandin, monkeypatch: pytest.MonkeyPatch) ->
     def reply(messages: list[dict[str, Any]]) -> str:
         if "Suggest" not in str(messages[0]["content"]):
             return ANSWER
-        if has_buttons.wait(30):
+        if has_buttons.wait(patient(30)):
             order.append("next questions")
         return "How is annual leave requested?"
 
