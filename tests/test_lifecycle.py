@@ -264,7 +264,11 @@ def rows(data: Path, statement: str) -> list[tuple[Any, ...]]:
     configured = re.search(r"'\"(.*)\"'", (data / "postgres" / "rag.conf").read_text())
     assert configured is not None
     with psycopg.connect(
-        host=configured[1], user="postgres", password=passwords["postgres"], dbname="rag", connect_timeout=patient(5)
+        host=configured[1],
+        user="postgres",
+        password=passwords["postgres"],
+        dbname="rag",
+        connect_timeout=int(patient(5)),
     ) as connection:
         return connection.execute(statement).fetchall()
 

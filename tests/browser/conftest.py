@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
@@ -34,8 +35,71 @@ FLAGS = [
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
-# A machine that runs other tests beside these needs more than the five seconds Playwright waits by itself.
 expect.set_options(timeout=patient(20_000))
+
+#: Keeps `window.isAsked`: true from the moment the page asks the server for a run until that run is drawn. The page
+#: itself says that it rests until it hears of the run. Numbers are those of Streamlit's messages (see `test_frames`).
+WATCH = """
+(() => {
+  const RERUN = 11, NEW_SESSION = 4, FINISHED = 6, EARLY = 2;
+  let hasBegun = false;
+  window.isAsked = false;
+  const fields = (bytes) => {
+    const found = {};
+    let at = 0;
+    const number = () => {
+      let value = 0, scale = 1, byte;
+      do { byte = bytes[at++]; value += (byte & 127) * scale; scale *= 128; } while (byte & 128);
+      return value;
+    };
+    while (at < bytes.length) {
+      const tag = number(), kind = tag & 7;
+      const value = kind === 0 ? number() : 0;
+      if (kind === 2) at += number();
+      if (kind === 1) at += 8;
+      if (kind === 5) at += 4;
+      found[Math.floor(tag / 8)] = value;
+    }
+    return found;
+  };
+  window.WebSocket = class extends WebSocket {
+    constructor(...options) {
+      super(...options);
+      this.addEventListener("message", ({ data }) => {
+        if (!(data instanceof ArrayBuffer)) return;
+        const message = fields(new Uint8Array(data));
+        if (NEW_SESSION in message) hasBegun = true;
+        if (hasBegun && FINISHED in message && message[FINISHED] !== EARLY) window.isAsked = false;
+      });
+      this.addEventListener("close", () => { window.isAsked = false; });
+    }
+    send(data) {
+      super.send(data);
+      const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : data;
+      if (!(bytes instanceof Uint8Array) || !(RERUN in fields(bytes))) return;
+      hasBegun = false;
+      window.isAsked = true;
+    }
+  };
+})()
+"""
+#: How often in a row, a moment apart, the page has to be found at rest with nothing changed.
+RESTED = 10
+REST = """async (rested) => {
+  const moment = () => new Promise((done) => setTimeout(done, 16));
+  let count = 0;
+  const watch = new MutationObserver(() => { count = 0; });
+  watch.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+  // What changes without an end, such as a growing answer, is looked at as it is.
+  for (let looks = 0; count < rested && looks < 20 * rested; looks++) {
+    await moment();
+    const isBusy = window.isAsked
+      || !document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")
+      || document.querySelector("[data-testid=stSkeleton]");
+    count = isBusy ? 0 : count + 1;
+  }
+  watch.disconnect();
+}"""
 
 
 @dataclass
@@ -85,7 +149,7 @@ def start_product(folder: Path, *, seconds: float = 120, **environment: str) -> 
     product = Product(process, f"http://localhost:{port}", folder)
     assert process.stdout is not None
     # Its output ends with it, also where it says nothing at all.
-    watch = Timer(seconds, product.end)
+    watch = Timer(patient(seconds), product.end)
     watch.start()
     try:
         for line in process.stdout:
@@ -105,8 +169,18 @@ def browser() -> Iterator[Browser]:
     if found is None:
         pytest.skip("no Chromium on this machine (Debian: apt install chromium)")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield opened
+        opened = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=patient(30_000))
+        new_context = opened.new_context
+
+        def patient_context(**options: Any) -> BrowserContext:
+            context = new_context(**options)
+            context.set_default_timeout(patient(30_000))
+            context.add_init_script(WATCH)
+            return context
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(opened, "new_context", patient_context)
+            yield opened
         opened.close()
 
 
@@ -141,10 +215,11 @@ def product(
 
 
 def settle(page: Page) -> None:
-    """Wait until the page's script has ended and everything it sent is drawn, also what is loaded late."""
+    """Wait until every run that the page asked for has ended and all of it is drawn, also what is loaded late."""
+    page.wait_for_function("() => !window.isAsked")
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", state="attached")
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
-    page.wait_for_timeout(150)
+    page.evaluate(REST, RESTED)
 
 
 def sign_up(browser: Browser, product: Product) -> BrowserContext:

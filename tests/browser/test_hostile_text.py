@@ -60,13 +60,13 @@ def hostile_page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
             except (urllib.error.URLError, ConnectionError):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
-        page = browser.new_page()
+        page = browser.new_context().new_page()
         page.goto(address)
         expect(page.get_by_text("All drawn")).to_be_visible(timeout=patient(120_000))
         expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=patient(60_000))
         settle(page)
         yield page
-        page.close()
+        page.context.close()
     finally:
         process.terminate()
         process.wait(patient(20))
