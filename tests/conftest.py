@@ -95,7 +95,7 @@ LONGEST = (
     "tests/test_commands.py",
 )
 
-#: What `make test-fast` leaves out beside browser tests: kills, soak, and commands and servers in processes of their own.
+#: What `make test-fast` leaves out beside browser tests: kills, soak, commands and servers in processes of their own.
 SLOW = (
     "tests/access/test_audit_of_access.py",
     "tests/access/test_tenant_command.py",

@@ -1,4 +1,4 @@
-"""Browser tests that fail are run once more. Those that pass then are named at the end, and three of them fail a run."""
+"""Browser tests that fail are run once more. Those that pass then are named at the end; three of them fail the run."""
 
 from __future__ import annotations
 

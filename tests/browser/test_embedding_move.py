@@ -27,7 +27,7 @@ def send(page: Page, product: Product, path: str, **body: Any) -> Any:
 
 def until(page: Page, product: Product, document_id: str, status: str) -> None:
     """Ask for a document until it has a status."""
-    for _ in range(600):
+    for _ in range(round(patient(600))):
         found = page.request.get(f"{product.address}/api/documents/{document_id}").json()["status"]
         if found == status:
             return

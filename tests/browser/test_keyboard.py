@@ -65,7 +65,7 @@ def choose_file(page: Page, path: Path) -> None:
     for seconds in (5, 5, 30):
         tab_to(page, "Upload")
         try:
-            with page.expect_file_chooser(timeout=seconds * 1000) as chooser:
+            with page.expect_file_chooser(timeout=patient(seconds * 1000)) as chooser:
                 page.keyboard.press("Space")
         except TimeoutError:
             page.keyboard.press("Shift+Tab")

@@ -316,7 +316,7 @@ def test_without_the_model_the_job_waits_until_it_is_installed(
     )
     queue.start_worker()
     try:
-        assert queue.wait_until_idle()
+        assert queue.wait_until_idle(patient(60))
     finally:
         queue.stop_worker()
     assert waiting_jobs(database) == 1

@@ -93,7 +93,7 @@ def test_a_page_opened_while_next_questions_are_thought_of_shows_the_written_ans
 ) -> None:
     tab, identity = signed_in(Role.MANAGER)
     live = running.answers.ask(identity, None, handbook, QUESTION)
-    assert live.wait_until_written(30)
+    assert live.wait_until_written(patient(30))
     assert not live.is_done
     tab.query_params["c"] = str(live.conversation_id)
     tab.run()

@@ -69,7 +69,7 @@ def test_a_source_is_compared_on_its_schedule_by_the_worker_also_after_a_restart
     assert set_at is not None
     assert before + timedelta(minutes=59) < set_at < datetime.now(UTC) + timedelta(minutes=61)
     parts.queue.start_worker()
-    assert parts.queue.wait_until_idle(), "a sync that is not due is no waiting work"
+    assert parts.queue.wait_until_idle(patient(60)), "a sync that is not due is no waiting work"
     assert parts.syncs.runs("demo", notices.id) == []
     parts.queue.stop_worker()
 

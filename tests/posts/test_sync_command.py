@@ -127,12 +127,12 @@ def test_a_schedule_set_by_command_is_kept_by_the_worker_until_it_is_taken_back(
     assert [source.every_minutes for source in parts.syncs.sources(notices)] == [30]
     board.put("p2", "제목 p2", "<p>본문</p>")
     parts.queue.start_worker()
-    assert parts.queue.wait_until_idle()
+    assert parts.queue.wait_until_idle(patient(60))
     assert titles(parts, notices) == {"제목 p1"}, "it is not due yet"
     pass_time(database, 31)
     latest = wait_for_runs(parts, notices, 2)[0]
     assert (latest.asked_by, latest.added) == ("schedule", 1)
-    assert parts.queue.wait_until_idle()
+    assert parts.queue.wait_until_idle(patient(60))
     parts.queue.stop_worker()
     assert titles(parts, notices) == {"제목 p1", "제목 p2"}
     code, said, complained = ended(start("--every", "off"))
