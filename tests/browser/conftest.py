@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.patience import patient
 from tests.standin import ProviderStandin
@@ -37,13 +40,13 @@ EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
 expect.set_options(timeout=patient(20_000))
 
-#: Keeps `window.isAsked`: true from the moment the page asks the server for a run until that run is drawn. The page
-#: itself says that it rests until it hears of the run. Numbers are those of Streamlit's messages (see `test_frames`).
+#: Keeps `window.isAsked`: true from the moment the page asks the server for a run until that run is drawn. By its own
+#: state the page rests until it hears of the run. Runs that a timer asks for are left out: they come without an end.
 WATCH = """
-(() => {
-  const RERUN = 11, NEW_SESSION = 4, FINISHED = 6, EARLY = 2;
+(rerun, byTimer, newSession, finished, early) => {
   let hasBegun = false;
   window.isAsked = false;
+  // Of a message of protocol buffers, by number: a number itself, else the bytes.
   const fields = (bytes) => {
     const found = {};
     let at = 0;
@@ -53,12 +56,10 @@ WATCH = """
       return value;
     };
     while (at < bytes.length) {
-      const tag = number(), kind = tag & 7;
-      const value = kind === 0 ? number() : 0;
-      if (kind === 2) at += number();
-      if (kind === 1) at += 8;
-      if (kind === 5) at += 4;
-      found[Math.floor(tag / 8)] = value;
+      const tag = number(), kind = tag & 7, first = kind ? 0 : number();
+      const length = { 1: 8, 2: kind === 2 ? number() : 0, 5: 4 }[kind] || 0;
+      found[Math.floor(tag / 8)] = kind ? bytes.subarray(at, at + length) : first;
+      at += length;
     }
     return found;
   };
@@ -68,21 +69,27 @@ WATCH = """
       this.addEventListener("message", ({ data }) => {
         if (!(data instanceof ArrayBuffer)) return;
         const message = fields(new Uint8Array(data));
-        if (NEW_SESSION in message) hasBegun = true;
-        if (hasBegun && FINISHED in message && message[FINISHED] !== EARLY) window.isAsked = false;
+        if (newSession in message) hasBegun = true;
+        if (hasBegun && finished in message && message[finished] !== early) window.isAsked = false;
       });
       this.addEventListener("close", () => { window.isAsked = false; });
     }
     send(data) {
       super.send(data);
-      const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : data;
-      if (!(bytes instanceof Uint8Array) || !(RERUN in fields(bytes))) return;
+      const asked = data instanceof Uint8Array ? fields(data)[rerun] : null;
+      if (!asked || fields(asked)[byTimer]) return;
       hasBegun = false;
       window.isAsked = true;
     }
   };
-})()
-"""
+}"""
+NUMBERS = (
+    BackMsg.RERUN_SCRIPT_FIELD_NUMBER,
+    ClientState.IS_AUTO_RERUN_FIELD_NUMBER,
+    ForwardMsg.NEW_SESSION_FIELD_NUMBER,
+    ForwardMsg.SCRIPT_FINISHED_FIELD_NUMBER,
+    ForwardMsg.FINISHED_EARLY_FOR_RERUN,
+)
 #: How often in a row, a moment apart, the page has to be found at rest with nothing changed.
 RESTED = 10
 REST = """async (rested) => {
@@ -175,7 +182,7 @@ def browser() -> Iterator[Browser]:
         def patient_context(**options: Any) -> BrowserContext:
             context = new_context(**options)
             context.set_default_timeout(patient(30_000))
-            context.add_init_script(WATCH)
+            context.add_init_script(f"({WATCH})(...{list(NUMBERS)})")
             return context
 
         with pytest.MonkeyPatch.context() as patch:
