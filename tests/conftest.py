@@ -37,12 +37,15 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.types import Collection
+from tests.patience import factor, patient
 from tests.plain_server import PlainServer, plain_server
 from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
     from rag.ingestion.loaders import ExtractionLimits
     from rag.services import Services
+
+pytest_plugins = ["tests.flaky"]
 
 # Going through what modules, tests and pages have made, again and again, is a tenth of a run at Python's own pace.
 gc.set_threshold(50_000, 20, 50)
@@ -71,6 +74,9 @@ def fast_folder() -> str | None:
     return str(MEMORY) if has_room and os.access(MEMORY, os.W_OK) else None
 
 
+# Before the workers of the run start, which take it from the environment.
+factor()
+
 # Every pytest that starts closes the folder it shares with the others (see `server`); tests start servers in there too.
 if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="hr-tests-", dir=fast_folder())
@@ -89,6 +95,56 @@ LONGEST = (
     "tests/test_commands.py",
 )
 
+#: What `make test-fast` leaves out beside browser tests: kills, soak, commands and servers in processes of their own.
+SLOW = (
+    "tests/access/test_audit_of_access.py",
+    "tests/access/test_known_browsers.py",
+    "tests/access/test_tenant_command.py",
+    "tests/answering/test_killed_answer.py",
+    "tests/answering/test_small_model.py",
+    "tests/api/test_asked_at_once.py",
+    "tests/api/test_every_route.py",
+    "tests/api/test_generated_client.py",
+    "tests/api/test_sign_in_flood.py",
+    "tests/ingestion/test_confinement.py",
+    "tests/ingestion/test_default_collection.py",
+    "tests/ingestion/test_import_vectors.py",
+    "tests/ingestion/test_isolated_run.py",
+    "tests/ingestion/test_jobs.py",
+    "tests/ingestion/test_killed_worker.py",
+    "tests/ingestion/test_kills.py",
+    "tests/ingestion/test_lost_calls.py",
+    "tests/ingestion/test_many_processes.py",
+    "tests/ingestion/test_meaning_work.py",
+    "tests/ingestion/test_processor.py",
+    "tests/ingestion/test_reembed_command.py",
+    "tests/ingestion/test_reembedding.py",
+    "tests/ingestion/test_sandbox.py",
+    "tests/leaks/",
+    "tests/pages/test_every_word.py",
+    "tests/pages/test_page_reads.py",
+    "tests/pages/test_sums_agree.py",
+    "tests/posts/test_sync_command.py",
+    "tests/providers/test_meaning.py",
+    "tests/records/test_every_figure.py",
+    "tests/records/test_time_zones.py",
+    "tests/retrieval/test_evidence_with_meaning.py",
+    "tests/retrieval/test_meaning_search.py",
+    "tests/retrieval/test_postings_at_work.py",
+    "tests/retrieval/test_postings_migration.py",
+    "tests/retrieval/test_profile_figures.py",
+    "tests/retrieval/test_samples.py",
+    "tests/supabase/",
+    "tests/test_backup.py",
+    "tests/test_commands.py",
+    "tests/test_docs.py",
+    "tests/test_lifecycle.py",
+    "tests/test_partitions.py",
+    "tests/test_scheduled_backups.py",
+    "tests/test_standbys.py",
+    "tests/test_upgrade.py",
+)
+
 names = itertools.count(1)
 #: Of a superuser; where it is set, tests work on that server instead of the embedded one.
 ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
@@ -96,10 +152,19 @@ ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=10, help="how often the test of killed workers kills its worker")
+    parser.addoption("--fast", action="store_true", help="leave out tests marked browser or slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest: xdist gives each worker a stretch of the list, and each stretch begins so."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+    if config.getoption("fast"):
+        left_out = [item for item in items if item.get_closest_marker("browser") or item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
     workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     groups = [[item for item in items if item.nodeid.startswith(name)] for name in LONGEST]
     taken = {item for group in groups for item in group}
@@ -354,7 +419,7 @@ def serve() -> Iterator[Callable[[], str]]:
     yield start
     for server, thread in running:
         server.should_exit = True
-        thread.join(5)
+        thread.join(patient(5))
 
 
 @pytest.fixture(scope="module")
@@ -367,7 +432,7 @@ def issuer() -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"http://localhost:{port}"
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + patient(20)
         while True:
             try:
                 httpx.get(f"{address}/.well-known/openid-configuration")

@@ -20,6 +20,7 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity
 from tests.forked import forked_python, kill
+from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parents[1]
 TENANT = "demo"
@@ -111,7 +112,7 @@ def kill_at_random(
         for name, (content, method) in files.items()
     ]
     storm = Storm(ids)
-    deadline = time.monotonic() + 120 + 10 * kills
+    deadline = time.monotonic() + patient(120 + 10 * kills)
     while not is_over(documents := documents_of(library, ids)):
         assert time.monotonic() < deadline, [(d.file_name, d.status, d.step, d.message) for d in documents]
         with worker.start() as process:

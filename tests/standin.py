@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 from pypdf import PdfReader
 
+from tests.patience import patient
+
 Endpoint = str  # "embeddings", "chat", "rerank", "models"
 Reply = Callable[[list[dict[str, Any]]], str]
 PATHS = {
@@ -196,7 +198,7 @@ class ProviderStandin:
 
         The barrier is broken, and requests are answered 500, where so many did not come in time.
         """
-        barrier = self.meetings[endpoint] = threading.Barrier(count, timeout=timeout_seconds)
+        barrier = self.meetings[endpoint] = threading.Barrier(count, timeout=patient(timeout_seconds))
         return barrier
 
     def release(self) -> None:
@@ -260,7 +262,7 @@ class ProviderStandin:
         self.release()
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(5)
+        self._thread.join(patient(5))
 
     def __enter__(self) -> ProviderStandin:
         return self.start()

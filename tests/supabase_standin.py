@@ -11,6 +11,7 @@ import csv
 import json
 import re
 import secrets
+import select
 import socket
 import struct
 import threading
@@ -30,6 +31,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from psycopg import sql
 
 from tests.local_server import LocalServer, QuietHandler
+from tests.patience import patient
 
 ANON, SERVICE = "anon-key-of-the-project", "service-key-of-the-project"
 API_VERSION = "2024-01-01"
@@ -96,7 +98,7 @@ class SupabaseStandin:
 
     def meet(self, path: str, count: int, *, timeout_seconds: float = 20.0) -> threading.Barrier:
         """Answer requests whose path begins so only when `count` are here; broken where they do not come in time."""
-        barrier = self.meetings[path] = threading.Barrier(count, timeout=timeout_seconds)
+        barrier = self.meetings[path] = threading.Barrier(count, timeout=patient(timeout_seconds))
         return barrier
 
     def add_user(self, email: str, password: str, **app_metadata: Any) -> dict[str, Any]:
@@ -184,7 +186,7 @@ class _Handler(QuietHandler):
                 fault.times -= 1
                 if fault.kind == "timeout":
                     self.project.lock.release()
-                    time.sleep(0.6)
+                    select.select([self.connection], [], [], patient(60))  # until the caller hangs up
                     self.project.lock.acquire()
                     self.close_connection = True
                 elif fault.kind == "reset":

@@ -22,6 +22,7 @@ from rag.storage.backup import back_up, restore
 from rag.storage.data_folder import move_restored, starting
 from rag.storage.embedded_postgres import DATABASE, remove_left, start_server
 from tests.forked import forked_python
+from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many days of annual leave do full-time employees have?"
@@ -34,7 +35,7 @@ def run(data_dir: Path, *arguments: str, **environment: str) -> str:
         env={**os.environ, "RAG_DATA_DIR": str(data_dir), "RAG_SAMPLES": "false", **environment},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=patient(180),
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -50,7 +51,7 @@ def test_the_restored_copy_answers_the_same(tmp_path: Path) -> None:
     run(first, "tenant", "create", "acme")
     prepared = [*forked_python(), "-c", PREPARE]
     environment = {**os.environ, "RAG_DATA_DIR": str(first), "RAG_SAMPLES": "false", "RAG_TENANT": "acme"}
-    subprocess.run(prepared, cwd=PROJECT, env=environment, check=True, timeout=180)
+    subprocess.run(prepared, cwd=PROJECT, env=environment, check=True, timeout=patient(180))
     answer = run(first, "ask", QUESTION, "--tenant", "acme")
     assert "[1]" in answer
     assert "documents" in run(first, "backup", str(file))
@@ -125,7 +126,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = made / "first"
     run(folder, "tenant", "create", "acme")
     environment = {**os.environ, "RAG_DATA_DIR": str(folder), "RAG_SAMPLES": "false", "RAG_TENANT": "acme"}
-    subprocess.run([*forked_python(), "-c", PREPARE], cwd=PROJECT, env=environment, check=True, timeout=180)
+    subprocess.run([*forked_python(), "-c", PREPARE], cwd=PROJECT, env=environment, check=True, timeout=patient(180))
     run(folder, "backup", str(made / "backup.tar"))
     return made
 
@@ -219,7 +220,7 @@ def test_a_backup_made_while_people_work_is_one_moment_of_all_tenants(tmp_path: 
             busy.stdin.write("stop\n")
             busy.stdin.flush()
             rounds = int(busy.stdout.readline())
-            assert busy.wait(60) == 0
+            assert busy.wait(patient(60)) == 0
         finally:
             busy.kill()
     assert rounds >= 1
@@ -229,7 +230,7 @@ def test_a_backup_made_while_people_work_is_one_moment_of_all_tenants(tmp_path: 
         assert made.documents >= 2
         done = subprocess.run(
             [*forked_python(), "-c", CHECK], cwd=PROJECT, env={**environment, "RAG_DATA_DIR": str(copy)},
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=patient(120), check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         for tenant in ("acme", "zeta"):

@@ -25,6 +25,7 @@ from rag.storage.files import FileStore
 from rag.types import Collection
 from tests import hostile
 from tests.forked import forked_python
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -47,7 +48,7 @@ def command(database: Database, owner_conninfo: str, tmp_path: Path, provider_st
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*forked_python(), "-m", "rag", *arguments],
-            cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120, check=False,
+            cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=patient(120), check=False,
         )  # fmt: skip
 
     return run
@@ -195,7 +196,7 @@ def test_help_loads_nothing_that_takes_long_and_commands_nothing_that_only_pages
         "import rag.services; print(*sorted(sys.modules))"
     )
     found = subprocess.run(
-        [sys.executable, "-c", loaded], cwd=PROJECT, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", loaded], cwd=PROJECT, capture_output=True, text=True, timeout=patient(120), check=True
     )
     for_help, for_commands = (set(line.split()) for line in found.stdout.splitlines())
     slow = {"openai", "cohere", "psycopg", "streamlit", "fastapi", "pandas", "lxml", "genai_prices"}

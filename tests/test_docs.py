@@ -29,6 +29,7 @@ from rag.storage.embedded_postgres import start_server
 from tests.conftest import fast_folder
 from tests.doc_blocks import PAGES, PROJECT, blocks
 from tests.forked import forked_python
+from tests.patience import patient
 from tests.standin import ProviderStandin, many_words
 
 LANGUAGES = {"sh", "bash", "python", "sql", "nginx", "caddyfile", "text", "json", "jsonl", "toml"}
@@ -194,7 +195,9 @@ def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: 
     for block, says in zip(run, SAYS[page], strict=True):
         text = block.text.replace("http://localhost:8501", running.url).replace("rag_YOUR_KEY", secret)
         command = ["sh", "-e", "-c", text] if block.language == "sh" else [*forked_python(), "-c", text]
-        done = subprocess.run(command, cwd=folder, env=shell, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=shell, capture_output=True, text=True, timeout=patient(120), check=False
+        )
         assert done.returncode == 0, f"{page}:\n{text}\n{done.stdout}\n{done.stderr}"
         assert done.stdout or "cat >" in text, f"{page} has a command that says nothing:\n{text}"
         for pattern in says:
@@ -261,10 +264,10 @@ def _process(command: list[str], port: int) -> Iterator[None]:
     home = {**os.environ, "XDG_DATA_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=home) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + patient(20)
             while process.poll() is None and time.monotonic() < deadline:
                 with suppress(httpx.ConnectError):
-                    httpx.get(f"http://127.0.0.1:{port}/api/health", timeout=10)
+                    httpx.get(f"http://127.0.0.1:{port}/api/health", timeout=patient(10))
                     break
                 time.sleep(0.05)
             if process.poll() is not None:
@@ -300,7 +303,7 @@ def test_pages_uploads_and_streamed_answers_pass_the_proxy_of_the_documents(
             with {"nginx": nginx, "caddy": caddy}[program](folder, block.text, port, product.url):
                 asyncio.run(_look_at_a_page(f"127.0.0.1:{port}", cookie))
                 headers = {"Authorization": f"Bearer {secret}"}
-                with httpx.Client(base_url=public, headers=headers, timeout=60) as client:
+                with httpx.Client(base_url=public, headers=headers, timeout=patient(60)) as client:
                     _upload(client)
                     _read_stream(client)
         finally:
@@ -338,15 +341,12 @@ def _read_stream(client: httpx.Client) -> None:
     """Pieces of an answer come when they are written, not together at its end."""
     question = "How many days of annual leave do employees have?"
     body = {"query": question, "collection": "HR documents", "options": {"stream": True}}
-    came: list[tuple[float, str]] = []
     with client.stream("POST", "/api/rag/chat", json=body) as answer:
         assert answer.status_code == 200
-        came.extend(
-            (time.monotonic(), json.loads(line[6:])["type"])
-            for line in answer.iter_lines()
-            if line.startswith("data: ")
-        )
-    assert came[-1][1] == "done"
-    pieces = [at for at, kind in came if kind == "chunk"]
-    assert len(pieces) > 3
-    assert pieces[-1] - pieces[0] > 0.3
+        came = list(answer.iter_text())
+    lines = "".join(came).splitlines()
+    kinds = [json.loads(line[6:])["type"] for line in lines if line.startswith("data: ")]
+    assert kinds[-1] == "done"
+    assert kinds.count("chunk") > 3
+    first = next(text for text in came if '"chunk"' in text)
+    assert '"done"' not in first

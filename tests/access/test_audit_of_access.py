@@ -26,6 +26,7 @@ from rag.storage.migrations import MIGRATIONS
 from rag.types import Collection, Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 from tests.forked import forked_python
+from tests.patience import patient
 from tests.plain_server import PlainServer
 
 
@@ -167,7 +168,7 @@ def test_the_command_follows_the_logs_of_all_tenants(
     log.note(admin, "export made", "before")
     told = subprocess.run(
         [*forked_python(), "-m", "rag", "audit", "--tenant", "demo"],
-        env=environment, cwd=MIGRATIONS.parent.parent, capture_output=True, text=True, timeout=120, check=True,
+        env=environment, cwd=MIGRATIONS.parent.parent, capture_output=True, text=True, timeout=patient(120), check=True,
     )  # fmt: skip
     assert json.loads(told.stdout.splitlines()[-1])["target"] == "before"
     command = [sys.executable, "-u", "-m", "rag", "audit", "--follow"]

@@ -21,6 +21,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 from tests.access.front_door import Access, AddPerson, inner_routes
+from tests.patience import patient
 
 ClientOf = Callable[..., TestClient]
 STREAM = "/_stcore/stream"
@@ -336,7 +337,7 @@ def wait_for_close(socket: Any) -> int:
 
     thread = threading.Thread(target=listen)
     thread.start()
-    thread.join(timeout=2)
+    thread.join(timeout=patient(2))
     assert codes, "the websocket stayed open"
     return codes[0]
 

@@ -11,6 +11,7 @@ import pytest
 
 from rag.access.passwords import MOST_WAITING, PasswordQueue
 from rag.errors import TooManyAttempts
+from tests.patience import patient
 
 
 class Hasher:
@@ -23,7 +24,7 @@ class Hasher:
 
     def __call__(self, name: str) -> str:
         self.begun.set()
-        assert self.go.wait(10)
+        assert self.go.wait(patient(10))
         self.done.append(name)
         return name
 

@@ -11,6 +11,7 @@ from rag.access.sessions import token_hash
 from rag.errors import AccessError, LinkExpired, NotAllowed, WrongPassword
 from rag.types import Account, Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson
+from tests.patience import patient
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "people.py")
 
@@ -25,7 +26,7 @@ def people_page(access: Access, admin: Identity, monkeypatch: pytest.MonkeyPatch
 def page_of(access: Access, account: Account) -> AppTest:
     # A package that only tests have brings rich, with which Streamlit prints what a page raises instead of logging it.
     streamlit.config.set_option("logger.enableRich", False)
-    page = AppTest.from_file(PAGE, default_timeout=20)
+    page = AppTest.from_file(PAGE, default_timeout=patient(20))
     page.user = {"sid": token_hash(access.sessions.start(account))}
     return page
 

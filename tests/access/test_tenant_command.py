@@ -14,6 +14,7 @@ from rag.commands.tenants import tenant
 from rag.errors import InvalidInput
 from rag.settings import Settings
 from tests.forked import forked_python
+from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -30,7 +31,7 @@ def run(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "RAG_DATA_DIR": str(data_dir)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patient(120),
         check=False,
     )
 

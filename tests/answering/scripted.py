@@ -29,6 +29,7 @@ from rag.types import (
     TokenUsage,
     Usage,
 )
+from tests.patience import patient
 
 Script = Sequence[str | Exception | Event]
 
@@ -136,7 +137,7 @@ class FixedRetriever:
         if on_step:
             on_step("searching", "")
         if self.wait_for is not None:
-            self.wait_for.wait(10)
+            self.wait_for.wait(patient(10))
         if self.error is not None:
             raise self.error
         if on_step:

@@ -25,6 +25,7 @@ from rag.types import Collection, Identity
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
 from tests.forked import forked_python
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -132,7 +133,7 @@ def shelf(database: Database, collection: Collection, settings: Settings, keys: 
 
 
 def wait_for(is_there: Any) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patient(60)
     while not is_there():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -225,7 +226,7 @@ def test_a_call_of_a_question_whose_process_is_killed_is_an_estimated_row(
         def reply(messages: list[dict[str, Any]]) -> str:
             if call != "follow-ups" or messages[0]["content"] == follow_ups:
                 hanging.set()
-                released.wait(60)
+                released.wait(patient(60))
             return "They receive 25 days [1]."
 
         provider_standin.reply(reply)

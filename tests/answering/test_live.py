@@ -28,10 +28,11 @@ from rag.records.chat_logs import ABANDONED, KEPT
 from rag.settings import Settings
 from rag.types import Identity, MessageState, Outcome
 from tests.answering.scripted import add_account
+from tests.patience import patient
 
 
 def eventually(condition: Callable[[], object], timeout_seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + timeout_seconds
+    deadline = time.monotonic() + patient(timeout_seconds)
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.01)
@@ -105,7 +106,7 @@ def test_several_watchers_get_the_same_text(desk: Any) -> None:
     assert again.snapshot().text == "One two"
     gate.set()
     for watcher in watchers:
-        watcher.join(5)
+        watcher.join(patient(5))
     assert seen == ["One two three [1]."] * 5
 
 
@@ -143,7 +144,7 @@ def test_text_and_sources_do_not_wait_for_next_questions(desk: Any) -> None:
     assert [citation.number for citation in live.written.citations] == [1]
     assert (live.written.state, live.written.notice) == (MessageState.COMPLETE, "")
     gate.set()
-    assert live.wait(5)
+    assert live.wait(patient(5))
     assert live.follow_ups == ("What about June?",)
 
 

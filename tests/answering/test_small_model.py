@@ -36,6 +36,7 @@ from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
+from tests.patience import patient
 
 pytestmark = pytest.mark.model
 
@@ -88,10 +89,10 @@ def model_url() -> Iterator[str]:
 
 
 def until_it_answers(url: str, server: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patient(60)
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=5):
+            with urllib.request.urlopen(url, timeout=patient(5)):
                 return
         except OSError:
             time.sleep(0.1)
@@ -156,7 +157,7 @@ def test_what_a_reader_is_shown_is_supported_quoted_or_said_to_be_neither(
 
 def test_what_no_page_says_is_not_asked_of_the_model(ask: Ask, database: Database) -> None:
     live = ask("Which submarine crosses the polar ocean?")
-    assert live.wait(60)
+    assert live.wait(patient(60))
     assert live.outcome is Outcome.NO_CONTEXT
     assert rows(database, "SELECT * FROM cost_ledger WHERE operation = 'chat'") == []
 

@@ -30,6 +30,7 @@ from rag.types import Collection, MessageState, Outcome
 from tests.answering.scripted import FixedRetriever, add_account, passage
 from tests.answering.test_answer import answering, run_to_end
 from tests.answering.test_answering_end_to_end import publish
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 VACATION = "How many vacation days do employees have?"
@@ -299,7 +300,7 @@ def test_the_call_is_ended_and_paid_for_as_far_as_it_came(
             collection,
             "How many vacation days do full-time employees receive?",
         )
-        assert live.wait(20)
+        assert live.wait(patient(20))
         assert "“Full-time employees receive 25 vacation days per calendar year.” [1]" in live.text
         assert live.state is MessageState.COMPLETE
         with database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:

@@ -11,6 +11,7 @@ from rag.access.api_keys import ApiKey
 from rag.services import Services
 from rag.types import Collection, Document, Identity, Role
 from tests import hostile
+from tests.patience import patient
 
 SCOPES = ("chat", "search", "documents:read", "documents:write", "sync", "admin")
 
@@ -37,7 +38,7 @@ class Api:
     def client(self, secret: str = "", **headers: str) -> httpx.Client:
         if secret:
             headers["Authorization"] = f"Bearer {secret}"
-        return self.opened.enter_context(httpx.Client(base_url=self.url, headers=headers, timeout=20))
+        return self.opened.enter_context(httpx.Client(base_url=self.url, headers=headers, timeout=patient(20)))
 
     def session(self, role: Role) -> str:
         """A token of somebody who is signed in."""

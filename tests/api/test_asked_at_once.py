@@ -24,6 +24,7 @@ from rag.types import ChatMessage, Collection, MessageState
 from tests import hostile
 from tests.answering.test_live import eventually
 from tests.api.callers import Api
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 Value = TypeVar("Value")
@@ -51,7 +52,7 @@ def settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
         requests_per_minute=0,
         cohere_api_key="key",
         cohere_base_url=provider_standin.cohere_url,
-        cohere_timeout_seconds=60.0,
+        cohere_timeout_seconds=patient(60.0),
         ollama_url=provider_standin.ollama_url,
     )
 
@@ -164,7 +165,9 @@ def test_calls_to_a_provider_do_not_wait_for_a_connection(
 
 def posted(api: Api, secret: str, path: str, body: dict[str, object]) -> str:
     """The answer of a caller with a connection of its own."""
-    answer = httpx.post(f"{api.url}{path}", json=body, headers={"Authorization": f"Bearer {secret}"}, timeout=120)
+    answer = httpx.post(
+        f"{api.url}{path}", json=body, headers={"Authorization": f"Bearer {secret}"}, timeout=patient(120)
+    )
     assert answer.status_code == 200, answer.text
     return answer.text
 
@@ -191,11 +194,13 @@ def test_a_process_without_room_queues_questions_then_refuses_them_and_is_not_re
             assert (third.status_code, third.json()["code"], third.headers["Retry-After"]) == (503, "saturated", "5")
             provider_standin.meetings.clear()
             barrier.wait()
-            events = [json.loads(line[6:]) for line in second.result(30).splitlines() if line.startswith("data: ")]
+            events = [
+                json.loads(line[6:]) for line in second.result(patient(30)).splitlines() if line.startswith("data: ")
+            ]
     finally:
         answerer.settings = usual
     assert events[:2] == [{"type": "searching"}, {"type": "queued", "data": 0}]
     assert events[-1]["type"] == "done"
-    assert first.wait(10)
+    assert first.wait(patient(10))
     eventually(lambda: caller.get("/api/ready").status_code == 200)
     assert api.outcomes() == ["answered", "answered"]

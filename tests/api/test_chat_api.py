@@ -17,6 +17,7 @@ from rag.profiles import HR, NOTICES
 from rag.retrieval.query_understanding import NO_TRANSLATION
 from rag.types import Outcome, Role
 from tests.api.callers import Api
+from tests.patience import patient
 from tests.standin import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
@@ -124,7 +125,7 @@ def test_a_caller_who_leaves_stops_the_answer(api: Api, provider_standin: Provid
         for text in answer.iter_text():
             if '"chunk"' in text:
                 break
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + patient(5)
     while api.outcomes() != ["stopped"] and time.monotonic() < deadline:
         time.sleep(0.05)
     assert api.outcomes() == ["stopped"]

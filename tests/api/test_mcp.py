@@ -20,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from rag.types import Role
 from tests.api.callers import Api
 from tests.forked import forked_python
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
@@ -29,7 +30,7 @@ ANSWER = "Employees have 25 days of annual leave [1]."
 @asynccontextmanager
 async def connected(api: Api, secret: str) -> AsyncIterator[Client]:
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=20) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=patient(20)) as http,
         Client(streamable_http_client(f"{api.url}/mcp", http_client=http)) as client,
     ):
         yield client

@@ -24,6 +24,7 @@ from rag.access.connected_apps import check_address
 from rag.errors import InvalidInput
 from rag.types import Role
 from tests.api.callers import Api
+from tests.patience import patient
 
 BACK = "http://127.0.0.1:33418/callback"
 
@@ -140,7 +141,7 @@ def test_the_protocols_own_client_connects_and_acts_as_the_person(api: Api) -> N
             callback_handler=wait_for_answer,
         )
         async with (
-            httpx2.AsyncClient(auth=auth, timeout=20) as http,
+            httpx2.AsyncClient(auth=auth, timeout=patient(20)) as http,
             Client(streamable_http_client(f"{api.url}/mcp", http_client=http)) as client,
         ):
             listed = (await client.call_tool("list_documents", {})).structured_content

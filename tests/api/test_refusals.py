@@ -22,6 +22,7 @@ from rag.services import Services
 from rag.settings import Settings
 from rag.types import Role
 from tests.api.callers import Api
+from tests.patience import patient
 
 JSON = {"Content-Type": "application/json"}
 
@@ -177,7 +178,7 @@ def connected(api: Api, path: str, header: str, *, secret: str = "") -> Iterator
     where = urlsplit(api.url)
     head = f"POST {path} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: application/json\r\n{header}\r\n"
     head += f"Authorization: Bearer {secret or api.key()}\r\nConnection: close\r\n\r\n"
-    with socket.create_connection((where.hostname or "", where.port or 0), timeout=10) as line:
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=patient(10)) as line:
         line.sendall(head.encode())
         yield line
 

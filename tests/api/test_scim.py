@@ -11,6 +11,7 @@ import pytest
 
 from rag.types import Role
 from tests.api.callers import Api
+from tests.patience import patient
 
 USER, GROUP = "urn:ietf:params:scim:schemas:core:2.0:User", "urn:ietf:params:scim:schemas:core:2.0:Group"
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
@@ -50,7 +51,7 @@ def test_a_public_checker_finds_nothing_wrong(api: Api, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(User.model_fields["user_name"], "examples", Addresses(["one@example.com"]))
     headers = {"Authorization": f"Bearer {api.key('scim')}"}
-    with httpx2.Client(base_url=f"{api.url}/scim/v2", headers=headers, timeout=20) as http:
+    with httpx2.Client(base_url=f"{api.url}/scim/v2", headers=headers, timeout=patient(20)) as http:
         provider = ScimProvider(models=[User, Group], config=CONFIG)
         results = check_server(SyncSCIMClient(http, provider=provider))
     # A check of what the service says it does not do is left out.

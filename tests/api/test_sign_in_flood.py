@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.api.callers import Api
+from tests.patience import patient
 
 PASSWORD = "correct horse battery"
 
@@ -33,8 +34,8 @@ def test_seventy_wrong_sign_ins_do_not_keep_a_genuine_one_waiting(api: Api, pers
     async def scene() -> None:
         limits = httpx.Limits(max_connections=200)
         async with (
-            httpx.AsyncClient(base_url=api.url, timeout=60, limits=limits) as stranger,
-            httpx.AsyncClient(base_url=api.url, timeout=60) as own,
+            httpx.AsyncClient(base_url=api.url, timeout=patient(60), limits=limits) as stranger,
+            httpx.AsyncClient(base_url=api.url, timeout=patient(60)) as own,
         ):
             strangers, owns = await opened(stranger), await opened(own)
             flood = [

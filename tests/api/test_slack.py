@@ -18,6 +18,7 @@ from rag.settings import Settings
 from rag.types import Role
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
@@ -65,7 +66,7 @@ class SlackStandin:
 
     def said(self, count: int) -> list[tuple[str, dict[str, Any]]]:
         """Wait until the bot has called so often, and return what it said since the last time."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + patient(30)
         while len(self.calls) < count and time.monotonic() < end:
             time.sleep(0.02)
         assert len(self.calls) >= count, self.calls

@@ -16,13 +16,14 @@ from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, answer_events
 from rag.types import MessageState, Outcome
 from tests.api.callers import Api
+from tests.patience import patient
 from tests.standin import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.03)

@@ -36,6 +36,7 @@ from rag.types import Identity, Role
 from rag.ui.teams import teams_package
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
+from tests.patience import patient
 from tests.standin import ProviderStandin
 from tests.tls_standin import JsonHandler, TlsServer
 
@@ -119,7 +120,7 @@ class Connector:
 
     def said(self, count: int) -> list[tuple[str, str, dict[str, Any]]]:
         """Wait until the bot has called so often, and return what it said since the last time."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + patient(30)
         while len(self.calls) < count and time.monotonic() < end:
             time.sleep(0.02)
         assert len(self.calls) >= count, self.calls

@@ -15,6 +15,7 @@ from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 QUESTION = "How many days of annual leave do employees have?"
@@ -77,7 +78,7 @@ def test_a_question_is_one_trace_from_the_caller_to_its_models_and_holds_no_text
         "X-Request-Id": "of-the-caller",
     }
     body = {"model": api.collection.name, "messages": [{"role": "user", "content": QUESTION}]}
-    with httpx.Client(headers=headers, timeout=30) as client:
+    with httpx.Client(headers=headers, timeout=patient(30)) as client:
         assert client.post(f"{api.url}/v1/chat/completions", json=body).status_code == 200
         provider_standin.fail_next(500, 9, endpoint="chat")
         client.post(f"{api.url}/v1/chat/completions", json=body)

@@ -13,10 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -33,8 +38,75 @@ FLAGS = [
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
-# A machine that runs other tests beside these needs more than the five seconds Playwright waits by itself.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=patient(20_000))
+
+#: Keeps `window.isAsked`: true from the moment the page asks the server for a run until that run is drawn. By its own
+#: state the page rests until it hears of the run. Runs that a timer asks for are left out: they come without an end.
+WATCH = """
+(rerun, byTimer, newSession, finished, early) => {
+  let hasBegun = false;
+  window.isAsked = false;
+  // Of a message of protocol buffers, by number: a number itself, else the bytes.
+  const fields = (bytes) => {
+    const found = {};
+    let at = 0;
+    const number = () => {
+      let value = 0, scale = 1, byte;
+      do { byte = bytes[at++]; value += (byte & 127) * scale; scale *= 128; } while (byte & 128);
+      return value;
+    };
+    while (at < bytes.length) {
+      const tag = number(), kind = tag & 7, first = kind ? 0 : number();
+      const length = { 1: 8, 2: kind === 2 ? number() : 0, 5: 4 }[kind] || 0;
+      found[Math.floor(tag / 8)] = kind ? bytes.subarray(at, at + length) : first;
+      at += length;
+    }
+    return found;
+  };
+  window.WebSocket = class extends WebSocket {
+    constructor(...options) {
+      super(...options);
+      this.addEventListener("message", ({ data }) => {
+        if (!(data instanceof ArrayBuffer)) return;
+        const message = fields(new Uint8Array(data));
+        if (newSession in message) hasBegun = true;
+        if (hasBegun && finished in message && message[finished] !== early) window.isAsked = false;
+      });
+      this.addEventListener("close", () => { window.isAsked = false; });
+    }
+    send(data) {
+      super.send(data);
+      const asked = data instanceof Uint8Array ? fields(data)[rerun] : null;
+      if (!asked || fields(asked)[byTimer]) return;
+      hasBegun = false;
+      window.isAsked = true;
+    }
+  };
+}"""
+NUMBERS = (
+    BackMsg.RERUN_SCRIPT_FIELD_NUMBER,
+    ClientState.IS_AUTO_RERUN_FIELD_NUMBER,
+    ForwardMsg.NEW_SESSION_FIELD_NUMBER,
+    ForwardMsg.SCRIPT_FINISHED_FIELD_NUMBER,
+    ForwardMsg.FINISHED_EARLY_FOR_RERUN,
+)
+#: How often in a row, a moment apart, the page has to be found at rest with nothing changed.
+RESTED = 10
+REST = """async (rested) => {
+  const moment = () => new Promise((done) => setTimeout(done, 16));
+  let count = 0;
+  const watch = new MutationObserver(() => { count = 0; });
+  watch.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+  // What changes without an end, such as a growing answer, is looked at as it is.
+  for (let looks = 0; count < rested && looks < 20 * rested; looks++) {
+    await moment();
+    const isBusy = window.isAsked
+      || !document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")
+      || document.querySelector("[data-testid=stSkeleton]");
+    count = isBusy ? 0 : count + 1;
+  }
+  watch.disconnect();
+}"""
 
 
 @dataclass
@@ -52,13 +124,13 @@ class Product:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=patient(20))
 
     def end(self) -> None:
         """End it whatever it does: with a signal that it may answer by stopping what it started, then without."""
         self.process.terminate()
         try:
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=patient(20))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -84,7 +156,7 @@ def start_product(folder: Path, *, seconds: float = 120, **environment: str) -> 
     product = Product(process, f"http://localhost:{port}", folder)
     assert process.stdout is not None
     # Its output ends with it, also where it says nothing at all.
-    watch = Timer(seconds, product.end)
+    watch = Timer(patient(seconds), product.end)
     watch.start()
     try:
         for line in process.stdout:
@@ -104,8 +176,18 @@ def browser() -> Iterator[Browser]:
     if found is None:
         pytest.skip("no Chromium on this machine (Debian: apt install chromium)")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield opened
+        opened = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=patient(30_000))
+        new_context = opened.new_context
+
+        def patient_context(**options: Any) -> BrowserContext:
+            context = new_context(**options)
+            context.set_default_timeout(patient(30_000))
+            context.add_init_script(f"({WATCH})(...{list(NUMBERS)})")
+            return context
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(opened, "new_context", patient_context)
+            yield opened
         opened.close()
 
 
@@ -140,10 +222,11 @@ def product(
 
 
 def settle(page: Page) -> None:
-    """Wait until the page's script has ended and everything it sent is drawn, also what is loaded late."""
+    """Wait until every run that the page asked for has ended and all of it is drawn, also what is loaded late."""
+    page.wait_for_function("() => !window.isAsked")
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", state="attached")
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
-    page.wait_for_timeout(150)
+    page.evaluate(REST, RESTED)
 
 
 def sign_up(browser: Browser, product: Product) -> BrowserContext:

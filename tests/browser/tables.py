@@ -9,6 +9,7 @@ from contextlib import suppress
 from playwright.sync_api import Error, Locator, Page, expect
 
 from tests.browser.conftest import settle
+from tests.patience import patient
 
 #: Where a row's box and title are, from the table's corner, and how far rows are apart, in pixels.
 BOX, TITLE, FIRST_ROW, ROW = 17, 100, 50, 34
@@ -28,7 +29,7 @@ def click_row(page: Page, row: int, across: int, shows: Locator, *, of: Locator 
             return
         # There is none while the table is drawn again, and the mouse reaches what is in sight.
         with suppress(Error):
-            table.scroll_into_view_if_needed(timeout=2_000)
+            table.scroll_into_view_if_needed(timeout=patient(2_000))
         if corner := table.locator("canvas").first.bounding_box():
             page.mouse.click(corner["x"] + across, corner["y"] + FIRST_ROW + row * ROW)
 
@@ -40,7 +41,7 @@ def until_shown(act: Callable[[], None], shows: Locator) -> None:
     for _ in range(5):
         act()
         with suppress(AssertionError):
-            expect(shows).not_to_have_count(0, timeout=10_000)
+            expect(shows).not_to_have_count(0, timeout=patient(10_000))
             return
     expect(shows).not_to_have_count(0)
 

@@ -9,6 +9,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import TITLE, click_row, tick, until_shown
+from tests.patience import patient
 
 pytestmark = pytest.mark.browser
 
@@ -46,9 +47,11 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     expect(page.get_by_text("1 file not added")).to_be_visible()
     page.get_by_role("button", name="Dismiss").click()
     drop(page, "parking_rules.txt", "Bicycles are parked in the cellar. Cars are parked on level two.")
-    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("is ready").first).to_be_visible()
     drop(page, "parking_rules.txt", "Bicycles are parked in the cellar. Cars are parked on level five.")
-    expect(page.get_by_text("Replaces version 1 of Parking rules: 1 page differs")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("Replaces version 1 of Parking rules: 1 page differs")).to_be_visible(
+        timeout=patient(20_000)
+    )
     page.get_by_text("Compare page 1").click()
     expect(page.get_by_text("on level two.")).to_be_visible()
     expect(page.get_by_text("on level five.")).to_be_visible()
@@ -96,7 +99,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     expect(dialog.get_by_text("As they are: Parking rules")).to_be_visible()
     show.click()
     expect(dialog).to_have_count(0)
-    expect(page.get_by_text("of Parking since May: 1 page differs")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("of Parking since May: 1 page differs")).to_be_visible()
     page.get_by_role("button", name="Remove this file").click()
     expect(page.get_by_text("1 document is in the bin for 30 days.")).to_be_visible()
     page.get_by_role("button", name="Dismiss").first.click()

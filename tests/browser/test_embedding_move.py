@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import APIResponse, Page, expect
 
 from tests.browser.conftest import Product, settle
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 pytestmark = pytest.mark.browser
@@ -26,7 +27,7 @@ def send(page: Page, product: Product, path: str, **body: Any) -> Any:
 
 def until(page: Page, product: Product, document_id: str, status: str) -> None:
     """Ask for a document until it has a status."""
-    for _ in range(600):
+    for _ in range(round(patient(600))):
         found = page.request.get(f"{product.address}/api/documents/{document_id}").json()["status"]
         if found == status:
             return
@@ -71,7 +72,7 @@ def test_a_move_is_begun_cancelled_done_and_undone(
     def hold(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         calls.append(len(rows))
         if len(calls) > 1:
-            gate.wait(60)
+            gate.wait(patient(60))
         return rows
 
     shared_standin.alter_embeddings = hold
@@ -93,8 +94,8 @@ def test_a_move_is_begun_cancelled_done_and_undone(
 
     settle(page)
     begin.click()
-    expect(page.get_by_text("whose vectors are kept until they are cleaned up.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("whose vectors are kept until they are cleaned up.")).to_be_visible(timeout=patient(60_000))
     expect(page.get_by_text(re.compile("Moving house is searched with text-embedding-3-small"))).to_be_visible()
     settle(page)
     page.get_by_role("button", name="Undo", exact=True).click()
-    expect(builtin).to_be_visible(timeout=60_000)
+    expect(builtin).to_be_visible(timeout=patient(60_000))

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser.conftest import settle, sign_up, start_product
 from tests.browser.tables import BOX, click_row
 from tests.browser.test_every_page import ask, open_page, signed_in_as
+from tests.patience import patient
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +43,9 @@ def test_a_document_uploaded_from_a_gap_solves_it_and_the_asker_reads_so(browser
         )
         expect(dialog.get_by_text("parking permits.md")).to_be_visible()
         dialog.get_by_role("button", name="Upload", exact=True).click()
-        expect(page.get_by_text("Solved. 1 person reads it in their conversation.")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("Solved. 1 person reads it in their conversation.")).to_be_visible(
+            timeout=patient(60_000)
+        )
         expect(page.get_by_text("Nothing is open in this period.")).to_be_visible()
         page.get_by_role("radio", name="Solved", exact=True).click()
         click_row(page, 0, BOX, page.get_by_text("solved by Parking permits", exact=False))

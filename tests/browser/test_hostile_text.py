@@ -19,6 +19,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from tests.browser.conftest import PROJECT, Product, settle
 from tests.markdown_links import FAITHFUL
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 pytestmark = pytest.mark.browser
@@ -51,7 +52,7 @@ def hostile_page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patient(60)
         while True:
             try:
                 urllib.request.urlopen(f"{address}/_stcore/health").close()
@@ -59,16 +60,16 @@ def hostile_page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
             except (urllib.error.URLError, ConnectionError):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
-        page = browser.new_page()
+        page = browser.new_context().new_page()
         page.goto(address)
-        expect(page.get_by_text("All drawn")).to_be_visible(timeout=120_000)
-        expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=60_000)
+        expect(page.get_by_text("All drawn")).to_be_visible(timeout=patient(120_000))
+        expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=patient(60_000))
         settle(page)
         yield page
-        page.close()
+        page.context.close()
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(patient(20))
 
 
 def test_no_text_acts_in_any_place_of_a_page(hostile_page: Page) -> None:
@@ -91,7 +92,7 @@ def test_an_answer_that_repeats_an_attack_links_to_its_own_sources_alone(
     page.goto(product.address)
     page.fill("[data-testid=stChatInputTextArea]", "How many days of annual leave do full-time employees have?")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Sources").first).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Sources").first).to_be_visible()
     settle(page)
     found = page.evaluate(FOUND)
     assert found["links"] == []

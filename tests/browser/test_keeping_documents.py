@@ -11,6 +11,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import TITLE, cells, click_row, tick
 from tests.browser.test_documents_in_browser import drop
+from tests.patience import patient
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +35,7 @@ ROW = """(number) => {
 def add(page: Page, name: str, text: str) -> None:
     """Drop a file, wait until it is ready, and put its card away."""
     drop(page, name, text)
-    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("is ready").first).to_be_visible()
     page.get_by_role("button", name="Dismiss").first.click()
     expect(page.get_by_text("is ready")).to_have_count(0)
 
@@ -50,7 +51,7 @@ def close_panel(page: Page) -> None:
         settle(page)
         page.keyboard.press("Escape")
         with suppress(AssertionError):
-            expect(page.get_by_role("dialog")).to_have_count(0, timeout=2_000)
+            expect(page.get_by_role("dialog")).to_have_count(0, timeout=patient(2_000))
             # The address says of the panel that the script knows it closed, and that a tick may follow.
             page.wait_for_url(lambda url: "document=" not in url)
             return
@@ -94,9 +95,9 @@ def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_h
     # What costs nothing is not asked about.
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Read the files again").click()
-    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("is ready").first).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_text("In progress")).to_have_count(0, timeout=20_000)
+    expect(page.get_by_text("In progress")).to_have_count(0)
     put_away(page)
 
     panel = page.get_by_role("dialog")

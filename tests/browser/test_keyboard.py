@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, exp
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.browser.conftest import EMAIL, PASSWORD, Product, settle
+from tests.patience import patient
 
 pytestmark = pytest.mark.browser
 
@@ -64,7 +65,7 @@ def choose_file(page: Page, path: Path) -> None:
     for seconds in (5, 5, 30):
         tab_to(page, "Upload")
         try:
-            with page.expect_file_chooser(timeout=seconds * 1000) as chooser:
+            with page.expect_file_chooser(timeout=patient(seconds * 1000)) as chooser:
                 page.keyboard.press("Space")
         except TimeoutError:
             page.keyboard.press("Shift+Tab")
@@ -86,7 +87,7 @@ def test_a_file_is_chosen_and_becomes_ready(
     settle(page)
     choose_file(page, tmp_path / "bicycle_rules.pdf")
     # It costs nothing here, so nobody is asked.
-    expect(page.get_by_text("is ready").first).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("is ready").first).to_be_visible(timeout=patient(60_000))
     page.close()
 
 

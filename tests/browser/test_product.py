@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.browser.conftest import EMAIL, PASSWORD, Product, settle, sign_up, start_product
+from tests.patience import patient
 from tests.standin import ProviderStandin, many_words
 
 pytestmark = pytest.mark.browser
@@ -133,12 +134,12 @@ def test_an_admin_uploads_sees_the_cost_before_and_after(
     page.wait_for_selector("input[type=file]", state="attached")
     before = shared_standin.calls["embeddings"]
     page.set_input_files("input[type=file]", [good, tmp_path / "page.pdf"])
-    expect(page.get_by_text("This file is not a PDF", exact=False)).to_be_visible(timeout=15_000)
-    expect(page.get_by_text("Confirm before anything is spent")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("This file is not a PDF", exact=False)).to_be_visible()
+    expect(page.get_by_text("Confirm before anything is spent")).to_be_visible()
     expect(page.get_by_text("2 pages", exact=False).first).to_be_visible()
     assert shared_standin.calls["embeddings"] == before
     page.get_by_role("button", name=re.compile("Process it")).first.click()
-    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("is ready").first).to_be_visible()
     assert shared_standin.calls["embeddings"] > before
     expect(
         page.get_by_text("Embedding $0.0000").or_(page.get_by_text("Embedding <", exact=False)).first
@@ -194,7 +195,7 @@ def test_a_refresh_attaches_to_the_answer_again(product: Product, page: Page, sh
     ask(page, "Where do visitors park on Sundays?")
     expect(page.get_by_text("Here it starts", exact=False)).to_be_visible()
     page.reload()
-    expect(page.get_by_text("Here it ends", exact=False)).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("Here it ends", exact=False)).to_be_visible()
 
 
 def test_text_grows_in_every_tab_and_the_stored_answer_takes_its_place(
@@ -223,7 +224,7 @@ def test_text_grows_in_every_tab_and_the_stored_answer_takes_its_place(
     second.goto(page.url)
     expect(second.locator("[data-answer] strong")).to_have_text("It begins")
     for tab in (page, second):
-        expect(tab.get_by_text("It ends here", exact=False)).to_be_visible(timeout=30_000)
+        expect(tab.get_by_text("It ends here", exact=False)).to_be_visible()
         expect(tab.locator("[data-answer]")).to_have_count(0)
         expect(tab.get_by_text("It begins", exact=True)).to_have_count(1)
     assert page.evaluate(look, ".st-key-chat_now [data-testid=stMarkdownContainer] p") == while_growing
@@ -235,7 +236,7 @@ def test_a_wrong_key_is_said_in_plain_words(product: Product, page: Page, shared
     try:
         page.goto(product.address)
         ask(page, "Where may visitors park their cars?")
-        expect(page.get_by_text("rejected the API key", exact=False).first).to_be_visible(timeout=15_000)
+        expect(page.get_by_text("rejected the API key", exact=False).first).to_be_visible()
         assert page.get_by_text("Traceback").count() == 0
     finally:
         shared_standin.accepted_key = None
@@ -247,9 +248,9 @@ def test_a_manager_reads_the_analytics(product: Product, page: Page) -> None:
     expect(page.get_by_test_id("stFeedback")).to_be_visible()
     page.goto(product.address + "/analytics")
     expect(page.get_by_text("How questions ended")).to_be_visible()
-    expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=20_000)
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
     page.get_by_role("tab", name="Costs").click()
-    expect(page.locator(".js-plotly-plot").last).to_be_visible(timeout=20_000)
+    expect(page.locator(".js-plotly-plot").last).to_be_visible()
     page.get_by_role("tab", name="Questions").click()
     expect(page.locator("[data-testid=stDataFrame]").first).to_be_visible()
 
@@ -268,7 +269,7 @@ def test_signing_out_ends_every_tab(product: Product, browser: Browser) -> None:
     first.get_by_role("button", name=re.compile("Admin")).click()
     first.get_by_role("button", name="Sign out").click()
     first.wait_for_url("**/login**")
-    second.wait_for_url("**/login**", timeout=20_000)
+    second.wait_for_url("**/login**")
     context.close()
 
 
@@ -307,11 +308,11 @@ def test_a_tab_that_stayed_open_over_a_restart_begins_a_new_chat_at_the_first_cl
     first.stop()
     expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(0)
     # Said in our words, without Streamlit's dialog for developers; what is being written stays.
-    expect(page.get_by_role("alert")).to_contain_text("The connection is lost", timeout=30_000)
+    expect(page.get_by_role("alert")).to_contain_text("The connection is lost")
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert "Streamlit" not in page.inner_text("body")
     second = start_product(tmp_path / "data", RAG_SAMPLES="false", PORT=first.address.rsplit(":", 1)[1])
-    expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(1, timeout=60_000)
+    expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(1, timeout=patient(60_000))
     expect(page.get_by_text("The connection is lost")).to_have_count(0)
     page.get_by_role("button", name="New chat").click()
     expect(page.get_by_test_id("stChatMessage")).to_have_count(0)

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, FilePayload, FloatRect,
 from tests.browser.conftest import EMAIL, Product, settle, sign_up, start_product
 from tests.browser.tables import BOX, cells, click_row, until_shown
 from tests.browser.test_product import make_pdf
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 pytestmark = pytest.mark.browser
@@ -113,7 +114,7 @@ def test_a_new_company_is_set_up_to_the_end_of_its_checklist(
     files = [make_pdf(tmp_path / f"{name}.pdf", *pages) for name, pages in PAPERS.items()]
     tab.locator("input[type=file]").set_input_files(files)
     process = tab.get_by_role("button", name=re.compile(r"^Process all 6\b"))
-    expect(process).to_be_visible(timeout=60_000)
+    expect(process).to_be_visible(timeout=patient(60_000))
     ready = tab.get_by_text("6 documents are ready")
     until_shown(lambda: process.click() if process.count() else None, ready)
     tab.goto(address + "/set-up")

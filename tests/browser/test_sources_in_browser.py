@@ -17,6 +17,7 @@ from tests.bucket_standin import ACCESS_KEY, SECRET_KEY, BucketStandin
 from tests.cloud_standin import PASSWORD, USER, Cloud
 from tests.drive_standin import DriveStandin
 from tests.graph_standin import CLIENT, SECRET, TENANT, GraphStandin
+from tests.patience import patient
 from tests.website_standin import Page as WebPage
 from tests.website_standin import WebsiteStandin
 
@@ -241,11 +242,13 @@ def test_a_place_is_checked_followed_and_synced_again(
     expect(tab.get_by_text("Synced from")).to_have_count(0)
 
     tab.get_by_role("button", name="Follow", exact=True).click()
-    expect(tab.get_by_text("2 added", exact=False).first).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text("2 added", exact=False).first).to_be_visible(timeout=patient(60_000))
     place.grow()
     settle(tab)
     tab.get_by_role("button", name="Sync now").click()
-    expect(tab.get_by_text(re.compile(r"1 added.*2 unchanged|1 added, 1 changed")).first).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text(re.compile(r"1 added.*2 unchanged|1 added, 1 changed")).first).to_be_visible(
+        timeout=patient(60_000)
+    )
     settle(tab)
     tab.get_by_text("Earlier syncs").click()
     expect(cells(tab, "2 added")).not_to_have_count(0)
@@ -262,7 +265,7 @@ def test_a_place_is_checked_followed_and_synced_again(
     tab.goto(services.product.address + "/documents")
     tab.get_by_placeholder("Search in titles and text").fill(place.titles[0].split()[0])
     for title in place.titles:
-        expect(cells(tab, title)).not_to_have_count(0, timeout=60_000)
+        expect(cells(tab, title)).not_to_have_count(0, timeout=patient(60_000))
     expect(cells(tab, "Web secrets")).to_have_count(0)
 
     tab.goto(where)
@@ -286,7 +289,7 @@ def test_a_folder_of_google_drive_is_followed_as_the_person_who_signed_in_there(
     tab.get_by_role("button", name="Check the connection").click()
     expect(tab.get_by_text("It can be read. The first documents:")).to_be_visible()
     tab.get_by_role("button", name="Follow", exact=True).click()
-    expect(tab.get_by_text(re.compile(r"\d added")).first).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text(re.compile(r"\d added")).first).to_be_visible(timeout=patient(60_000))
     tab.goto(services.product.address + "/documents")
     tab.get_by_placeholder("Search in titles and text").fill("own notes")
-    expect(cells(tab, "Own notes")).not_to_have_count(0, timeout=60_000)
+    expect(cells(tab, "Own notes")).not_to_have_count(0, timeout=patient(60_000))

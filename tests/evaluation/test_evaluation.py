@@ -27,6 +27,7 @@ from rag.storage.database import Database
 from rag.types import Citation, Collection, Identity, Outcome, Role
 from tests.answering.test_answering_end_to_end import publish
 from tests.forked import forked_python, kill
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -184,7 +185,7 @@ def test_of_many_that_claim_a_run_at_once_one_does_it(documents: Services, colle
     taken = Event()
 
     def hold_first_answer(done: int, questions: int) -> None:
-        taken.wait(20)
+        taken.wait(patient(20))
 
     def work() -> None:
         together.wait()

@@ -28,6 +28,7 @@ from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Ide
 from tests import hostile
 from tests.ingestion.conftest import Worker
 from tests.ingestion.uploads import until
+from tests.patience import patient
 
 
 def policy(days: int) -> bytes:
@@ -205,13 +206,13 @@ def test_after_thirty_days_the_worker_deletes_it_with_its_file(
     library.bin.put(admin, [new.id])
     queue.on_empty_bin = library.bin.empty
     queue.start_worker()
-    assert queue.wait_until_idle(), "what waits for weeks is not counted as work"
+    assert queue.wait_until_idle(patient(60)), "what waits for weeks is not counted as work"
     assert library.bin.count(admin) == 2
     with psycopg.connect(superuser_conninfo) as connection:
         connection.execute("UPDATE documents SET binned_at = now() - interval '31 days' WHERE id = %s", (old.id,))
         connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'empty_bin'")
     until(lambda: library.bin.count(admin) == 1)
-    queue.wait_until_idle()
+    queue.wait_until_idle(patient(60))
     with psycopg.connect(superuser_conninfo) as connection:
         left = connection.execute("SELECT id FROM documents WHERE status = 'binned'").fetchall()
         files = connection.execute("SELECT count(*) FROM file_removals").fetchone()

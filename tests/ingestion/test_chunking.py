@@ -129,8 +129,8 @@ def test_time_grows_with_the_length_of_the_text_only() -> None:
     part = "word " * 40_000
 
     def seconds(text: str) -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         chunk_text(text)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     assert min(seconds(part * 8) for _ in range(3)) < 24 * min(seconds(part) for _ in range(3))

@@ -32,6 +32,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from tests import hostile, payload, payload_worker
+from tests.patience import patient
 
 TESTS = Path(__file__).resolve().parents[1]
 PROJECT = TESTS.parent
@@ -68,7 +69,7 @@ def results(*, as_root: bool, variants: Mapping[str, set[str]]) -> dict[str, Any
         done = subprocess.run(
             command,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), "OPENAI_API_KEY": "sk-canary"},
-            capture_output=True, text=True, check=False, timeout=300,
+            capture_output=True, text=True, check=False, timeout=patient(300),
         )  # fmt: skip
     if done.returncode == 77:
         pytest.skip("an ordinary user cannot be played here: mounts are not permitted, and Python is root's own")
@@ -267,7 +268,7 @@ def test_the_model_of_meaning_is_confined_as_well() -> None:
     ids=["no message", "endless", "a list", "cut off", "without values", "progress", "error"],
 )
 def test_what_a_taken_over_process_answers_is_at_worst_a_damaged_file(answer: bytes) -> None:
-    running = Sandbox(ExtractionLimits(timeout_seconds=20), processes=1, worker=payload_worker.COMMAND)
+    running = Sandbox(ExtractionLimits(timeout_seconds=patient(20)), processes=1, worker=payload_worker.COMMAND)
     try:
         with pytest.raises(PdfDamaged):
             running.load(answer, file_name="a.pdf", on_page=lambda done, total: None)

@@ -18,6 +18,7 @@ from rag.services import Services
 from rag.types import Collection, Identity, Role, Who
 from tests.conftest import fast_folder
 from tests.forked import forked_python
+from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parents[2]
 RULE = b"The harbour rule\n\nEvery boat in the harbour pays twelve crowns of mooring fee each night.\n"
@@ -179,7 +180,7 @@ def command() -> Iterator[Command]:
         def run(*arguments: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
                 [*forked_python(), "-m", "rag", *arguments],
-                cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120, check=False,
+                cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=patient(120), check=False,
             )  # fmt: skip
 
         yield run

@@ -21,6 +21,7 @@ from rag.ingestion.loaders.text import load_markdown
 from rag.ingestion.sources.github import GitHub
 from tests.github_standin import GitHubStandin, repository
 from tests.github_standin import GitHubStandin as Standin
+from tests.patience import patient
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def waits() -> list[float]:
 
 @pytest.fixture
 def github(api: Standin, waits: list[float]) -> Iterator[GitHub]:
-    client = GitHub(api_url=api.url, client=httpx.Client(timeout=5), wait=waits.append)
+    client = GitHub(api_url=api.url, client=httpx.Client(timeout=patient(5)), wait=waits.append)
     yield client
     client.close()
 

@@ -26,6 +26,7 @@ from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Scope, SearchFilters, Step
 from tests.forked import forked_python, kill
 from tests.kill_storm import PROJECT
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
@@ -253,7 +254,7 @@ def test_the_cost_is_shown_first_and_nothing_is_spent_without_a_yes(
     path = str(write([record(1), record(2), "nonsense"]))
     for arguments, answer in (([], "n\n"), ([], ""), (["--dry-run"], "")):
         process = command(path, *arguments)
-        out, err = process.communicate(answer, timeout=60)
+        out, err = process.communicate(answer, timeout=patient(60))
         assert process.returncode == 1
         assert "1 documents with 2 passages to import" in out
         assert "about $0.0000" in out
@@ -274,14 +275,14 @@ def test_a_killed_import_goes_on_and_pays_once(
     path = write(record(n, source=f"{n % 3}.pdf") for n in range(18))
     provider_standin.delay_seconds = 0.1
     process = command(str(path), "--yes")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patient(60)
     while sum(provider_standin.calls.values()) < 4 and time.monotonic() < deadline:
         time.sleep(0.02)
     kill(process)
     process.communicate()
     provider_standin.delay_seconds = 0
     process = command(str(path), "--yes")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=patient(60))
     assert process.returncode == 0, err
     with database.transaction("demo") as connection:
         documents = connection.execute("SELECT status, chunk_count FROM documents").fetchall()
@@ -292,6 +293,6 @@ def test_a_killed_import_goes_on_and_pays_once(
     assert tokens == (sum(provider_standin.tokens.values()),)
     before = dict(provider_standin.calls)
     process = command(str(path), "--yes")
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=patient(60))
     assert (process.returncode, dict(provider_standin.calls)) == (0, before)
     assert "3 unchanged" in out

@@ -14,6 +14,7 @@ from rag.errors import DocumentError, PdfDamaged
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 from rag.ingestion.sources.folder import FoundFile
 from rag.types import ProcessingCosts, ProcessingResult
+from tests.patience import patient
 
 DONE = ProcessingResult(
     document_id=UUID(int=1), chunk_count=1, processing_time=1, costs=ProcessingCosts(total=Decimal(0))
@@ -25,7 +26,7 @@ def files(*names: str) -> Iterator[FoundFile]:
 
 
 def test_two_files_are_worked_on_at_once_and_never_more() -> None:
-    both = threading.Barrier(DOCUMENTS_AT_ONCE, timeout=5)
+    both = threading.Barrier(DOCUMENTS_AT_ONCE, timeout=patient(5))
     lock, under_way, most = threading.Lock(), 0, 0
 
     def process(found: FoundFile) -> ProcessingResult:
@@ -47,7 +48,7 @@ def test_the_files_are_told_in_their_order_whichever_is_done_first() -> None:
 
     def process(found: FoundFile) -> ProcessingResult:
         if found.name == "first":
-            assert second_is_done.wait(5)
+            assert second_is_done.wait(patient(5))
         else:
             second_is_done.set()
         return DONE
@@ -89,5 +90,5 @@ def test_an_archive_that_turns_out_bad_half_way_is_told_and_leaves_no_thread() -
         list(in_order(lambda found: DONE, broken()))
     waited = [thread for thread in threading.enumerate() if thread.name.startswith("ingest")]
     for thread in waited:
-        thread.join(5)
+        thread.join(patient(5))
     assert not any(thread.is_alive() for thread in waited)

@@ -28,6 +28,7 @@ from rag.types import Collection, Document, DocumentStatus, Identity
 from tests import hostile
 from tests.deadly_files import MARK
 from tests.ingestion.uploads import until
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 POISON = b"This note " + MARK + b"."
@@ -59,7 +60,7 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
     queue = Queue(database, deadly, concurrency=1, rescue_seconds=0.2)
     queue.start_worker()
     try:
-        assert queue.wait_until_idle(40)
+        assert queue.wait_until_idle(patient(40))
     finally:
         queue.stop_worker()
     found = library.get("demo", poison.id)

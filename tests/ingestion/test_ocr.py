@@ -37,13 +37,14 @@ from rag.providers.retry import retry_after
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section
 from tests import hostile
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 
 @pytest.fixture
 def upstage(provider_standin: ProviderStandin) -> Iterator[UpstageParser]:
     parser = UpstageParser(
-        api_key="key", base_url=f"http://127.0.0.1:{provider_standin.port}", client=httpx.Client(timeout=5)
+        api_key="key", base_url=f"http://127.0.0.1:{provider_standin.port}", client=httpx.Client(timeout=patient(5))
     )
     yield parser
     parser.close()

@@ -25,6 +25,7 @@ from rag.types import Collection, Scope
 from tests import hostile
 from tests.forked import forked_python, kill
 from tests.kill_storm import PROJECT
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 OLD, NEW = "openai/text-embedding-3-small@256", "openai/text-embedding-3-large@512"
@@ -80,7 +81,7 @@ def reembed(settings: Settings, provider_standin: ProviderStandin, database: Dat
 
 def outcome(process: subprocess.Popen[str], answer: str = "") -> tuple[int, str]:
     with process:
-        said, trouble = process.communicate(answer, timeout=60)
+        said, trouble = process.communicate(answer, timeout=patient(60))
     return process.returncode, said + trouble
 
 

@@ -28,6 +28,7 @@ from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Question
 from tests import hostile
 from tests.forked import forked_python, kill
+from tests.patience import patient
 from tests.standin import ProviderStandin, count_tokens
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -269,13 +270,13 @@ def test_what_a_killed_move_had_sent_is_in_the_ledger_as_an_estimate(
     command = [*forked_python(), "-c", REEMBED, database.conninfo, str(keyed.data_dir), keyed.openai_base_url]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     with subprocess.Popen([*command, str(move.id), database.key.hex()], env=environment, cwd=PROJECT) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patient(60)
         while provider_standin.calls["embeddings"] < 4:  # as many as are in flight at once
             assert time.monotonic() < deadline
             time.sleep(0.02)
         kill(process)
     provider_standin.release()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patient(30)
     while not is_free(database, move.id):  # until the server has noticed
         assert time.monotonic() < deadline
         time.sleep(0.02)

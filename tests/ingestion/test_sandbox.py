@@ -17,6 +17,7 @@ from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.pictures import MARK, STRONG_MARK
 from rag.ingestion.loaders.sandbox import Sandbox
 from tests import hostile
+from tests.patience import patient
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_a_file_that_takes_too_long_is_ended_and_the_next_is_read(hurried: Sandb
 
 
 def test_a_file_that_unpacks_to_more_than_the_memory_ends_without_text_and_the_next_is_read() -> None:
-    small = Sandbox(ExtractionLimits(memory_mb=400, timeout_seconds=20), processes=1)
+    small = Sandbox(ExtractionLimits(memory_mb=400, timeout_seconds=patient(20)), processes=1)
     try:
         with suppress(DocumentError):  # refused, or its only page left empty: both are a stated reason
             assert [page.method for page in small.extract_pages(hostile.flate_bomb(500)).pages] == ["none"]
@@ -99,9 +100,9 @@ def test_interrupting_ends_work_under_way_at_once(sandbox: Sandbox) -> None:
     running.means()  # a process is there and ready
     thread = threading.Thread(target=read)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(patient(60))
     running.interrupt()
-    thread.join(timeout=2)
+    thread.join(timeout=patient(2))
     assert not thread.is_alive()
     assert len(failures) == 1
     running.close()
@@ -115,7 +116,7 @@ def test_slow_files_of_one_tenant_keep_no_other_from_reading() -> None:
     def read(number: int) -> None:
         def wait(done: int, total: int) -> None:
             begun[number].set()
-            release.wait(60)
+            release.wait(patient(60))
 
         with suppress(DocumentError):
             running.load(hostile.long_document(6), file_name="a.pdf", on_page=wait, tenant_id="slow")
@@ -123,7 +124,7 @@ def test_slow_files_of_one_tenant_keep_no_other_from_reading() -> None:
     readers = [threading.Thread(target=read, args=(number,)) for number in range(3)]
     for reader in readers:
         reader.start()
-    assert all(event.wait(30) for event in begun[:3])  # all there are
+    assert all(event.wait(patient(30)) for event in begun[:3])  # all there are
     readers.append(threading.Thread(target=read, args=(3,)))
     readers[-1].start()
     checked: list[int] = []
@@ -134,12 +135,12 @@ def test_slow_files_of_one_tenant_keep_no_other_from_reading() -> None:
         daemon=True,
     )
     other.start()
-    other.join(30)
+    other.join(patient(30))
     assert checked == [1]
     assert not begun[3].is_set()  # a fourth of its own has to wait
     release.set()
     for reader in readers:
-        reader.join(30)
+        reader.join(patient(30))
     assert begun[3].is_set()
     running.close()
 
@@ -154,24 +155,24 @@ def test_tenants_take_turns_where_all_slots_are_taken() -> None:
         with slots.taken(tenant):
             order.append(tenant)
             begun.release()
-            release[tenant].wait(30)
+            release[tenant].wait(patient(30))
 
     threads = []
     for waiting, tenant in enumerate(("slow", "other", "slow", "slow", "third"), -1):
         threads.append(threading.Thread(target=hold, args=(tenant,)))
         threads[-1].start()
         if waiting < 1:
-            assert begun.acquire(timeout=30)  # the one slot, and the spare one
+            assert begun.acquire(timeout=patient(30))  # the one slot, and the spare one
         while slots.waiting < waiting:
             time.sleep(0.001)
     release["other"].set()
-    assert begun.acquire(timeout=30)
+    assert begun.acquire(timeout=patient(30))
     # Whoever has least comes first, although it came last.
     assert order == ["slow", "other", "third"]
     for event in release.values():
         event.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(patient(30))
 
 
 def test_a_passage_is_marked_where_it_stands(sandbox: Sandbox) -> None:

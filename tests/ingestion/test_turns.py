@@ -24,6 +24,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from tests.ingestion.uploads import until
+from tests.patience import patient
 
 
 class Recorder(IngestionPipeline):
@@ -39,7 +40,7 @@ class Recorder(IngestionPipeline):
     def run(self, tenant_id: str, document_id: UUID) -> None:
         self.begun.append(tenant_id)
         if tenant_id in self.held:
-            self.let_go.wait(60)
+            self.let_go.wait(patient(60))
         self.done.append(tenant_id)
 
 
@@ -63,7 +64,7 @@ def test_one_document_waits_for_no_other_tenants_fifty(one_at_a_time: Queue, rec
         one_at_a_time.enqueue("demo", uuid4())
     one_at_a_time.enqueue("other", uuid4())
     one_at_a_time.start_worker()
-    assert one_at_a_time.wait_until_idle()
+    assert one_at_a_time.wait_until_idle(patient(60))
     assert len(recorder.done) == 51
     assert recorder.done.index("other") <= 2
 
@@ -77,7 +78,7 @@ def test_who_comes_while_others_are_worked_on_takes_every_second_turn(one_at_a_t
     for _ in range(5):
         one_at_a_time.enqueue("other", uuid4())
     recorder.let_go.set()
-    assert one_at_a_time.wait_until_idle()
+    assert one_at_a_time.wait_until_idle(patient(60))
     assert recorder.done[:12].count("other") == 5
     # Its own documents stay in their order, and none is forgotten.
     assert recorder.done.count("demo") == 20
@@ -98,7 +99,7 @@ def test_slow_documents_of_one_tenant_leave_a_place_to_the_others(database: Data
         assert recorder.begun.count("demo") == 2
     finally:
         recorder.let_go.set()
-        assert queue.wait_until_idle()
+        assert queue.wait_until_idle(patient(60))
         queue.stop_worker()
     assert recorder.done.count("demo") == 4
 
@@ -123,7 +124,7 @@ def test_who_began_in_the_place_for_others_takes_no_more_than_the_rest(database:
         until(lambda: "third" in recorder.begun)
     finally:
         recorder.let_go.set()
-        assert queue.wait_until_idle()
+        assert queue.wait_until_idle(patient(60))
         queue.stop_worker()
     assert sorted(recorder.done) == ["demo", *["other"] * 3, "third"]
 

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from rag.ingestion.documents import DocumentLibrary
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType
+from tests.patience import patient
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something that another thread or process brings about."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.03)

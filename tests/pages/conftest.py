@@ -18,6 +18,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Collection, Identity, Role
 from tests.pages.small_pdf import pdf
+from tests.patience import patient
 
 # Each run of a page in a test would read the metadata of every installed package, which takes longer than the page.
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
@@ -56,7 +57,7 @@ def new_tab() -> Callable[[str], AppTest]:
     """Opens a tab whose requests the guard has marked with a session."""
 
     def open_tab(session_id: str) -> AppTest:
-        tab = AppTest.from_file(str(MAIN), default_timeout=30)
+        tab = AppTest.from_file(str(MAIN), default_timeout=patient(30))
         tab.user = {"sid": session_id}
         return tab
 

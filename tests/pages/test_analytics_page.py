@@ -23,6 +23,7 @@ from rag.ui import language as page_language
 from rag.ui.formats import money
 from rag.ui.gaps import publish_answer
 from rag.ui.text import plain
+from tests.patience import patient
 from tests.question_month import write_month
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "analytics.py")
@@ -57,7 +58,7 @@ def open_page(app_services: Services, database: Database) -> Open:
             created_at=row[1],
             last_signed_in_at=None,
         )
-        page = AppTest.from_file(PAGE, default_timeout=30)
+        page = AppTest.from_file(PAGE, default_timeout=patient(30))
         page.user = {"sid": token_hash(app_services.sessions.start(account))}
         page.session_state[page_language.KEY] = language
         for name, value in address.items():

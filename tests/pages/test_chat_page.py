@@ -25,6 +25,7 @@ from rag.services import Services
 from rag.types import Citation, Collection, ContextResponse, Identity, Role
 from rag.ui.chat_scope import ALL
 from rag.ui.text import plain
+from tests.patience import patient
 
 NewTab = Callable[[str], AppTest]
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
@@ -572,7 +573,7 @@ def test_in_a_rush_the_place_of_an_answer_is_drawn_before_the_rest_and_the_rest_
     enqueue, hold, retrieve = ScriptRunContext.enqueue, LiveAnswer.wait_until_begun, AnswerRun.retrieve
 
     def retrieving(run: AnswerRun, standalone: Standalone) -> ContextResponse:
-        assert gate.wait(20)
+        assert gate.wait(patient(20))
         return retrieve(run, standalone)
 
     def noting(context: ScriptRunContext, message: ForwardMsg, *arguments: Any, **options: Any) -> None:

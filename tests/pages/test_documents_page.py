@@ -19,6 +19,7 @@ from rag.samples.load import find_samples, load_samples
 from rag.services import Services
 from rag.storage.database import Database, queries
 from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Identity, Role
+from tests.patience import patient
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "documents.py")
 ESTIMATE = {
@@ -64,7 +65,7 @@ def add_account(database: Database, role: Role) -> Account:
 
 
 def page_of(services: Services, account: Account) -> AppTest:
-    page = AppTest.from_file(PAGE, default_timeout=30)
+    page = AppTest.from_file(PAGE, default_timeout=patient(30))
     page.user = {"sid": token_hash(services.sessions.start(account))}
     return page
 

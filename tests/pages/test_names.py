@@ -21,6 +21,7 @@ from rag.records.report_pdf import digest_pdf
 from rag.services import Services
 from rag.types import Collection, Identity, Question, Role
 from tests.pages.test_analytics_page import PAGE, select_row
+from tests.patience import patient
 
 NAME = "Quirina Zelnick"
 #: A day more, since a run may go past midnight.
@@ -117,7 +118,7 @@ def test_no_view_of_the_page_names_who_asked_without_the_right(
     _, reader = signed_in(role)
     seen = {}
     for view in ("Overview", "Costs", "Times", "Search", "Questions", "Gaps", "Quality"):
-        page = AppTest.from_file(PAGE, default_timeout=30)
+        page = AppTest.from_file(PAGE, default_timeout=patient(30))
         page.user = {"sid": reader.session_id}
         page.query_params["analytics_view"] = view
         page.run()

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 QUESTION = "How many days of annual leave do I have?"
@@ -67,7 +68,7 @@ def drawn(provider_standin: ProviderStandin, monkeypatch: pytest.MonkeyPatch) ->
     def reply(messages: list[dict[str, Any]]) -> str:
         if "Suggest" not in str(messages[0]["content"]):
             return ANSWER
-        if has_buttons.wait(30):
+        if has_buttons.wait(patient(30)):
             order.append("next questions")
         return "How is annual leave requested?"
 
@@ -92,7 +93,7 @@ def test_a_page_opened_while_next_questions_are_thought_of_shows_the_written_ans
 ) -> None:
     tab, identity = signed_in(Role.MANAGER)
     live = running.answers.ask(identity, None, handbook, QUESTION)
-    assert live.wait_until_written(30)
+    assert live.wait_until_written(patient(30))
     assert not live.is_done
     tab.query_params["c"] = str(live.conversation_id)
     tab.run()

@@ -19,9 +19,10 @@ from rag.storage.database import Database
 from rag.storage.pipeline import PendingResult, Pipeline, Session
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
+from tests.patience import patient
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
-FEW, MANY = 20, 300
+FEW, MANY, RUNS = 20, 300, 3
 #: Rows of one table or list, and as many again for figures, filters, people, collections and conversations.
 MOST_ROWS = 2 * DOCUMENTS_PER_PAGE + 20
 PAGES = [
@@ -67,6 +68,10 @@ class Reads:
         run()
         return len(self.rows), sum(number for number, _ in self.rows)
 
+    def least_of(self, run: Callable[[], Any]) -> tuple[int, int]:
+        """Of a few runs: one may fall on a refresh, in which the page is drawn twice or what was kept is read again."""
+        return min(self.of(run) for _ in range(RUNS))
+
 
 def add_documents(running: Services, collection_id: UUID, first: int, last: int, *, is_board: bool = False) -> None:
     with running.database.transaction("demo") as connection:
@@ -97,12 +102,12 @@ def test_a_page_reads_no_more_where_there_are_many_documents(
     if path != "chat.py":
         tab.switch_page(path).run()
     assert not tab.exception
-    few_statements, _ = reads.of(tab.run)
+    few_statements, _ = reads.least_of(tab.run)
 
     for where, is_board in ((collection, False), (board, True)):
         add_documents(running, where.id, FEW + 1, MANY, is_board=is_board)
     tab.run()
-    statements, rows = reads.of(tab.run)
+    statements, rows = reads.least_of(tab.run)
     assert not tab.exception
     assert rows <= MOST_ROWS, sorted(reads.rows, reverse=True)[:5]
     # A pager, a search in a list, a connection that is asked whether it works: some statements, none for each document.
@@ -150,7 +155,7 @@ def test_an_open_conversation_and_a_question_take_few_transactions(
         lent.clear()
         live = running.answers.ask(identity, conversation_id, handbook, "How many days of leave?")
         asked.append(lent.count(threading.current_thread().name))
-        assert live.wait(20)
+        assert live.wait(patient(20))
     # All of a question; before it, what was said before.
     assert asked == [1, 2]
 

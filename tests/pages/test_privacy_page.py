@@ -10,6 +10,7 @@ from rag.errors import InvalidInput
 from rag.services import Services, program_of
 from rag.storage.database import Database
 from rag.types import Account, Role
+from tests.patience import patient
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "privacy.py")
 
@@ -26,7 +27,7 @@ def opened(parts: Services, database: Database, role: Role) -> AppTest:
         id=row[0], tenant_id="demo", email=f"{role}@demo.example", name="Ada", role=role, user_group="",
         is_active=True, created_at=row[1], last_signed_in_at=None,
     )  # fmt: skip
-    page = AppTest.from_file(PAGE, default_timeout=30)
+    page = AppTest.from_file(PAGE, default_timeout=patient(30))
     page.user = {"sid": token_hash(parts.sessions.start(account))}
     return page.run()
 

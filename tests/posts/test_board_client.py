@@ -14,6 +14,7 @@ import pytest
 
 from rag.services import Services
 from rag.types import Collection
+from tests.patience import patient
 from tests.standin import ProviderStandin, many_words
 
 NODE = shutil.which("node")
@@ -37,7 +38,11 @@ def run(behind_routes: Services, filled: Collection, serve: Callable[[], str]) -
     def done(task: str) -> Any:
         assert NODE is not None
         told = subprocess.run(
-            [NODE, str(CLIENT), address, session, task], capture_output=True, text=True, timeout=60, check=False
+            [NODE, str(CLIENT), address, session, task],
+            capture_output=True,
+            text=True,
+            timeout=patient(60),
+            check=False,
         )
         assert told.returncode == 0, told.stderr
         return json.loads(told.stdout)
@@ -86,7 +91,7 @@ def test_who_leaves_stops_the_answer(run: Run, parts: Services, provider_standin
     provider_standin.token_interval_seconds = 0.1
     provider_standin.reply(many_words(200))
     assert run("leaving") == {"left": True}
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patient(10)
     while outcomes(parts) != ["stopped"] and time.monotonic() < deadline:
         time.sleep(0.05)
     assert outcomes(parts) == ["stopped"]

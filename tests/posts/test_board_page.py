@@ -16,6 +16,7 @@ from rag.answering.citations import citation_from_json, citation_to_json
 from rag.profiles import NOTICES
 from rag.services import Services
 from rag.types import Collection, Identity, Question, Role
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from tests.posts.boards import Board, Follow
@@ -40,7 +41,7 @@ def open_page(parts: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[obje
         token = parts.sessions.start(account, "test")
         from rag.access.sessions import token_hash
 
-        at = AppTest.from_file(MAIN, default_timeout=60)
+        at = AppTest.from_file(MAIN, default_timeout=patient(60))
         at.user = {"sid": token_hash(token)}
         at.run()
         return at.switch_page(page).run()

@@ -17,6 +17,7 @@ from rag.ingestion.sources.runs import SourceSettings, SyncRun
 from rag.services import Services, assemble
 from rag.storage.database import Database, queries
 from rag.types import Collection, Identity, Role
+from tests.patience import patient
 from tests.posts.test_board_page import everything, open_page
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def schedule_jobs(database: Database) -> int:
 
 
 def wait_for_runs(parts: Services, collection: Collection, number: int) -> list[SyncRun]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patient(60)
     while time.monotonic() < deadline:
         runs = parts.syncs.runs("demo", collection.id)
         if len(runs) >= number and not any(run.is_open for run in runs):
@@ -68,7 +69,7 @@ def test_a_source_is_compared_on_its_schedule_by_the_worker_also_after_a_restart
     assert set_at is not None
     assert before + timedelta(minutes=59) < set_at < datetime.now(UTC) + timedelta(minutes=61)
     parts.queue.start_worker()
-    assert parts.queue.wait_until_idle(), "a sync that is not due is no waiting work"
+    assert parts.queue.wait_until_idle(patient(60)), "a sync that is not due is no waiting work"
     assert parts.syncs.runs("demo", notices.id) == []
     parts.queue.stop_worker()
 

@@ -20,6 +20,7 @@ from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
 from tests.forked import forked_python, kill
 from tests.github_standin import GitHubStandin
+from tests.patience import patient
 from tests.posts.test_schedules import pass_time, wait_for_runs
 from tests.standin import ProviderStandin
 
@@ -77,7 +78,7 @@ def start(
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """The exit code with what was said."""
-    said, complained = process.communicate(timeout=120)
+    said, complained = process.communicate(timeout=patient(120))
     return process.returncode, said, complained
 
 
@@ -126,12 +127,12 @@ def test_a_schedule_set_by_command_is_kept_by_the_worker_until_it_is_taken_back(
     assert [source.every_minutes for source in parts.syncs.sources(notices)] == [30]
     board.put("p2", "제목 p2", "<p>본문</p>")
     parts.queue.start_worker()
-    assert parts.queue.wait_until_idle()
+    assert parts.queue.wait_until_idle(patient(60))
     assert titles(parts, notices) == {"제목 p1"}, "it is not due yet"
     pass_time(database, 31)
     latest = wait_for_runs(parts, notices, 2)[0]
     assert (latest.asked_by, latest.added) == ("schedule", 1)
-    assert parts.queue.wait_until_idle()
+    assert parts.queue.wait_until_idle(patient(60))
     parts.queue.stop_worker()
     assert titles(parts, notices) == {"제목 p1", "제목 p2"}
     code, said, complained = ended(start("--every", "off"))
@@ -210,7 +211,7 @@ def test_a_sync_that_is_killed_and_started_again_ends_and_is_paid_like_one_that_
         ("SELECT count(*) FROM cost_ledger l JOIN documents d ON d.id = l.document_id WHERE d.collection_id = %s", 4),
     ):
         process = start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patient(60)
         while done(query) < enough and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.005)

@@ -18,6 +18,7 @@ from rag.services import Services
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity, Role
 from tests import hostile
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
@@ -322,7 +323,7 @@ def test_a_board_of_172_posts_costs_what_the_source_says_and_nothing_the_second_
     def sync() -> dict[str, Any]:
         report = parts.syncs.sync_now(administrator, notices)
         parts.queue.start_worker()
-        assert parts.queue.wait_until_idle(240)
+        assert parts.queue.wait_until_idle(patient(240))
         parts.queue.stop_worker()
         parts.pipeline.resume()
         return {

@@ -11,12 +11,13 @@ import pytest
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable
 from rag.providers.ollama import OllamaEmbedder
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 
 @pytest.fixture
 def embedder(provider_standin: ProviderStandin) -> Iterator[OllamaEmbedder]:
-    with httpx2.Client(base_url=provider_standin.ollama_url, timeout=5) as client:
+    with httpx2.Client(base_url=provider_standin.ollama_url, timeout=patient(5)) as client:
         yield OllamaEmbedder(client, model="bge-m3", dimensions=1024, batch_size=3)
 
 

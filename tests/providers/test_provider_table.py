@@ -24,6 +24,7 @@ from rag.settings.providers import (
 )
 from rag.types import Usage
 from tests import hostile
+from tests.patience import patient
 from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -134,7 +135,7 @@ def test_one_entry_adds_a_provider_everywhere(tmp_path: Path, provider_standin: 
         "SCAN": "scan.pdf",
     }
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=patient(120), check=False
     )
     assert done.returncode == 0, done.stderr
 

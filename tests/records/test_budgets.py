@@ -92,7 +92,9 @@ def test_a_spent_budget_stops_models_and_searching_goes_on_and_says_why(
 def paid(database: Database) -> list[Decimal]:
     """What the calls that a spent budget stops have cost: all but embedding the questions."""
     with database.transaction("demo") as connection:
-        rows = connection.execute("SELECT cost FROM cost_ledger WHERE operation <> 'embedding'").fetchall()
+        rows = connection.execute(
+            "SELECT cost FROM cost_ledger WHERE operation <> 'embedding' ORDER BY cost"
+        ).fetchall()
     return [cost for (cost,) in rows]
 
 

@@ -21,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from tests.patience import patient
 from tests.plain_server import PlainServer
 from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
 
@@ -113,10 +114,10 @@ def _free_port() -> int:
 
 
 def _wait_for(address: str, log: Path) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + patient(5)
     while True:
         try:
-            with psycopg.connect(address, connect_timeout=2, prepare_threshold=None):
+            with psycopg.connect(address, connect_timeout=int(patient(2)), prepare_threshold=None):
                 return
         except psycopg.OperationalError:
             if time.monotonic() > deadline:
@@ -139,7 +140,7 @@ def at_supabase(standin: SupabaseStandin, settings: Settings) -> Settings:
         supabase_url=standin.url,
         supabase_anon_key=ANON,
         supabase_service_role_key=SERVICE,
-        supabase_timeout_seconds=0.4,
+        supabase_timeout_seconds=patient(0.15),
         sign_in="supabase",
     )
 

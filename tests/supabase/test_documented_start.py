@@ -22,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.settings import Settings, environment_name
 from tests.doc_blocks import PROJECT, blocks
+from tests.patience import patient
 from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
 
 QUESTION = "How many days of annual leave do full-time employees have?"
@@ -74,7 +75,7 @@ def typed(script: str, variables: dict[str, str]) -> Iterator[str]:
         yield seen
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=patient(30))
 
 
 def send(client: httpx.Client, path: str, **values: str) -> httpx.Response:
@@ -86,7 +87,7 @@ def send(client: httpx.Client, path: str, **values: str) -> httpx.Response:
 
 def answer_to(client: httpx.Client, question: str) -> str:
     """Asked until the sample documents are ready."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + patient(120)
     while time.monotonic() < deadline:
         told = client.post("/api/rag/chat", json={"query": question, "collection": "HR documents"}).json()
         if told.get("sources"):
@@ -117,7 +118,7 @@ def test_from_an_empty_supabase_project_to_the_first_answer(project: str, standi
     with (
         tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True) as folder,
         typed(script, environment(Path(folder), port, RAG_DATABASE_POOLED="true")) as printed,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as browser,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=patient(30)) as browser,
     ):
         assert "private bucket documents" in printed
         link = re.search(r"(/welcome\?token=\S+)", printed)
@@ -140,7 +141,7 @@ def test_the_lines_of_single_sign_on_lead_to_a_session(issuer: str) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True) as folder,
         typed(script, environment(Path(folder), port, RAG_SAMPLES="false")),
-        httpx.Client(base_url=address, timeout=30) as browser,
+        httpx.Client(base_url=address, timeout=patient(30)) as browser,
     ):
         assert "Sign in with Google" in browser.get("/login").text
         away = browser.get("/sso/start").headers["location"]

@@ -15,6 +15,7 @@ from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database, looks_pooled
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Role
+from tests.patience import patient
 from tests.plain_server import PlainServer
 
 
@@ -92,10 +93,10 @@ def test_documents_are_read_searched_asked_about_and_deleted(product: Services, 
     identity = Identity(account_id=row[0], tenant_id=tenant, email="a@example.com", name="A", role=Role.ADMIN)
     product.queue.start_worker()
     document = product.documents.upload(identity, collection, SAMPLES[0].file_name, SAMPLES[0].read())
-    assert product.queue.wait_until_idle(60)
+    assert product.queue.wait_until_idle(patient(60))
     assert product.documents.get(tenant, document.id).status is DocumentStatus.ESTIMATED
     product.documents.confirm(identity, document.id)
-    assert product.queue.wait_until_idle(60)
+    assert product.queue.wait_until_idle(patient(60))
     assert product.documents.get(tenant, document.id).status is DocumentStatus.COMPLETED
 
     live = product.answers.ask(identity, None, collection, "How many days of annual leave do I get?")
@@ -110,7 +111,7 @@ def test_documents_are_read_searched_asked_about_and_deleted(product: Services, 
     for _ in again.tail(every_seconds=0.01):
         pass
     assert product.conversations.messages(identity, again.conversation_id)[-1].outcome is Outcome.NO_CONTEXT
-    assert product.queue.wait_until_idle(20)
+    assert product.queue.wait_until_idle(patient(20))
     assert not any(path.is_file() for path in (product.settings.data_dir / "files").rglob("*"))
 
 

@@ -37,6 +37,7 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Account, Identity, Role
+from tests.patience import patient
 from tests.supabase_standin import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD = "person@example.com", "correct horse battery"
@@ -101,9 +102,9 @@ def test_a_sign_in_never_changes_what_the_servers_own_client_sends(
 
 
 @pytest.fixture
-def patient(database: Database, sessions: Sessions, at_supabase: Settings) -> Iterator[SupabaseAccounts]:
+def unhurried(database: Database, sessions: Sessions, at_supabase: Settings) -> Iterator[SupabaseAccounts]:
     """Accounts that wait long enough for Supabase to have many requests at once."""
-    settings = replace(at_supabase, supabase_timeout_seconds=30.0)
+    settings = replace(at_supabase, supabase_timeout_seconds=patient(30.0))
     project = SupabaseProject(settings)
     yield SupabaseAccounts(database, sessions, settings, project)
     project.close()
@@ -117,14 +118,14 @@ def people_at_supabase(standin: SupabaseStandin, count: int) -> list[str]:
 
 
 def test_people_who_sign_in_do_not_wait_for_each_others_password_to_be_checked(
-    patient: SupabaseAccounts, standin: SupabaseStandin
+    unhurried: SupabaseAccounts, standin: SupabaseStandin
 ) -> None:
     addresses = people_at_supabase(standin, 12)
-    forms = FormPages(lambda: cast(AccessServices, SimpleNamespace(accounts=patient)))
+    forms = FormPages(lambda: cast(AccessServices, SimpleNamespace(accounts=unhurried)))
     barrier = standin.meet(TOKEN, len(addresses))
 
     async def sign_in() -> list[Account]:
-        return await asyncio.gather(*(forms.with_password(patient.sign_in, each, PASSWORD) for each in addresses))
+        return await asyncio.gather(*(forms.with_password(unhurried.sign_in, each, PASSWORD) for each in addresses))
 
     signed_in = asyncio.run(sign_in())
     assert not barrier.broken
@@ -132,10 +133,10 @@ def test_people_who_sign_in_do_not_wait_for_each_others_password_to_be_checked(
 
 
 def test_people_are_recognised_while_supabase_is_asked_for_others(
-    patient: SupabaseAccounts, sessions: Sessions, standin: SupabaseStandin, database: Database
+    unhurried: SupabaseAccounts, sessions: Sessions, standin: SupabaseStandin, database: Database
 ) -> None:
     addresses = people_at_supabase(standin, 12)
-    started = [token_hash(sessions.start(patient.sign_in(each, PASSWORD))) for each in addresses]
+    started = [token_hash(sessions.start(unhurried.sign_in(each, PASSWORD))) for each in addresses]
     make_due(database)
     guard = AuthGuard(Starlette(), services=lambda: cast(AccessServices, SimpleNamespace(sessions=sessions)))
     barrier = standin.meet(TOKEN, len(addresses))

@@ -21,6 +21,7 @@ from rag.errors import (
 )
 from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
+from tests.patience import patient
 from tests.supabase_standin import SupabaseStandin
 
 KEY = f"00/{'0' * 64}"
@@ -55,7 +56,7 @@ def test_a_public_bucket_is_refused(stored: SupabaseFiles, supabase_project: Sup
 def test_uploads_do_not_wait_for_each_others_look_at_the_bucket(
     at_supabase: Settings, standin: SupabaseStandin
 ) -> None:
-    project = SupabaseProject(replace(at_supabase, supabase_timeout_seconds=30.0))
+    project = SupabaseProject(replace(at_supabase, supabase_timeout_seconds=patient(30.0)))
     project.server.storage.create_bucket("documents", options={"public": False})
     stored = SupabaseFiles(project, "documents")
     barrier = standin.meet("/storage/v1/bucket/documents", 4)

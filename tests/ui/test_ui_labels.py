@@ -22,6 +22,7 @@ from rag.types import Citation
 from rag.ui.formats import language_name
 from rag.ui.sources import source_lines, sources_html
 from rag.ui.widgets import name_labels
+from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parents[2]
 PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider"}
@@ -259,7 +260,7 @@ def test_documents_of_one_title_are_told_apart_in_every_list_of_sources() -> Non
 
         draw_source_cards(citations, anchor="s0", on_open=lambda _: None)
 
-    page = AppTest.from_function(draw, args=([*twins, other],), default_timeout=30).run()
+    page = AppTest.from_function(draw, args=([*twins, other],), default_timeout=patient(30)).run()
     shown = [element.value for element in page.markdown]
     for place in (":small[2025\\.pdf · p. 1]", ":small[2026\\.pdf \\(2\\) · p. 1]", ":small[p. 1]"):
         assert place in shown, shown

@@ -21,6 +21,7 @@ from rag.services import Services
 from rag.types import Identity, Role
 from rag.ui.formats import ago, count, date_time, duration, money, percent
 from tests.pages.conftest import new_tab, running, signed_in  # noqa: F401 - fixtures
+from tests.patience import patient
 from tests.ui.test_every_text import SINKS, name_of, page_files
 
 TRANSLATED = [language for language in LANGUAGES if language != "en"]
@@ -244,7 +245,7 @@ def test_the_first_language_that_is_spoken_is_chosen() -> None:
 
 
 def test_two_people_at_once_read_their_own_language() -> None:
-    barrier, found = threading.Barrier(2, timeout=30), dict[str, str]()
+    barrier, found = threading.Barrier(2, timeout=patient(30)), dict[str, str]()
 
     def read(language: str) -> None:
         with speaking(language):
