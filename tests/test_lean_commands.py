@@ -14,6 +14,7 @@ import pytest
 from rag.commands.documents import CHUNKING_METHODS, PDF_TYPES
 from rag.storage.database import Database
 from rag.types import ChunkingMethod, PdfType
+from tests.patience import patient
 
 PROJECT = Path(__file__).resolve().parent.parent
 #: Prints the packages and our own modules that a command has imported, after what it says itself.
@@ -30,7 +31,8 @@ runpy.run_module("rag", run_name="__main__", alter_sys=True)
 
 def imported(*arguments: str, **environment: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, *arguments], cwd=PROJECT, capture_output=True, text=True, timeout=120, check=True,
+        [sys.executable, "-c", PROBE, *arguments], cwd=PROJECT, capture_output=True, text=True, check=True,
+        timeout=patient(120),
         env={**os.environ, **environment},
     )  # fmt: skip
     return set(done.stdout.rpartition("IMPORTED")[2].split())
@@ -90,7 +92,8 @@ def system_python() -> str:
 
 def run(python: str | Path, folder: Path) -> tuple[int, str, str]:
     done = subprocess.run(
-        [str(python), "-B", "-m", "rag", "ask", "--help"], cwd=folder, capture_output=True, text=True, timeout=60,
+        [str(python), "-B", "-m", "rag", "ask", "--help"], cwd=folder, capture_output=True, text=True,
+        timeout=patient(60),
         check=False,
     )  # fmt: skip
     return done.returncode, done.stdout.partition(" [-h]")[0], done.stderr

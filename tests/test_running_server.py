@@ -21,6 +21,7 @@ from rag.storage.database import Database
 from rag.types import Collection
 from tests import hostile
 from tests.forked import kill
+from tests.patience import patient
 from tests.standin import ProviderStandin, many_words
 from tests.test_lifecycle import running, wait_until, with_model
 
@@ -51,7 +52,7 @@ class Commands:
 
     def run(self, *arguments: str, **others: str) -> tuple[int, str, str]:
         process = self.start(*arguments, **others)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=patient(120))
         return process.returncode, out, err
 
     @property
@@ -151,7 +152,7 @@ def test_an_answer_comes_as_it_is_written_and_ctrl_c_stops_it_in_the_server(
     assert process.stdout.read(9) == "Office 49"
     assert provider_standin.usages == []  # it is still being written
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=patient(30))
     assert process.returncode == 130
     assert not commands.worked_by_itself
     wait_until(lambda: outcomes(parts) == ["stopped"])
@@ -166,7 +167,7 @@ def test_a_server_that_stops_in_the_middle_is_named(
     assert process.stdout is not None
     assert process.stdout.read(9) == "Office 49"
     listener.stop()
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=patient(30))
     assert (process.returncode, err) == (1, f"{SERVER_ENDED}\n")
     assert outcomes(parts) == ["stopped"]
     assert not (parts.settings.data_dir / "commands" / "socket").exists()
@@ -245,7 +246,7 @@ def test_a_killed_server_is_named_and_then_done_without(
         assert process.stdout.read(9) == "Office 49"
         kill(served.process)
         served.process.wait()
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=patient(30))
         assert (process.returncode, err) == (1, f"{SERVER_ENDED}\n")
     provider_standin.reset()
     assert commands.run("ask", QUESTION) == whole

@@ -138,8 +138,10 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
         labels = name_labels(names)
         st.selectbox(
             _("Collection"),
-            [None, *labels],
-            format_func=lambda item: labels[item] if item else _(OLDEST),
+            list(names),
+            index=None,
+            placeholder=_(OLDEST),
+            format_func=labels.of,
             key="people_key_collection",
             help=_("Calls that name no collection ask this one."),
         )

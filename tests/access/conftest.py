@@ -15,6 +15,8 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.guard import AuthGuard
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
+from rag.ingestion.collections import CollectionLibrary
+from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
@@ -25,7 +27,9 @@ from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson, identity
 def access(database: Database, settings: Settings) -> Access:
     sessions = Sessions(database, settings)
     apps = ConnectedApps(database, settings, Limits(settings))
-    return Access(settings, Accounts(database, sessions, settings, hasher=CHEAP), sessions, ApiKeys(database), apps)
+    accounts = Accounts(database, sessions, settings, hasher=CHEAP)
+    documents = CollectionLibrary(database, Providers(settings))
+    return Access(settings, accounts, sessions, ApiKeys(database), apps, documents)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from rag.access.sessions import Sessions
 from rag.api import oauth, service, slack, teams, widget
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
+from rag.ingestion.collections import CollectionLibrary
 from rag.settings import Settings
 from rag.types import Account, Identity
 
@@ -40,6 +41,7 @@ class Access:
     sessions: Sessions
     api_keys: ApiKeys
     connected_apps: ConnectedApps
+    documents: CollectionLibrary
     single_sign_on: OpenIdProvider | None = None
     limits: Limits = field(default_factory=lambda: Limits(Settings()))
 
