@@ -30,7 +30,8 @@ ERRORS_IN_ENGLISH = (
     "rag/providers/cross_encoder.py", "rag/providers/meaning_worker.py", "rag/providers/outward.py",
     "rag/retrieval/search_query.py", "rag/retrieval/query_understanding.py", "rag/retrieval/vector_index.py",
     "rag/api/", "rag/access/tenants.py", "rag/ingestion/sources/vector_export.py",
-    "rag/ingestion/sources/import_vectors.py", "rag/ingestion/sources/board/", "rag/ingestion/chunking/", "rag/profile/", "rag/profiles.py",
+    "rag/ingestion/sources/import_vectors.py", "rag/ingestion/sources/board/", "rag/ingestion/chunking/",
+    "rag/profile/", "rag/profiles.py",
 )  # fmt: skip
 ERRORS = frozenset(name for name, value in vars(errors).items() if isinstance(value, type)) - {"SettingsError"}
 KEYWORDS: dict[str, Any] = {"_": None, "N_": None, "ngettext": (1, 2)}
