@@ -26,6 +26,7 @@ from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.access.problems import SCIM, problem, unexpected
 from rag.api import app, mcp_server, oauth, service, sign_in, slack, source_sign_in, teams, widget
 from rag.api.app import API_ROUTES
+from rag.api.health import retirement_notices
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
 from rag.commands.listener import CommandListener
@@ -55,6 +56,8 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     if running.settings.worker:
         running.queue.start_worker()
     _warm_up()
+    for notice in retirement_notices(running):
+        log.warning(notice)
     if running.providers.meaning is not None:
         # Beside the start, and not before it: the first question may wait for it, no page has to.
         threading.Thread(target=running.providers.meaning.warm_up, name="meaning", daemon=True).start()

@@ -103,7 +103,10 @@ def _checked(parts: Services, database: Check) -> Health:
             _reranker(parts),
             _text_recognition(parts),
             *_collections(parts),
-            *_retirements(parts),
+            *(
+                Check(name=_("Retirement"), state="warning", sentence=translated(notice))
+                for notice in retirement_notices(parts)
+            ),
             *_addresses(parts),
             _worker(parts),
         )
@@ -419,15 +422,15 @@ def _collections(parts: Services) -> list[Check]:
     return found
 
 
-def _retirements(parts: Services) -> list[Check]:
+def retirement_notices(parts: Services) -> list[str]:
+    """Say of each chat model in use that its provider retires it, from 180 days before."""
     today = datetime.now(UTC).date()
     models = {
         model.model
         for model in (parts.providers.chat_model_for(DEFAULT), parts.providers.translation_model_for(DEFAULT))
         if model
     }
-    notices = (retirement_notice(model, today) for model in sorted(models))
-    return [Check(name=_("Retirement"), state="warning", sentence=translated(notice)) for notice in notices if notice]
+    return [notice for model in sorted(models) if (notice := retirement_notice(model, today))]
 
 
 def _worker(parts: Services) -> Check:
