@@ -59,6 +59,12 @@ def main() -> int:
     except RagError as exc:
         print(exc.message, file=sys.stderr)
         return 1
+    except OSError as exc:
+        # A file or folder that was given: others become errors of ours where they arise.
+        if exc.filename is None:
+            raise
+        print(f"{exc.filename}: {exc.strerror}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -286,3 +286,26 @@ def test_documents_are_listed_binned_taken_back_and_deleted(command: Command, ru
     assert command("documents", "delete", chosen, "--for-good", "--tenant", "demo").returncode == 0
     gone = command("documents", "restore", chosen, "--tenant", "demo")
     assert (gone.returncode, gone.stdout) == (1, "This document is no longer in the bin.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (("report", "--html", "missing/report.html"), "missing/report.html"),
+        (("report", "--pdf", "missing/report.pdf"), "missing/report.pdf"),
+        (("eval", "missing.jsonl"), "missing.jsonl"),
+        (("import-vectors", "missing.jsonl", "--collection", "HR documents"), "missing.jsonl"),
+        (("ingest", "missing"), "missing"),
+        (("tenant", "export", "demo", "missing/demo.zip"), "missing/demo.zip"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else None,
+)
+def test_a_file_or_folder_that_is_missing_is_named_in_one_sentence(
+    command: Command, collection: Collection, arguments: tuple[str, ...], place: str
+) -> None:
+    done = command(*arguments)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("• ")]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert len(said) == 1, done.stderr
+    assert place in said[0]
+    assert said[0].endswith(".")

@@ -111,7 +111,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
             raise DocumentError(found.refusal)
         return parts.pipeline.process_document(
             file=found.content,
-            file_name=found.name,
+            file_name=found.path,
             tenant_id=tenant,
             collection=collection,
             chunking_method=arguments.chunking,

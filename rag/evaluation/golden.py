@@ -49,7 +49,7 @@ def read_golden(path: Path) -> list[GoldenQuestion]:
     """Read a CSV or JSONL file. Raises `InvalidInput` with the line that cannot be read."""
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as exc:
+    except UnicodeDecodeError as exc:
         raise InvalidInput(f"{path} cannot be read as text in UTF-8.") from exc
     return parse_golden(text, is_csv=path.suffix.lower() == ".csv")
 

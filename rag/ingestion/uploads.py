@@ -54,14 +54,15 @@ def add_document(
     """Check a file, store it, and make its document; queued for reading when there is a queue.
 
     The chunking method and the kind of PDF default to the collection's. With `is_version` it becomes the next version
-    of a document with the same file name, if there is one; with `replaces`, of that document. With `confirmed_up_to`,
-    in US dollars, an estimate within it needs no confirmation if the file replaces no other document.
+    of the document with the same file name and folder, if there is one; with `replaces`, of that document. With
+    `confirmed_up_to`, in US dollars, an estimate within it needs no confirmation if the file replaces no other
+    document.
     """
     tenant_id = collection.tenant_id
     profile = profile_of(collection)
     sha256 = hashlib.sha256(content).hexdigest()
-    name = display_name(file_name)
-    _require_new(database, collection, sha256, name)
+    name, folder = display_name(file_name), upload_folder(file_name)
+    _require_new(database, collection, sha256, name, folder)
     _require_unsynced(database, collection, sha256)
     checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
     stored = checked.decrypted or content
@@ -72,8 +73,9 @@ def add_document(
         files.put(tenant_id, stored)
         parameters = {
             "collection_id": collection.id,
-            "title": title_from_file_name(name),
+            "title": title_of_upload(name, folder),
             "file_name": name,
+            "upload_folder": folder,
             "file_path": file_path,
             "file_size": len(content),
             "sha256": sha256,
@@ -92,18 +94,37 @@ def add_document(
         if added is not None and queue is not None:
             queue.enqueue(tenant_id, added[0], connection=connection)
     if added is None:
-        _require_new(database, collection, sha256, name)
+        _require_new(database, collection, sha256, name, folder)
         raise DocumentAlreadyStored
     document_id: UUID = added[0]
     return document_id
 
 
-def display_name(file_name: str) -> str:
-    """Return a name to show: in any script, without folders, control and direction-changing characters."""
+def upload_folder(file_name: str) -> str:
+    """Return the folders before a file's name, separated by slashes, as they are shown; empty without any."""
+    folders = [" ".join(part.split()) for part in _parts(file_name)[:-1]]
+    # A drive, the folder itself and the one above it say nothing about the file.
+    kept = [part for part in folders if part.strip(". ") and not part.endswith(":")]
+    return "/".join(kept)[-LONGEST_NAME:].strip("/")
+
+
+def title_of_upload(name: str, folder: str) -> str:
+    """Return a title for a file that has none of its own: "Leave policy (Germany)" in a folder Germany."""
+    title = title_from_file_name(name)
+    return f"{title} ({folder.rpartition('/')[2]})" if folder else title
+
+
+def _parts(file_name: str) -> list[str]:
+    """Split a path at its slashes, without control and direction-changing characters."""
     name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
     name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
     # The slash of a closing HTML tag is no folder.
-    name = " ".join(re.split(r"(?<!<)[/\\]", name)[-1].split())
+    return re.split(r"(?<!<)[/\\]", name)
+
+
+def display_name(file_name: str) -> str:
+    """Return a name to show: in any script, without folders, control and direction-changing characters."""
+    name = " ".join(_parts(file_name)[-1].split())
     if not name.strip(". "):
         return "document.pdf"
     if len(name) > LONGEST_NAME:
@@ -113,10 +134,10 @@ def display_name(file_name: str) -> str:
     return name
 
 
-def _require_new(database: Database, collection: Collection, sha256: str, name: str) -> None:
+def _require_new(database: Database, collection: Collection, sha256: str, name: str, folder: str) -> None:
     found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
     present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
-    earlier = next((d for d in found if d.file_name == name), None)
+    earlier = next((d for d in found if (d.file_name, d.upload_folder) == (name, folder)), None)
     known = present or earlier or (found[0] if found else None)
     if known is not None:
         raise DocumentAlreadyStored(

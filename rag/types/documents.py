@@ -218,6 +218,8 @@ class Document:
     confirmed_up_to: Decimal | None = None
     #: When it came into the bin.
     binned_at: datetime | None = None
+    #: Where the file lay in its archive or folder; with the file's name, what its next version is recognised by.
+    upload_folder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

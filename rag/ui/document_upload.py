@@ -272,7 +272,7 @@ def _from_archive(
             if found.refusal:
                 yield Refused(found.place, 0, found.refusal)
             else:
-                on_take(found.name, found.content, options, key)
+                on_take(found.path, found.content, options, key)
             handled.add(key)
     except InvalidInput as exc:
         yield Refused(file.name, file.size, exc.message)

@@ -22,7 +22,7 @@ DONE = ProcessingResult(
 
 
 def files(*names: str) -> Iterator[FoundFile]:
-    return (FoundFile(name, f"folder/{name}", b"content") for name in names)
+    return (FoundFile(name, f"folder/{name}", b"content", path=name) for name in names)
 
 
 def test_two_files_are_worked_on_at_once_and_never_more() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -28,6 +29,8 @@ class FoundFile:
     place: str
     content: bytes
     refusal: str = ""
+    #: Its name below the folders that all files of the batch share: "Germany/Leave policy.pdf".
+    path: str = ""
 
 
 def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
@@ -62,29 +65,40 @@ def _paths(folder: Path) -> Iterator[Path]:
 
 
 def _files_in_folder(folder: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
-    for path in _paths(folder):
-        yield _found(path, str(path.relative_to(folder)), limits)
+    found = list(_paths(folder))
+    paths = without_shared_folders([path.relative_to(folder).as_posix() for path in found])
+    for path, short in zip(found, paths, strict=True):
+        yield replace(_found(path, str(path.relative_to(folder)), limits), path=short)
 
 
 def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
     try:
         if path.stat().st_size > limits.maximum_bytes:
-            return FoundFile(path.name, place, b"", _too_large(limits))
-        return FoundFile(path.name, place, path.read_bytes())
+            return FoundFile(path.name, place, b"", _too_large(limits), path.name)
+        return FoundFile(path.name, place, path.read_bytes(), path=path.name)
     except OSError as exc:
-        return FoundFile(path.name, place, b"", f"This file cannot be opened ({exc.strerror}).")
+        return FoundFile(path.name, place, b"", f"This file cannot be opened ({exc.strerror}).", path.name)
+
+
+def without_shared_folders(places: Sequence[str]) -> list[str]:
+    """Take off the folders that all files of a batch share, such as the one that was packed."""
+    parts = [PurePosixPath(place).parts for place in places]
+    levels = zip(*(part[:-1] for part in parts), strict=False)
+    shared = len(list(takewhile(lambda level: len(set(level)) == 1, levels)))
+    return ["/".join(part[shared:]) for part in parts]
 
 
 def files_in_archive(source: Path | IO[bytes], limits: ExtractionLimits, *, tenant_id: str = "") -> Iterator[FoundFile]:
     """Yield the readable files of a ZIP archive by name, as `files_at` does; unpacked in a process of its own."""
     unpacked = 0
     with sandbox_of(limits).archive(source, tenant_id=tenant_id) as archive:
-        for number, place in enumerate(archive.names()):
+        places = archive.names()
+        for number, (place, path) in enumerate(zip(places, without_shared_folders(places), strict=True)):
             content, refusal = archive.unpack(number)
             unpacked += len(content)
             if unpacked > MOST_BYTES:
                 raise InvalidInput("This archive unpacks to more than 4 GB. Pack it in parts.")
-            yield FoundFile(PurePosixPath(place).name, place, content, refusal)
+            yield FoundFile(PurePosixPath(place).name, place, content, refusal, path)
 
 
 def _too_large(limits: ExtractionLimits) -> str:

@@ -10,7 +10,7 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
        d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting, d.folder, d.tags, d.owner_id,
        coalesce(o.name, '') AS owner_name, d.valid_from, d.valid_until, d.review_on, d.corrected_language,
-       d.confirmed_up_to, d.binned_at
+       d.confirmed_up_to, d.binned_at, d.upload_folder
 FROM documents d
 LEFT JOIN accounts a ON a.id = d.added_by
 LEFT JOIN accounts o ON o.id = d.owner_id
@@ -249,23 +249,27 @@ WHERE tenant_id = rag_tenant() AND status NOT IN ('superseded', 'binned')
 SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text || ' ' || %(file_name)s, 0))
 
 -- add_document --
--- Add a document, or the next version of the one with that name; no row when its content is already in the collection.
+-- Add a document, or the next version of the one with that name and upload folder; no row when its content is already in
+-- the collection.
 -- Who adds the first version owns it; the later ones keep the owner.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
-                       owner_id, confirmed_up_to, original_id, version)
+                       owner_id, confirmed_up_to, upload_folder, folder, original_id, version)
 SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(mime_type)s,
        %(sha256)s, 'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
        %(pdf_type)s,
        (SELECT id FROM accounts WHERE id = %(added_by)s), (SELECT id FROM accounts WHERE id = %(added_by)s),
-       %(confirmed_up_to)s, known.original_id,
+       %(confirmed_up_to)s, %(upload_folder)s,
+       CASE WHEN known.original_id IS NULL THEN %(upload_folder)s ELSE '' END, known.original_id,
        coalesce(known.version, 0) + 1
 FROM (SELECT) AS one
 LEFT JOIN LATERAL (
     SELECT d.original_id, (SELECT max(v.version) FROM documents v WHERE v.original_id = d.original_id) AS version
     FROM documents d
     WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status <> 'binned'
-      AND (d.id = %(replaces)s OR %(replaces)s::uuid IS NULL AND d.file_name = %(file_name)s AND %(is_version)s)
+      AND (d.id = %(replaces)s
+           OR %(replaces)s::uuid IS NULL AND d.file_name = %(file_name)s AND d.upload_folder = %(upload_folder)s
+              AND %(is_version)s)
     ORDER BY d.status = 'completed' DESC, d.created_at DESC
     LIMIT 1
 ) AS known ON true
@@ -280,10 +284,10 @@ RETURNING id
 -- Add a version that processes the same file differently: pages are copied, nothing is read again.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, page_count, empty_pages, character_count, language, chunking_method, generate_metadata,
-                       pdf_type, metadata, added_by, original_id, version)
+                       pdf_type, metadata, added_by, upload_folder, original_id, version)
 SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'estimated',
        'chunk', page_count, empty_pages, character_count, language, %(chunking_method)s, generate_metadata,
-       pdf_type, metadata - 'chunk_spans', added_by, original_id,
+       pdf_type, metadata - 'chunk_spans', added_by, upload_folder, original_id,
        (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
 FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
@@ -293,10 +297,10 @@ RETURNING id
 -- Add a version that reads the same file differently.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
-                       confirmed_up_to, original_id, version)
+                       confirmed_up_to, upload_folder, original_id, version)
 SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'reading',
        'extract', page_count, page_count, chunking_method, generate_metadata, %(pdf_type)s, added_by,
-       %(confirmed_up_to)s, original_id,
+       %(confirmed_up_to)s, upload_folder, original_id,
        (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
 FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
