@@ -22,7 +22,7 @@ from rag.ui import actions
 from rag.ui.budgets import draw_question_to_go_on
 from rag.ui.chat_scope import ChatScope
 from rag.ui.conversation_list import draw_dialog, draw_recent
-from rag.ui.frame import draw_sidebar, unseen_heading
+from rag.ui.frame import draw_sidebar, reader_address, unseen_heading
 from rag.ui.messages import (
     Viewer,
     as_written,
@@ -262,7 +262,7 @@ def draw_around() -> None:
     if state.chat_problem:
         problem.error(plain(state.chat_problem), icon=":material/error:")
     has_dialog = draw_dialog(
-        running.conversations, identity, conversation, open_conversation, address=running.settings.own_address
+        running.conversations, identity, conversation, open_conversation, address=reader_address(running.settings)
     )
     if state.chat_source is not None and not has_dialog:
         cited, cited_page = state.chat_source

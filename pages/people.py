@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 import streamlit as st
@@ -22,6 +21,7 @@ from rag.storage.database import one_act
 from rag.types import Account, Role
 from rag.ui import actions
 from rag.ui.formats import count, date_time, thousands, time_zone
+from rag.ui.frame import reader_address
 from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, red, table_key, words_of
@@ -73,13 +73,6 @@ def add() -> None:
         state.people_add_error = error
 
 
-def address_of(path: str) -> str:
-    """Return the full address of a path, as its reader has to open it."""
-    settings = services().settings
-    seen = urlsplit(st.context.url or f"http://{settings.address}:{settings.port}")
-    return (settings.public_url.rstrip("/") or f"{seen.scheme}://{seen.netloc}") + path
-
-
 # Dialogs
 
 
@@ -105,7 +98,7 @@ def invite_many() -> None:
             except RagError as error:
                 state.people_invited.append((person.email, "", error.message))
             else:
-                links[account.email] = address_of(path)
+                links[account.email] = reader_address(services().settings) + path
                 state.people_invited.append((account.email, links[account.email], ""))
     settings = services().settings
     if links and can_send(settings):
@@ -194,7 +187,7 @@ def show_link(person: Account, path: str) -> None:
             email=plain(person.email),
         )
     )
-    st.code(address_of(path), language=None, wrap_lines=True)
+    st.code(reader_address(services().settings) + path, language=None, wrap_lines=True)
     st.caption(
         _(
             "It works once, within three days, and is not shown again. Anyone who opens it can set the password; "

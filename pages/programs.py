@@ -9,6 +9,7 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import time_zone
+from rag.ui.frame import reader_address
 from rag.ui.teams import draw_teams
 from rag.ui.text import plain
 from rag.ui.webhooks import ERROR, draw_webhooks
@@ -25,9 +26,9 @@ if error := st.session_state[ERROR]:
 actions.draw_undo("programs", problem=ERROR)
 parts = services()
 collections = parts.documents.collections(identity)
-draw_widgets(parts.widgets, identity, collections, parts.settings.own_address)
+draw_widgets(parts.widgets, identity, collections, reader_address(parts.settings))
 st.divider()
-draw_teams(parts.teams_bots, identity, collections, parts.settings.own_address)
+draw_teams(parts.teams_bots, identity, collections, reader_address(parts.settings))
 st.divider()
 draw_webhooks(parts.webhooks, identity, zone)
 st.caption(

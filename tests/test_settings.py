@@ -81,3 +81,28 @@ def test_supabase_is_also_found_by_the_names_that_next_js_gives_it() -> None:
     assert load_settings(given, None).supabase_url == "https://x.supabase.co"
     both = {**given, "SUPABASE_URL": "https://own.supabase.co"}
     assert load_settings(both, None).supabase_url == "https://own.supabase.co"
+
+
+@pytest.mark.parametrize(
+    ("address", "public_url", "expected"),
+    [
+        ("127.0.0.1", "", "http://127.0.0.1:8501"),
+        ("0.0.0.0", "", "http://localhost:8501"),
+        ("::", "", "http://localhost:8501"),
+        ("::1", "", "http://[::1]:8501"),
+        ("192.168.1.5", "", "http://192.168.1.5:8501"),
+        ("0.0.0.0", "https://hr.example.com/", "https://hr.example.com"),
+    ],
+)
+def test_links_lead_to_an_address_that_can_be_opened(address: str, public_url: str, expected: str) -> None:
+    assert Settings(address=address, public_url=public_url).own_address == expected
+
+
+@pytest.mark.parametrize(
+    "given", ["https://example.com/hr", "hr.example.com", "https://", "https://hr.example.com?x=1"]
+)
+def test_a_public_address_with_a_path_or_without_a_scheme_is_refused_at_the_start(given: str) -> None:
+    with pytest.raises(SettingsError, match=r"RAG_PUBLIC_URL is .* without a path"):
+        load_settings({"RAG_PUBLIC_URL": given}, None)
+    for works in ("https://hr.example.com", "https://HR.example.com/", "http://localhost:8501", "http://10.0.0.5:80"):
+        assert load_settings({"RAG_PUBLIC_URL": works}, None).public_url == works

@@ -21,6 +21,8 @@ from rag.records.chat_logs import ChatLogs
 from rag.retrieval.retriever import RetrievalResult, Retriever
 from rag.types import Charge, Embeddings, Identity, Operation, Outcome, Question, RAGDetails, Usage
 
+#: The largest budget of a context: more than any search returns.
+NO_BUDGET = 200_000
 #: Of the text that a log row of embeddings is named by.
 LOGGED_CHARACTERS = 200
 
@@ -50,11 +52,15 @@ class Searches:
         top_k: int | None = None,
         language: str | None = None,
         options: Options | None = None,
+        for_model: bool = True,
     ) -> RetrievalResult:
         """`Retriever.retrieve`, with what it cost written down. Raises as that does.
 
-        Whether only evidence is returned is the call's choice, else the profile's for searches.
+        Whether only evidence is returned is the call's choice, else the profile's for searches. Without `for_model`,
+        the passages are for a reader: the budget of a model's context cuts none of them.
         """
+        if not for_model:
+            profile = profile.changed(context_tokens=NO_BUDGET, context_characters=0)
         options = options or Options()
         if "only_evidence" not in options.settings and not profile.ranking.searches_only_evidence:
             options = options.changed(only_evidence=False)

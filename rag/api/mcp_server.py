@@ -211,6 +211,7 @@ def _search(caller: Caller, wanted: SearchArguments) -> Found:
         Question(text=text, identity=who, collection=collection),
         profile=profile_of(collection),
         options=Options(top_k=wanted.limit, follow_ups=0),
+        for_model=False,
     ).response
     passages = [
         _passage(caller, number, item, item.content) for number, item in enumerate(response.results[: wanted.limit], 1)

@@ -281,6 +281,7 @@ def search(
         profile=profile_of(collection),
         language=body.language,
         options=body.options.to_options(),
+        for_model=False,
     ).response
     results = search_results(parts.database, caller, found.results, names_collections=body.all_collections)
     return SearchAnswer(

@@ -96,7 +96,9 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
     _require_documents(parts, collection)
     question = _question(arguments, collection, parts)
     options = _options(arguments)
-    retrieval = parts.searches.search(question, profile=profile, language=arguments.language, options=options)
+    retrieval = parts.searches.search(
+        question, profile=profile, language=arguments.language, options=options, for_model=False
+    )
     profile = options.applied_to(profile)
     found = retrieval.response
     lines = [*explained(retrieval, profile=profile, collection=collection), ""] if arguments.explain else []

@@ -227,8 +227,12 @@ class Settings:
 
     @property
     def own_address(self) -> str:
-        """Return where people reach the product, without a slash at its end."""
-        return self.public_url.rstrip("/") or f"http://{self.address}:{self.port}"
+        """Return where people reach the product, without a slash at its end.
+
+        Without a public address, this machine's: `0.0.0.0` is listened on, and nobody can open it.
+        """
+        host = "localhost" if self.address in ("0.0.0.0", "::") else self.address  # noqa: S104 - compared, not bound
+        return self.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @property
     def maximum_upload_bytes(self) -> int:
@@ -371,6 +375,11 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
     settings = Settings(**values)  # type: ignore[arg-type]
     if not 0 < settings.port < 65536:
         raise SettingsError(f"PORT is {settings.port}, but a port is a number from 1 to 65535.")
+    if settings.public_url and not ORIGIN.fullmatch(settings.public_url.rstrip("/").lower()):
+        raise SettingsError(
+            f"RAG_PUBLIC_URL is {settings.public_url!r}; it looks like https://hr.example.com, without a path: "
+            "behind a proxy, the product needs a host name of its own."
+        )
     for origin in settings.allowed_origins:
         if not ORIGIN.fullmatch(origin):
             raise SettingsError(

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from html import escape
+from urllib.parse import urlsplit
 
 import streamlit as st
 
 from rag.language import _
+from rag.settings import Settings
 from rag.ui.sources import CHIPS
 from rag.ui.sources import LOOK as LOOK_OF_CHIPS
 from rag.ui.text import ANSWER_TAGS
+
+
+def reader_address(settings: Settings) -> str:
+    """Return the address for links that a person passes on: the public one, else the one that they came by."""
+    seen = urlsplit(st.context.url or "")
+    came_by = f"{seen.scheme}://{seen.netloc}" if seen.netloc else settings.own_address
+    return settings.public_url.rstrip("/") or came_by
+
 
 #: Runs in the browser once per page load. A session ended elsewhere (signed out in another tab, account disabled) is
 #: noticed within 15 s. Streamlit has no live region, so `chat_now` is turned into one for screen readers.
