@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -120,6 +121,19 @@ def test_search_explains_the_whole_path_with_scores(command: Command, rules: Col
     assert -1 <= float(first[1]) <= 1
     for conclusion in ("words found   ", "words missing ", "evidence      "):
         assert [line for line in lines if line.startswith(conclusion)], conclusion
+
+
+def test_the_score_beside_a_passage_is_the_one_that_orders_it(command: Command, rules: Collection) -> None:
+    """It stands in the column "final" of the table, too."""
+    asked = ("search", "What does page seven say?", "--collection", "Rules", "--no-only-evidence", "--explain")
+    shown = command(*asked)
+    assert shown.returncode == 0, shown.stderr
+    rows = shown.stdout.splitlines()
+    finals = {found[2]: found[1] for row in rows if (found := re.search(r"([\d.]+)  +(\[\d+\])  ", row))}
+    beside = {found[1]: found[2] for row in rows if (found := re.match(r"(\[\d+\]) .*\(([\d.]+)\)$", row))}
+    assert len(set(beside.values())) > 1
+    assert beside == finals
+    assert sorted(beside.values(), reverse=True) == list(beside.values())
 
 
 def test_calibrate_shows_what_it_would_set_and_sets_it(command: Command, rules: Collection, database: Database) -> None:

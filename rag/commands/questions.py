@@ -102,8 +102,9 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
     profile = options.applied_to(profile)
     found = retrieval.response
     lines = [*explained(retrieval, profile=profile, collection=collection), ""] if arguments.explain else []
+    scores = {result.chunk_id: result.score for result in found.results}
     for citation in found.citations or found.nearest:
-        lines += shortened(citation)
+        lines += shortened(citation, scores.get(citation.chunk_id, citation.score))
     if (cut := found.rag_details.search.below_threshold) is not None:
         lines.append(f"{cut} passages were cut: they are not above the threshold.")
     if not found.citations and found.nearest:

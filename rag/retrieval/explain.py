@@ -65,10 +65,10 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
     )
 
 
-def shortened(citation: Citation) -> Iterator[str]:
-    """Yield a passage in two lines, without an explanation."""
+def shortened(citation: Citation, score: float) -> Iterator[str]:
+    """Yield a passage in two lines with the score that orders it, without an explanation."""
     place = f", {citation.collection}" if citation.collection else ""
-    yield f"[{citation.number}] {citation.title}, page {citation.first_page}{place}  ({citation.score:.3f})"
+    yield f"[{citation.number}] {citation.title}, page {citation.first_page}{place}  ({score:.3f})"
     yield f"    {' '.join(citation.passage.split())[: 2 * PREVIEW_CHARACTERS]}"
 
 
