@@ -24,7 +24,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.sources.import_vectors import VectorImport
 from rag.profile import Profile
 from rag.profiles import HR
-from rag.providers import embeddings, openai_compatible, retry
+from rag.providers import openai_compatible, openai_embedder, retry
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -248,7 +248,7 @@ def desk(
 ) -> Iterator[Desk]:
     # How long is waited between two tries is not what is tried here.
     monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
-    monkeypatch.setattr(embeddings, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(openai_embedder, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setattr(openai_compatible, "RETRY_AFTER_SECONDS", 0.001)
     url = provider_standin.cohere_url
     keyed = replace(
