@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser.conftest import Product, settle
+from tests.browser.conftest import Product, settle, sign_up, start_product
 from tests.browser.tables import TITLE, cells, click_row, tick
 from tests.browser.test_documents_in_browser import drop
 from tests.patience import patient
 
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def offline_product(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """A product of its own: these journeys change rows and columns of the library that other tests look at."""
+    running = start_product(tmp_path_factory.mktemp("keeping") / "data")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def offline_admin(browser: Browser, offline_product: Product) -> BrowserContext:
+    return sign_up(browser, offline_product)
 
 
 #: Height of the row of actions, and how far its end is from the tools of the table, in pixels, for a number in it.
