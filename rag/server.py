@@ -7,7 +7,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
@@ -17,14 +17,14 @@ from anyio import to_thread
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 
 from rag import language
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
-from rag.access.problems import SCIM, problem, unexpected
-from rag.api import app, mcp_server, oauth, service, sign_in, slack, source_sign_in, teams, widget
+from rag.access.problems import problem, unexpected
+from rag.api import app, integrations, service, sign_in, source_sign_in, teams, widget
 from rag.api.app import API_ROUTES
 from rag.api.health import retirement_notices
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
@@ -55,7 +55,10 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     running.answers.close_abandoned(running.settings.tenant, quiet_seconds=quiet_seconds)
     if running.settings.worker:
         running.queue.start_worker()
-    _warm_up()
+    language.number(1)  # reads what Babel knows of numbers, a tenth of a second
+    write_theme_once()
+    gc.set_threshold(*COLLECT_AFTER)
+    threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     for notice in retirement_notices(running):
         log.warning(notice)
     if running.providers.meaning is not None:
@@ -110,16 +113,16 @@ COLLECT_AFTER = (10_000, 10, 10)
 
 
 def _warm_up() -> None:
-    """Import what the first page would wait for, and leave it out of garbage collection from now on."""
-    import genai_prices  # noqa: F401
-    import pandas  # noqa: F401
-    import plotly.graph_objects  # noqa: F401
+    """Import what the first page and the first request of a program would wait for, beside the sign-in page.
 
+    All of it is left out of garbage collection from then on.
+    """
+    import pandas  # noqa: F401, I001 - in the order in which it is needed
+    import plotly.graph_objects  # noqa: F401
+    import genai_prices  # noqa: F401
     import rag.providers.outward  # noqa: F401
 
-    language.number(1)  # reads what Babel knows of numbers, a tenth of a second
-    write_theme_once()
-    gc.set_threshold(*COLLECT_AFTER)
+    integrations.MCP.load()
     gc.collect()
     gc.freeze()
 
@@ -178,29 +181,14 @@ def on_script_error(exc: Exception) -> bool:
     return True
 
 
-def load_scim() -> Callable[[Request], Awaitable[Response]]:
-    """Import what serves a directory: a third of a second that no start and nobody else waits for."""
-    from rag.api.scim import serve
-
-    return serve
-
-
-async def serve_scim(request: Request) -> Response:
-    return await (await to_thread.run_sync(load_scim))(request)
-
-
-SCIM_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 ROUTES: list[BaseRoute] = [
     *sign_in.routes(services),
     live_text.ROUTE,
     *app.ROUTES,
-    mcp_server.ROUTE,
-    *oauth.ROUTES,
     *source_sign_in.ROUTES,
     *widget.ROUTES,
-    slack.ROUTE,
     teams.ROUTE,
-    Route(f"{SCIM}{{path:path}}", serve_scim, methods=SCIM_METHODS, name="scim", include_in_schema=False),
+    *integrations.ROUTES,
     service.METRICS,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)

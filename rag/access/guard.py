@@ -136,6 +136,7 @@ EMBEDDED = frozenset({f"{WIDGET}/ask", f"{WIDGET}/rate"})
 #: What a program sends to connect: proven by its code, never by a cookie, so sites of the settings may send it too.
 CONNECTING = frozenset({f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"})
 PROTECTED_RESOURCE = f"/.well-known/oauth-protected-resource{MCP_PATH}"
+OAUTH_SERVER = "/.well-known/oauth-authorization-server"
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
@@ -143,7 +144,7 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     ),
     **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
     **dict.fromkeys(
-        [METRICS_PATH, PROTECTED_RESOURCE, "/.well-known/oauth-authorization-server", f"{OAUTH}authorize"],
+        [METRICS_PATH, PROTECTED_RESOURCE, OAUTH_SERVER, f"{OAUTH}authorize"],
         frozenset({"GET", "HEAD"}),
     ),
     **dict.fromkeys(CONNECTING, frozenset({"POST"})),

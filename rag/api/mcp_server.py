@@ -24,10 +24,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from rag.access.guard import MCP_PATH, base_of
+from rag.access.guard import base_of
 from rag.access.problems import invalid, problem, request_id
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.app import VERSION
@@ -412,7 +411,7 @@ class HttpTransport:
             await manager.handle_request(scope, receive, send)
 
 
-ROUTE = Route(MCP_PATH, HttpTransport(), methods=["GET", "POST", "DELETE"], name="mcp", include_in_schema=False)
+HTTP = HttpTransport()
 
 
 async def serve_stdio(parts: Services, identity: Identity) -> None:

@@ -1,8 +1,7 @@
 """Serve OAuth 2.1 for programs that speak the Model Context Protocol: a person connects them in the browser, once.
 
 The `mcp` package implements the protocol: metadata (RFC 8414, RFC 9728), registration (RFC 7591), codes with PKCE,
-tokens,
-revocation (RFC 7009). Ours are the page that asks the person, and the storage (`access/connected_apps.py`).
+tokens, revocation (RFC 7009). Ours are the page that asks the person, and the storage (`access/connected_apps.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import BaseRoute, Route, request_response
+from starlette.routing import request_response
 from starlette.types import ASGIApp
 
 from rag.access.api_keys import SCOPES as SCOPE_WORDS
@@ -46,7 +45,7 @@ from rag.access.connected_apps import (
     Grant,
     shown_address,
 )
-from rag.access.guard import MCP_PATH, OAUTH, PROTECTED_RESOURCE, base_of
+from rag.access.guard import MCP_PATH, OAUTH, base_of
 from rag.api.form_pages import FormPages, page_of, read_form
 from rag.errors import InvalidInput, NotAllowed
 from rag.language import N_, _
@@ -208,7 +207,7 @@ async def consent(request: Request) -> Response:
     return _onward(construct_redirect_uri(asked["u"], code=code, **answer), program.name)
 
 
-async def revoke(request: Request) -> Response:
+async def _revoke(request: Request) -> Response:
     """Disconnect the program of a token (RFC 7009). An unknown token gets the same answer as a known one."""
     form = await read_form(request)
     apps = services().connected_apps
@@ -272,12 +271,7 @@ def _limited(handle: Any) -> ASGIApp:
 PROVIDER = Provider()
 CLIENTS = ClientAuthenticator(PROVIDER)
 REGISTRATION = ClientRegistrationOptions(enabled=True, valid_scopes=list(SCOPES), default_scopes=list(SCOPES))
-ROUTES: list[BaseRoute] = [
-    Route("/.well-known/oauth-authorization-server", metadata, methods=["GET"]),
-    Route(PROTECTED_RESOURCE, protected_resource, methods=["GET"]),
-    Route(f"{OAUTH}authorize", AuthorizationHandler(PROVIDER).handle, methods=["GET"]),
-    Route(f"{OAUTH}token", _limited(TokenHandler(PROVIDER, CLIENTS).handle), methods=["POST"]),
-    Route(f"{OAUTH}register", _limited(RegistrationHandler(PROVIDER, REGISTRATION).handle), methods=["POST"]),
-    Route(f"{OAUTH}revoke", _limited(revoke), methods=["POST"]),
-    Route(CONSENT, consent, methods=["GET", "POST"]),
-]
+authorize = AuthorizationHandler(PROVIDER).handle
+token = _limited(TokenHandler(PROVIDER, CLIENTS).handle)
+register = _limited(RegistrationHandler(PROVIDER, REGISTRATION).handle)
+revoke = _limited(_revoke)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from anyio import to_thread
@@ -23,13 +24,16 @@ from starlette.routing import Route
 from rag.access.guard import SESSION_COOKIE, cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
 from rag.access.limits import Browser
-from rag.access.oidc import OpenIdProvider, SignInAttempt
 from rag.api import password_pages, second_factor_pages
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, said
 from rag.errors import AccessError, DatabaseUnavailable, NotFound, RagError, TooManyAttempts, WrongPassword
 from rag.language import LANGUAGES, N_, _
 from rag.settings import Settings
 from rag.types import Account
+
+if TYPE_CHECKING:
+    # Where nobody signs in elsewhere, no start waits for its libraries.
+    from rag.access.oidc import OpenIdProvider, SignInAttempt
 
 NEXT_PATH = re.compile(r"/(?!/)[^\\\x00-\x20\x7f]*")
 
@@ -181,6 +185,8 @@ class SingleSignOn:
         self._pages = pages
 
     async def start(self, request: Request) -> Response:
+        from rag.access.oidc import SignInAttempt
+
         target = safe_next(request.query_params.get("next", "/"))
         attempt = SignInAttempt(
             state=secrets.token_urlsafe(24),
@@ -237,6 +243,8 @@ class SingleSignOn:
         return provider
 
     def _attempt(self, request: Request) -> SignInAttempt:
+        from rag.access.oidc import SignInAttempt
+
         try:
             settings = self._services().settings
             stored = _lock(settings).decrypt(

@@ -23,10 +23,8 @@ from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rag.access.account_rows import account_in_chat, is_repeated
-from rag.access.guard import SLACK
 from rag.access.problems import refusal
 from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
@@ -288,6 +286,3 @@ async def events(request: Request) -> Response:
     except UnicodeDecodeError:
         return Response(status_code=400)
     return to_starlette_response(await to_thread.run_sync(bot.app.dispatch, asked))
-
-
-ROUTE = Route(SLACK, events, methods=["POST"], include_in_schema=False)

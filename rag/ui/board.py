@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from urllib.parse import urlsplit
 
-import pandas as pd
 import streamlit as st
 
 from rag import language
@@ -27,6 +26,8 @@ def draw_posts(
     posts: Sequence[Document], opened: str | None, *, with_costs: bool, on_open: Callable[[str | None], None]
 ) -> None:
     """Draw the posts as a table; call `on_open` with the id of the selected one, or None."""
+    import pandas as pd  # here: cards of sources need this module, and no start waits for tables
+
     ids = [str(post.id) for post in posts]
     table = pd.DataFrame(
         {
