@@ -18,6 +18,7 @@ from rag.answering.citations import CitationFilter, cited, cited_figures, verifi
 from rag.answering.events import CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.answering.extras import extra
 from rag.answering.follow_up_rewriting import Standalone, shares_words, stand_alone
+from rag.answering.routes.documents import ReadableDocuments
 from rag.answering.suggested_questions import filled_up, is_question, suggest_follow_ups
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import ms_since
@@ -140,6 +141,7 @@ class AnswerRun:
                 language=self.language,
                 model=model,
                 maximum_characters=self.parts.settings.maximum_question_characters,
+                titles=self._titles,
             )
         if found.usage is not None:
             self.calls.charge("chat", found.usage, line="rewriting")
@@ -148,6 +150,10 @@ class AnswerRun:
         if model is not None:
             self.details.timing.openai_ms += ms_since(started)
         return found
+
+    def _titles(self) -> list[str]:
+        found = ReadableDocuments(self.parts.chat_logs.database, self.question)
+        return [document.title for document in found.documents()]
 
     def retrieve(self, asked: Standalone) -> ContextResponse:
         """Find the passages to answer from."""

@@ -7,7 +7,7 @@ question that looks like a follow-up is searched together with the one before it
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag.answering.prompts import recent_turns, rewrite_messages
@@ -15,6 +15,7 @@ from rag.errors import ProviderError
 from rag.language import N_
 from rag.providers import ChatModel
 from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.proximity import own_terms_of_others
 from rag.types import ChatMessage, Usage
 
 NOT_REWRITTEN = N_("The follow-up question could not be rewritten, so it was searched for as it is.")
@@ -48,12 +49,18 @@ class Standalone:
 
 
 def stand_alone(
-    question: str, history: Sequence[ChatMessage], *, language: str, model: ChatModel | None, maximum_characters: int
+    question: str,
+    history: Sequence[ChatMessage],
+    *,
+    language: str,
+    model: ChatModel | None,
+    maximum_characters: int,
+    titles: Callable[[], Sequence[str]] = tuple,
 ) -> Standalone:
     """Return the question so that it can be understood without the conversation; unchanged if there is none.
 
     If the model fails or reaches its length limit, the question stays as it is and `notice` says so. `language` is the
-    question's ISO 639-1 code.
+    question's ISO 639-1 code. `titles` are those of the documents; they are asked for where no model rewrites.
     """
     turns = recent_turns(history, maximum_tokens=HISTORY_TOKENS)
     if not turns:
@@ -74,7 +81,30 @@ def stand_alone(
     if not leans_on_history(question, language):
         return Standalone(question, usage, notice=NOT_REWRITTEN if model else "")
     before = next(turn.content for turn in reversed(turns) if turn.role == "user")
+    before = without_others(before, question, titles(), language)
     return Standalone(f"{before}\n{question}", usage, is_joined=True, notice=NOT_REWRITTEN_JOINED if model else "")
+
+
+def without_others(before: str, question: str, titles: Sequence[str], language: str) -> str:
+    """Return the question before without the name of a document whose near twin the follow-up asks about.
+
+    After "the deductible of Health Plus", "and on the standard plan?" asks for the deductible of one plan, not of two.
+    """
+    names = {frozenset(tokenize(title, language)) for title in titles}
+    left_out = own_terms_of_others(names, frozenset(tokenize(question, language)))
+    if not left_out:
+        return before
+    words = before.split()
+    terms = [frozenset(tokenize(word, language)) for word in words]
+    kept, place = list[str](), 0
+    while place < len(words):
+        # The whole name as it is written: a word of it alone, such as "health" of "mental health", stays.
+        ends = range(place + 1, len(words) + 1 if terms[place] else 0)
+        end = next((end for end in ends if frozenset().union(*terms[place:end]) in left_out), None)
+        if end is None:
+            kept.append(words[place])
+        place = end or place + 1
+    return " ".join(kept)
 
 
 def leans_on_history(question: str, language: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -158,16 +158,28 @@ def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]
     The question has to hold all of them: "Northwind Health" does not mean "Health Plus", although "Standard" has no
     "health".
     """
+    return {name for name, _twin in _apart_from_twins(names, question)}
+
+
+def own_terms_of_others(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
+    """Of each name whose near twin the question means, the terms that the twin has not."""
+    return {name - twin for name, twin in _apart_from_twins(names, question)}
+
+
+def _apart_from_twins(
+    names: Collection[frozenset[str]], question: frozenset[str]
+) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """Yield the names whose near twin the question means, each with that twin."""
     said = [(other, other & question) for other in names if not other.isdisjoint(question)]
-    return {
-        name
-        for name in names
-        for other, terms in said
-        if not terms <= name
-        and other - name <= question
-        and (name & question) <= other
-        and 2 * len(name & other) >= len(name | other)
-    }
+    for name in names:
+        for other, terms in said:
+            if (
+                not terms <= name
+                and other - name <= question
+                and (name & question) <= other
+                and 2 * len(name & other) >= len(name | other)
+            ):
+                yield name, other
 
 
 def raised_scores(

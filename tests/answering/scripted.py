@@ -187,13 +187,13 @@ def add_account(database: Database, tenant_id: str, email: str) -> Identity:
     )
 
 
-def add_document(database: Database, collection: Collection, *pages: str) -> UUID:
+def add_document(database: Database, collection: Collection, *pages: str, title: str = "Leave policy") -> UUID:
     """A document with these pages."""
     with database.transaction(collection.tenant_id) as connection:
         row = connection.execute(
             "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status) "
-            "VALUES (%s, %s, 'Leave policy', 'leave.pdf', %s, 'completed') RETURNING id",
-            (collection.tenant_id, collection.id, uuid4().hex),
+            "VALUES (%s, %s, %s, %s, %s, 'completed') RETURNING id",
+            (collection.tenant_id, collection.id, title, f"{title}.pdf", uuid4().hex),
         ).fetchone()
         assert row is not None
         for number, text in enumerate(pages, start=1):

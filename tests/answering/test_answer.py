@@ -30,7 +30,7 @@ from rag.profile import Profile
 from rag.profiles import HR
 from rag.records.chat_logs import to_json
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails, Usage
-from tests.answering.scripted import ScriptedModel, Trouble, charged, passage
+from tests.answering.scripted import ScriptedModel, Trouble, add_document, charged, passage
 
 NO_FOLLOW_UPS = HR.changed(follow_ups=0)
 HISTORY = (
@@ -535,6 +535,16 @@ def test_without_a_key_a_follow_up_is_searched_with_the_question_before_it(
     run_to_end(desk, question, history=HISTORY)
     before = "How many vacation days do employees have?\n" if is_joined else ""
     assert desk.retriever.searched == [before + question]
+
+
+def test_without_a_key_a_follow_up_about_the_twin_of_a_document_is_searched_without_the_other_one(desk: Any) -> None:
+    desk.providers.chat = None
+    for title in ("Northwind Health Plus Benefits Details", "Northwind Standard Benefits Details"):
+        add_document(desk.database, desk.collection, "The deductible is $1,500.", title=title)
+    before = ChatMessage(role="user", content="What is the deductible of Health Plus?")
+    answered = ChatMessage(role="assistant", content="“The deductible is $1,500.” [1]")
+    run_to_end(desk, "and on the standard plan?", history=(before, answered))
+    assert desk.retriever.searched == ["What is the deductible of\nand on the standard plan?"]
 
 
 @pytest.mark.parametrize(("question", "shown"), [("And pizza?", 0), ("And vacations?", 1)])
