@@ -20,7 +20,7 @@ from rag.services import require, services
 from rag.types import Citation, Conversation, Message, MessageState, Role
 from rag.ui import actions
 from rag.ui.budgets import draw_question_to_go_on
-from rag.ui.chat_scope import ChatScope
+from rag.ui.chat_scope import ChatScope, forget_narrowing
 from rag.ui.conversation_list import draw_dialog, draw_recent
 from rag.ui.frame import draw_sidebar, reader_address, unseen_heading
 from rag.ui.messages import (
@@ -69,6 +69,7 @@ def open_conversation(conversation_id: UUID | None) -> None:
     state.chat_turns = TURNS_SHOWN
     state.chat_source = None
     state.chat_problem = ""
+    forget_narrowing()
 
 
 def ask(text: str) -> None:
@@ -108,6 +109,12 @@ def ask_from_input() -> None:
     state.chat_taken = True
     if text := state.chat_question:
         ask(str(text))
+
+
+def ask_everywhere(text: str) -> None:
+    """Ask a question again that the chosen documents did not answer, in all of them."""
+    forget_narrowing()
+    ask(text)
 
 
 def edit(question: str) -> None:
@@ -330,6 +337,7 @@ reading = Viewer(
     on_ask_person=ask_person,
     on_again=ask,
     on_edit=edit,
+    on_everywhere=ask_everywhere if messages and now.is_narrowed else None,
     searched_as=searched_as,
     with_figures=identity.may(Role.MANAGER),
 )

@@ -20,6 +20,7 @@ from rag.answering.extras import extra
 from rag.answering.follow_up_rewriting import Standalone, shares_words, stand_alone
 from rag.answering.routes.documents import ReadableDocuments
 from rag.answering.suggested_questions import filled_up, is_question, suggest_follow_ups
+from rag.language import N_
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import ms_since
 from rag.profile import Profile
@@ -41,6 +42,8 @@ from rag.types import (
     SuggestedQuestions,
     TokenUsage,
 )
+
+ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others may answer this.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,7 +335,9 @@ class AnswerRun:
     @property
     def notices(self) -> tuple[str, ...]:
         """Return the sentences for the reader: why the answer did not end well, then which steps were skipped."""
-        return tuple(filter(None, (self.reason, *self.asides, *self.warnings)))
+        is_narrowed = bool(self.question.document_ids) or not self.question.filters.is_empty
+        chosen = ONLY_CHOSEN if is_narrowed and self.outcome is Outcome.NO_CONTEXT else ""
+        return tuple(filter(None, (self.reason, chosen, *self.asides, *self.warnings)))
 
     def done(self) -> DoneEvent:
         return DoneEvent(

@@ -35,6 +35,8 @@ from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chose
 SIDE_BY_SIDE = 4
 #: What the choice of a collection has for all of them.
 ALL = UUID(int=0)
+#: How the keys of the fields begin that a search is narrowed by.
+FIELDS = "chat_narrow_"
 #: Most documents in the list to choose from; more are searched for.
 MOST_OFFERED = 50
 #: Height of a field that a search is narrowed by, of the switch and of the sentence above them.
@@ -97,6 +99,11 @@ class ChatScope:
         wanted = () if self.asks_all else self._chosen
         here = {name.id for name in self._named(document_ids=wanted)} if wanted else set()
         return tuple(document_id for document_id in wanted if document_id in here)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Return whether only a part of the collection is asked."""
+        return bool(self.document_ids) or self.options.filters is not None
 
     @property
     def options(self) -> Options:
@@ -162,7 +169,7 @@ class ChatScope:
         return holds_posts(self.collection)
 
     def _field_key(self, field: str) -> str:
-        return f"chat_narrow_{self.collection.id}_{field}"
+        return f"{FIELDS}{self.collection.id}_{field}"
 
     def draw_choice(self) -> None:
         """Return where the first question goes: to the default collection, unless another or all are chosen."""
@@ -320,8 +327,11 @@ class ChatScope:
 
 
 def forget_narrowing() -> None:
-    """Another collection has other documents and categories."""
+    """Ask in all documents again: another collection has others, and another conversation is about something else."""
     st.session_state.chat_documents = []
     st.session_state.chat_categories = []
     st.session_state.chat_years = []
     st.session_state.chat_important = False
+    for key in st.session_state:
+        if str(key).startswith(FIELDS):
+            st.session_state[key] = None

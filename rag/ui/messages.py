@@ -65,6 +65,8 @@ class Viewer:
     #: Called with a question, to ask it again or to change it first.
     on_again: Callable[[str], None] | None = None
     on_edit: Callable[[str], None] | None = None
+    #: Called with a question that the chosen documents did not answer, to ask all of them.
+    on_everywhere: Callable[[str], None] | None = None
     #: Returns the searched wordings when called.
     searched_as: Callable[[Message], str] | None = None
     #: Whether cost and time are shown: they are for those who look after the answers.
@@ -244,6 +246,14 @@ def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: 
         if reading.with_figures:
             figures = st.empty()
             draw_figures(figures, message)
+    if is_last and question and message.outcome is Outcome.NO_CONTEXT and reading.on_everywhere is not None:
+        st.button(
+            _("Ask in all documents"),
+            key=f"chat_everywhere_{message.id}",
+            icon=":material/filter_list_off:",
+            on_click=reading.on_everywhere,
+            args=(question,),
+        )
     if is_last and message.outcome in OPEN_ENDED and not message.help_status and reading.on_ask_person is not None:
         st.button(
             _("Ask HR"),

@@ -543,6 +543,29 @@ def test_documents_with_one_title_are_told_apart_in_the_list_to_ask_in(
     assert not tab.exception
 
 
+def test_what_was_chosen_holds_for_one_conversation_and_is_named_where_it_holds_no_answer(
+    running: Services, handbook: Collection, signed_in: SignIn
+) -> None:
+    add_named(running, handbook, "Travel policy", "travel.pdf")
+    travel = next(d for d in running.documents.list("demo") if d.file_name == "travel.pdf")
+    tab, _ = signed_in(Role.EMPLOYEE)
+    tab.run()
+    tab.session_state["chat_documents"] = [travel.id]
+    ask(tab, "How many days of annual leave do I have?")
+    shown = markdown(tab)
+    assert "25 days" not in shown
+    assert any("Only the documents that were chosen were searched" in c.value for c in [*tab.caption, *tab.markdown])
+    everywhere = next(b for b in tab.button if b.label == "Ask in all documents")
+    everywhere.click().run()
+    assert "25 days" in markdown(tab)
+    assert tab.session_state["chat_documents"] == []
+    assert not [b for b in tab.button if b.label == "Ask in all documents"]
+    tab.session_state["chat_documents"] = [travel.id]
+    tab.button(key="chat_new").click().run()
+    assert tab.session_state["chat_documents"] == []
+    assert not tab.exception
+
+
 @pytest.mark.usefixtures("handbook")
 def test_a_document_that_was_chosen_and_is_gone_narrows_no_question(signed_in: SignIn) -> None:
     tab, _ = signed_in(Role.EMPLOYEE)
