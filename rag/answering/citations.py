@@ -8,7 +8,7 @@ sees 1, 2, 3 …, and no number ever points to a passage that the model was not 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 from uuid import UUID
@@ -36,6 +36,10 @@ SHOWN_MARKER = re.compile(r"\[(\d+)\]")
 SHOWN_GROUP = re.compile(r"(?:\[\d+\]\s?)+")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 LIST_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s")
+#: A quotation of an answer.
+QUOTED = re.compile(r"“([^”]+)”")
+#: Words of so few letters say little of what a sentence is about.
+SHORT_WORD = 3
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 #: Scripts written without spaces between words, and Hangul, whose words carry their endings.
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -151,6 +155,34 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
         found.append((claim or (found[-1][0] if found else ""), numbers))
         start = group.end()
     return found
+
+
+def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
+    """Return for each number, in the order of its places in the answer, its citation marked by what is said there.
+
+    The words of a quotation, else of the sentence, that the passage has as well take the place of those of the
+    question and the whole answer. Where it has none of them, as in another language, the marked words stay.
+    """
+    by_number = {citation.number: citation for citation in citations}
+    found: dict[int, list[Citation]] = {number: [] for number in by_number}
+    start = 0
+    for group, (claim, numbers) in zip(SHOWN_GROUP.finditer(text), claims(text), strict=True):
+        quotes = QUOTED.findall(text[start : group.start()])
+        said = frozenset(WORD.findall((quotes[-1] if quotes else claim).casefold()))
+        for number in numbers:
+            if number in found:
+                found[number].append(_marked_by(by_number[number], said))
+        start = group.end()
+    return {number: tuple(places) or (by_number[number],) for number, places in found.items()}
+
+
+def _marked_by(citation: Citation, said: Collection[str]) -> Citation:
+    words = dict.fromkeys(word for word in WORD.findall(citation.passage) if word.casefold() in said)
+    sentence = telling_sentence(citation.passage, tuple(words))
+    # Short words are in every sentence; they would be marked everywhere.
+    kept = (word for word in words if len(word) > SHORT_WORD or any(map(str.isdigit, word)) or UNSPACED.search(word))
+    terms = tuple(word for word in kept if terms_held([word], sentence))[:MAXIMUM_MATCHED_TERMS]
+    return replace(citation, matched_terms=terms) if terms else citation
 
 
 def cited_figures(text: str, number: int) -> str:

@@ -218,17 +218,17 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, read
     label, icon = (
         (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
     )
-    st.html(sources_html(citations, anchor, message.id))
+    st.html(sources_html(citations, anchor, message.id, message.content))
     if is_last:
         st.markdown(f"{icon} **{label}**")
-        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open)
+        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, text=message.content)
         return
     cards = st.expander(
         f"{label} ({len(citations)})", key=f"chat_sources_{message.id}", on_change="rerun", type="compact"
     )
     if cards.open:
         with cards:
-            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open)
+            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, text=message.content)
 
 
 def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:

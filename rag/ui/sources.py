@@ -17,14 +17,14 @@ from uuid import UUID
 import streamlit as st
 
 from rag import language
-from rag.answering.citations import telling_sentence
+from rag.answering.citations import quoted, telling_sentence
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.language import _
 from rag.retrieval.ranking import web_address, without_attachments
 from rag.types import Citation
 from rag.ui.board import marks_line
 from rag.ui.formats import has_pages, pages
-from rag.ui.text import EXCERPT_CHARACTERS, excerpt, marked, plain
+from rag.ui.text import EXCERPT_CHARACTERS, excerpt, marked, place_of_number, plain
 
 #: Of a sentence that a card shows; a shorter one than that is shown within its surroundings.
 SENTENCE_CHARACTERS, SHORT_SENTENCE_CHARACTERS = 260, 60
@@ -58,13 +58,19 @@ def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
     return words
 
 
-def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID) -> str:
-    """Return what the cards over the numbers of an answer say, for the script."""
+def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, text: str = "") -> str:
+    """Return what the cards over the numbers of an answer say, for the script: at each place what is said there."""
     apart, items = told_apart(citations), []
-    for citation in citations:
+    places = [
+        (place_of_number(anchor, number, place), opener, citation)
+        for number, found in quoted(text, citations).items()
+        for place, (opener, citation) in enumerate(zip(_openers(anchor, found), found, strict=True), start=1)
+    ]
+    for place, opener, citation in places:
         title, file_name = citation.title or citation.file_name, apart.get(citation.document_id, "")
         values = {
-            "source": f"{anchor}-{citation.number}",
+            "source": place,
+            "opener": opener,
             "message": str(message_id),
             "title": title,
             "place": " · ".join(part for part in (file_name, place_of_source(citation)) if part),
@@ -74,6 +80,14 @@ def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID) -
         attributes = " ".join(f'data-{name}="{escape(value, quote=True)}"' for name, value in values.items())
         items.append(f"<span {attributes}></span>")
     return f"<div hidden>{''.join(items)}</div>"
+
+
+def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
+    """Return the key of the button that opens the page for each place of a number: one for the same marks."""
+    marks = [citation.matched_terms for citation in places]
+    firsts = [marks.index(mark) + 1 for mark in marks]
+    number = places[0].number
+    return [f"{anchor}_open_{number}" if first == 1 else f"{anchor}_open_{number}_{first}" for first in firsts]
 
 
 def source_lines(citations: Sequence[Citation]) -> list[str]:
@@ -103,7 +117,7 @@ CHIPS = """
 <script>
 if (!window.hrAssistantChips) {
   window.hrAssistantChips = true;
-  const HREF = /^#(s[0-9a-f]{8})-([0-9]+)$/;
+  const HREF = /^#(s[0-9a-f]{8}-[0-9]+)(-[0-9]+)?$/;
   const card = document.createElement("div");
   card.id = "hr-source-card";
   card.setAttribute("role", "tooltip");
@@ -112,7 +126,8 @@ if (!window.hrAssistantChips) {
   const chipOf = (target) => target instanceof Element && target.closest('a[href^="#s"]');
   const sourceOf = (chip) => {
     const found = chip && HREF.exec(chip.getAttribute("href"));
-    return found && document.querySelector('[data-source="' + found[1] + "-" + found[2] + '"]');
+    const at = (place) => document.querySelector('[data-source="' + place + '"]');
+    return found && (at(found[1] + (found[2] || "")) || at(found[1]));
   };
   const hide = () => { card.hidden = true; };
   const show = (chip) => {
@@ -145,8 +160,7 @@ if (!window.hrAssistantChips) {
   }, true);
   addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); }, true);
   const open = (source) => {
-    const [anchor, number] = source.dataset.source.split("-");
-    const button = () => document.querySelector(".st-key-" + anchor + "_open_" + number + " button");
+    const button = () => document.querySelector(".st-key-" + source.dataset.opener + " button");
     if (button()) return button().click();
     const closed = document.querySelector(".st-key-chat_sources_" + source.dataset.message + " summary");
     if (!closed) return;
@@ -246,7 +260,7 @@ LOOK = """
   font-size: .85rem; line-height: 1.45; border-radius: 10px; pointer-events: none;
   box-shadow: 0 6px 24px rgba(0, 0, 0, .25); color: #e7ebf6; background: #1c2440; border: 1px solid #3a4570;
 }
-#hr-source-card[hidden] { display: none; }
+#hr-source-card[hidden], [class*="_openers_"] { display: none; }
 #hr-source-card .title { font-weight: 600; }
 #hr-source-card .place { color: #b6c0dc; }
 #hr-source-card .sentence { margin-top: .3rem; }
@@ -298,18 +312,34 @@ def draw_source_cards(
     *,
     anchor: str,
     on_open: Callable[[Citation], None],
+    text: str = "",
 ) -> None:
     """Draw a card per citation; the `[n]` of an answer links to the anchor `{anchor}-n`.
+
+    A card shows what the answer, `text`, says where it first cites the passage. The other places of its number open the
+    page by buttons that only the script presses.
 
     `on_open` is called back with the citation whose page to open. Scores are not shown: they measure how many of the
     question's words a passage holds, and people would read "100%" as a correct answer.
     """
-    columns, apart = min(len(citations), 3), told_apart(citations)
+    columns, apart, places = min(len(citations), 3), told_apart(citations), quoted(text, citations)
     with st.grid(columns, min_column_width=MINIMUM_CARD_PIXELS, gap="small"):
         for citation in citations:
             with st.container(border=True, height="stretch", gap="xsmall", key=f"{anchor}_card_{citation.number}"):
                 file_name = apart.get(citation.document_id, "")
-                _draw_card(citation, anchor, on_open, file_name=file_name, is_wide=columns == 1)
+                found = places[citation.number]
+                _draw_card(found[0], anchor, on_open, file_name=file_name, is_wide=columns == 1)
+                _draw_openers(found, anchor, on_open)
+
+
+def _draw_openers(places: Sequence[Citation], anchor: str, on_open: Callable[[Citation], None]) -> None:
+    """Draw the buttons of the further places of a number, which nobody sees."""
+    others = dict(zip(_openers(anchor, places), places, strict=True))
+    del others[f"{anchor}_open_{places[0].number}"]
+    if others:
+        with st.container(key=f"{anchor}_openers_{places[0].number}"):
+            for key, citation in others.items():
+                st.button(_("Open page"), key=key, on_click=on_open, args=(citation,))
 
 
 def _draw_card(

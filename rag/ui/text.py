@@ -8,6 +8,7 @@ drawn, and only verified citations are links. `tests/ui/test_every_text.py` find
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
@@ -102,9 +103,15 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
     """Return an answer, safe to draw. `[n]` links to `#{anchor}-n` for the numbers given, and is only shown for others.
 
     The answer is parsed, and written again from its bold, lists, tables, quotes, headings and code. Everything else is
-    text, so it makes no difference what another parser would have found in it.
+    text, so it makes no difference what another parser would have found in it. A number's second place links to
+    `#{anchor}-n-2`, and so on.
     """
     return _Answer(set(numbers), anchor).blocks(SyntaxTreeNode(PARSER.parse(text)))
+
+
+def place_of_number(anchor: str, number: int, place: int) -> str:
+    """Return where the number of an answer leads from one of its places, counted from 1."""
+    return f"{anchor}-{number}" if place == 1 else f"{anchor}-{number}-{place}"
 
 
 class GrowingAnswer:
@@ -193,9 +200,14 @@ class _Answer:
         self._known = known
         self._anchor = anchor
         self._is_in_table = False
+        self._places: Counter[int] = Counter()
 
     def blocks(self, node: SyntaxTreeNode, gap: str = "\n\n") -> str:
         return gap.join(filter(None, map(self.block, node.children)))
+
+    def _target(self, number: int) -> str:
+        self._places[number] += 1
+        return place_of_number(self._anchor, number, self._places[number])
 
     def block(self, node: SyntaxTreeNode) -> str:
         match node.type:
@@ -261,7 +273,7 @@ class _Answer:
             pieces += _around_addresses(text[position : match.start()], _escaped)
             for number in (int(n) for n in match.group(1).split(",")):
                 is_linked = self._anchor and number in self._known
-                pieces.append(f"[{number}](#{self._anchor}-{number})" if is_linked else f"\\[{number}\\]")
+                pieces.append(f"[{number}](#{self._target(number)})" if is_linked else f"\\[{number}\\]")
             position = match.end()
         return [*pieces, *_around_addresses(text[position:], _escaped)]
 

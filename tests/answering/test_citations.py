@@ -14,6 +14,8 @@ from rag.answering.citations import (
     citation_to_json,
     cited,
     claims,
+    quoted,
+    telling_sentence,
     verified,
     with_matched_terms,
     without_markers,
@@ -179,3 +181,36 @@ def test_a_passage_is_read_once_however_many_sentences_cite_it(monkeypatch: pyte
     whole = [count for known, count in read.items() if said in known]
     assert whole
     assert set(whole) == {1}
+
+
+FIGURES = "It is $1,500 for a person and $3,000 for a family."
+PLAN = f"The plan has a deductible. {FIGURES} Dental care is in the plan too."
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            "“It is $1,500 for a person and $3,000 for a family.” [1]",
+            ["It is $1,500 for a person and $3,000 for a family."],
+        ),
+        (
+            "A family pays $3,000 [1]. Dental care is covered by the plan too [1].",
+            [FIGURES, "Dental care is in the plan too."],
+        ),
+        (
+            "“The plan has a deductible. It is $1,500 for a person” [1], [2]",
+            ["It is $1,500 for a person and $3,000 for a family."],
+        ),
+    ],
+)
+def test_each_place_of_a_number_marks_what_is_said_there(text: str, sentences: list[str]) -> None:
+    marked = with_matched_terms(passage(1, PLAN), ["What is the deductible of the dental plan?"], "en")
+    places = quoted(text, [marked])[1]
+    assert [telling_sentence(PLAN, place.matched_terms) for place in places] == sentences
+
+
+def test_a_place_that_says_it_in_another_language_keeps_the_marks_of_the_question() -> None:
+    marked = with_matched_terms(passage(1, PLAN), ["deductible?"], "en")
+    assert quoted("보험은 공제액이 있습니다 [1].", [marked]) == {1: (marked,)}
+    assert quoted("The documents do not answer this.", [marked]) == {1: (marked,)}

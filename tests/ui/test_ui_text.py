@@ -32,7 +32,7 @@ def test_an_answer_keeps_its_form_and_loses_what_could_act(text: str, shown: str
 
 
 def test_only_verified_citations_are_links() -> None:
-    assert answer_markdown("So [1][2] and [1, 3].", [1, 3], "s1") == (r"So [1](#s1-1)\[2\] and [1](#s1-1)[3](#s1-3).")
+    assert answer_markdown("So [1][2] and [1, 3].", [1, 3], "s1") == (r"So [1](#s1-1)\[2\] and [1](#s1-1-2)[3](#s1-3).")
     assert answer_markdown("So [1].", [1]) == r"So \[1\]."
 
 
