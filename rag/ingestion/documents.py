@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin, require_recent
-from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound, RagError
+from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import DocumentGone, JobQueue
@@ -178,7 +178,7 @@ class DocumentLibrary(CollectionLibrary):
         """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
 
         The chunking method and the kind of PDF default to the collection's. Different bytes under a known name become
-        the next version; the bytes of an earlier version restore it. `metadata` fills the collection's own fields, by
+        the next version, those of an earlier version too. `metadata` fills the collection's own fields, by
         which searches can be narrowed; other fields raise `InvalidInput`. With `confirmed_up_to`, in US dollars, an
         estimate within it needs no confirmation, unless the file replaces another. With `replaces`, the file becomes
         the next version of that document, whatever its name.
@@ -191,28 +191,22 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
         profile = profile_of(collection)
         narrowing = narrowing_metadata(profile, metadata or {})
-        try:
-            document_id = add_document(
-                self._database,
-                self._files,
-                self._sandbox,
-                collection,
-                file_name,
-                content,
-                password=password,
-                chunking_method=chunking_method,
-                generate_metadata=generate_metadata,
-                pdf_type=pdf_type,
-                added_by=identity,
-                queue=self._queue,
-                confirmed_up_to=confirmed_up_to,
-                replaces=replaces,
-            )
-        except DocumentAlreadyStored as exc:
-            if not exc.details.get("is_earlier_version"):
-                raise
-            document_id = exc.details["document_id"]
-            self.versions.restore(identity, document_id)
+        document_id = add_document(
+            self._database,
+            self._files,
+            self._sandbox,
+            collection,
+            file_name,
+            content,
+            password=password,
+            chunking_method=chunking_method,
+            generate_metadata=generate_metadata,
+            pdf_type=pdf_type,
+            added_by=identity,
+            queue=self._queue,
+            confirmed_up_to=confirmed_up_to,
+            replaces=replaces,
+        )
         if narrowing:
             parameters = {"document_id": document_id, "metadata": Jsonb(narrowing), "message": None}
             self._database.execute(identity, "note_metadata", **parameters)

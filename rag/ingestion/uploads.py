@@ -62,7 +62,7 @@ def add_document(
     profile = profile_of(collection)
     sha256 = hashlib.sha256(content).hexdigest()
     name, folder = display_name(file_name), upload_folder(file_name)
-    _require_new(database, collection, sha256, name, folder)
+    _require_new(database, collection, sha256, name, folder, replaces)
     _require_unsynced(database, collection, sha256)
     checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
     stored = checked.decrypted or content
@@ -94,7 +94,7 @@ def add_document(
         if added is not None and queue is not None:
             queue.enqueue(tenant_id, added[0], connection=connection)
     if added is None:
-        _require_new(database, collection, sha256, name, folder)
+        _require_new(database, collection, sha256, name, folder, replaces)
         raise DocumentAlreadyStored
     document_id: UUID = added[0]
     return document_id
@@ -134,18 +134,27 @@ def display_name(file_name: str) -> str:
     return name
 
 
-def _require_new(database: Database, collection: Collection, sha256: str, name: str, folder: str) -> None:
+def _require_new(
+    database: Database, collection: Collection, sha256: str, name: str, folder: str, replaces: UUID | None
+) -> None:
+    """Raise `DocumentAlreadyStored` where a document has this content.
+
+    An earlier version of the document that the file would replace is not in its way: it becomes the next version, once
+    somebody has seen what differs.
+    """
     found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
     present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
-    earlier = next((d for d in found if (d.file_name, d.upload_folder) == (name, folder)), None)
-    known = present or earlier or (found[0] if found else None)
+    if replaces is None:
+        is_back = any((d.file_name, d.upload_folder) == (name, folder) for d in found)
+    else:
+        replaced = find_documents(database, collection.tenant_id, document_id=replaces)
+        is_back = any(d.original_id == document.original_id for d in found for document in replaced)
+    known = present or (found[0] if found and not is_back else None)
     if known is not None:
         raise DocumentAlreadyStored(
             f"This file has the same content as “{known.title}”, which is already stored.",
             document_id=known.id,
             title=known.title,
-            # Uploaded again under its own name, an earlier version is wanted back.
-            is_earlier_version=present is None and known is earlier,
         )
 
 

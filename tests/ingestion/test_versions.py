@@ -121,13 +121,35 @@ def test_an_earlier_version_is_restored_at_once(
         library.versions.restore(admin, first.id)
 
 
-def test_the_bytes_of_an_earlier_version_restore_it(
-    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_bytes_of_an_earlier_version_wait_for_a_yes_like_any_other_version(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database, is_named: bool
 ) -> None:
     first = add(library, work, admin, collection, policy(3))
-    add(library, work, admin, collection, policy(4))
-    assert library.upload(admin, collection, "policy.pdf", policy(3)).id == first.id
-    assert answering(database, collection) == {first.id}
+    second = add(library, work, admin, collection, policy(4))
+    if is_named:
+        third = library.upload(admin, collection, "policy.pdf", policy(3))
+    else:
+        third = library.upload(admin, collection, "allowance.pdf", policy(3), replaces=second.id)
+    work("demo", third.id)  # type: ignore[operator]
+    assert answering(database, collection) == {second.id}
+    third = library.get("demo", third.id)
+    assert (third.status, third.version, third.original_id) == (DocumentStatus.ESTIMATED, 3, first.id)
+    assert library.differing_pages(admin, third, second) == [1]
+    library.confirm(admin, third.id)
+    work("demo", third.id)  # type: ignore[operator]
+    assert answering(database, collection) == {third.id}
+    assert library.get("demo", second.id).status is DocumentStatus.SUPERSEDED
+
+
+def test_an_earlier_version_under_another_name_is_named_and_changes_nothing(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
+) -> None:
+    add(library, work, admin, collection, policy(3))
+    second = add(library, work, admin, collection, policy(4))
+    with pytest.raises(DocumentAlreadyStored):
+        library.upload(admin, collection, "another.pdf", policy(3))
+    assert answering(database, collection) == {second.id}
 
 
 def test_the_version_asked_for_last_wins_whichever_is_ready_first(

@@ -249,8 +249,8 @@ WHERE tenant_id = rag_tenant() AND status NOT IN ('superseded', 'binned')
 SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text || ' ' || %(file_name)s, 0))
 
 -- add_document --
--- Add a document, or the next version of the one with that name and upload folder; no row when its content is already in
--- the collection.
+-- Add a document, or the next version of the one with that name and upload folder; no row when a document of the
+-- collection has its content already. The content of an earlier version of it becomes the next version like any other.
 -- Who adds the first version owns it; the later ones keep the owner.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
@@ -276,7 +276,8 @@ LEFT JOIN LATERAL (
 WHERE NOT EXISTS (
     SELECT FROM documents d
     WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sha256 = %(sha256)s
-      AND d.status <> 'binned')
+      AND d.status <> 'binned'
+      AND (d.status <> 'superseded' OR d.original_id IS DISTINCT FROM known.original_id))
 ON CONFLICT (tenant_id, collection_id, sha256, version) WHERE status <> 'binned' DO NOTHING
 RETURNING id
 
