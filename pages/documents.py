@@ -826,6 +826,7 @@ with st.container(
 ):
     st.title(_("Documents"), anchor=False, width="content")
     st.caption(totals(figures), width="content")
+figures = [f for f in figures if f.documents]
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
 default = library.choose(identity, in_chat=True)  # the same that a question is asked in

@@ -156,3 +156,19 @@ def test_what_an_administrator_reads_names_no_variable_and_no_command(
     named = {check.name for check in checks if technical.search(check.detail)}
     assert {"Backups", "Embeddings", "Locks of the database", "Text recognition", "Worker"} <= named
     parts.pipeline.close()
+
+
+def test_passages_are_counted_of_the_documents_that_answer(
+    database: Database, settings: Settings, collection: Collection
+) -> None:
+    parts = assemble(settings, database)
+    with database.transaction("demo") as connection:
+        for status, chunks in (("completed", 792), ("superseded", 812)):
+            connection.execute(
+                "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, chunk_count) "
+                "VALUES ('demo', %s, 'Handbook', 'handbook.pdf', %s, %s, %s)",
+                (collection.id, status, status, chunks),
+            )
+    sentences = [check.sentence for check in check_rag_health(parts).checks if check.name == "Documents"]
+    assert sentences == ["1 ready, 792 passages."]
+    parts.pipeline.close()

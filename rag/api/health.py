@@ -252,7 +252,8 @@ def _addresses(parts: Services) -> list[Check]:
 def _documents(parts: Services) -> Check:
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute(
-            "SELECT count(*) FILTER (WHERE status = 'completed'), coalesce(sum(chunk_count), 0), "
+            "SELECT count(*) FILTER (WHERE status = 'completed'), "
+            "coalesce(sum(chunk_count) FILTER (WHERE status = 'completed'), 0), "
             "count(*) FILTER (WHERE status IN ('failed', 'needs_ocr')) FROM documents"
         ).fetchone()
     assert row is not None  # noqa: S101

@@ -328,6 +328,7 @@ class DocumentFigures:
     language: str
     chunking_method: ChunkingMethod
     mime_type: str
+    #: 0 for earlier versions and what is in the bin, of which only the costs count.
     documents: int
     pages: int
     chunks: int

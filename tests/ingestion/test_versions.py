@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from uuid import UUID
 
 import psycopg
@@ -140,6 +141,23 @@ def test_the_bytes_of_an_earlier_version_wait_for_a_yes_like_any_other_version(
     work("demo", third.id)  # type: ignore[operator]
     assert answering(database, collection) == {third.id}
     assert library.get("demo", second.id).status is DocumentStatus.SUPERSEDED
+
+
+def test_what_was_spent_stays_spent_whatever_becomes_of_the_document(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
+) -> None:
+    first = add(library, work, admin, collection, policy(3))
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET costs = '{\"total\": 0.5}' WHERE id = %s", [first.id])
+    second = add(library, work, admin, collection, policy(4))
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET costs = '{\"total\": 0.25}' WHERE id = %s", [second.id])
+    figures = library.figures(admin)
+    assert (sum(f.cost for f in figures), sum(f.documents for f in figures)) == (Decimal("0.75"), 1)
+    assert sum(f.chunks for f in figures) == library.get(admin, second.id).chunk_count
+    library.bin.put(admin, [second.id])
+    figures = library.figures(admin)
+    assert (sum(f.cost for f in figures), sum(f.documents for f in figures)) == (Decimal("0.75"), 0)
 
 
 def test_an_earlier_version_under_another_name_is_named_and_changes_nothing(

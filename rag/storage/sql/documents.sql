@@ -88,15 +88,19 @@ ORDER BY d.created_at DESC, d.id
 LIMIT %(limit)s
 
 -- library_figures --
--- Count the library's documents by everything it can be filtered by; unknown costs are counted separately.
-SELECT collection_id, status, language, chunking_method, mime_type, count(*) AS documents, sum(page_count) AS pages,
-       sum(chunk_count) AS chunks, coalesce(sum((costs ->> 'total')::numeric), 0) AS cost,
+-- Count the library's documents by everything it can be filtered by; unknown costs are counted separately. Of earlier
+-- versions and of what is in the bin only the costs count: what was spent stays spent.
+SELECT collection_id, status, language, chunking_method, mime_type,
+       count(*) FILTER (WHERE status NOT IN ('superseded', 'binned')) AS documents,
+       coalesce(sum(page_count) FILTER (WHERE status NOT IN ('superseded', 'binned')), 0) AS pages,
+       coalesce(sum(chunk_count) FILTER (WHERE status NOT IN ('superseded', 'binned')), 0) AS chunks,
+       coalesce(sum((costs ->> 'total')::numeric), 0) AS cost,
        count(*) FILTER (WHERE costs ? 'total') - count(costs ->> 'total') AS unpriced,
        coalesce(sum((estimate ->> 'total')::numeric), 0) AS estimated,
        count(*) FILTER (WHERE estimate ? 'total') - count(estimate ->> 'total') AS unpriced_estimates,
        max(created_at) AS created_at, max(updated_at) AS updated_at
 FROM documents
-WHERE tenant_id = (SELECT rag_tenant()) AND status NOT IN ('superseded', 'binned')
+WHERE tenant_id = (SELECT rag_tenant())
 GROUP BY collection_id, status, language, chunking_method, mime_type
 
 -- sample_documents --
