@@ -66,6 +66,12 @@ def test_dates_are_read_as_programs_write_them(text: str, expected: str) -> None
     assert iso_date(text) == expected
 
 
+@pytest.mark.parametrize("written_by", ["D:20000101000000+00'00'", "D:19700101000000Z", "D:19800101"])
+def test_a_date_that_a_program_writes_for_none_is_none(sandbox: Sandbox, written_by: str) -> None:
+    dates = {"/CreationDate": written_by, "/ModDate": "D:20240229"}
+    assert sandbox.extract_pages(written(dates, "")).metadata == {"file_modified_at": "2024-02-29"}
+
+
 def test_what_the_dictionary_does_not_say_the_xmp_does(sandbox: Sandbox) -> None:
     read = sandbox.extract_pages(written({"/Title": "Leave", "/CreationDate": "D:garbage"}, XMP))
     assert (read.title, read.author, read.language) == ("Leave", "Human resources", "nl")

@@ -35,6 +35,36 @@ def test_titles_of_files_are_readable(name: str, title: str) -> None:
     assert title_from_file_name(name) == title
 
 
-@pytest.mark.parametrize("title", ["", "Microsoft Word - leave.doc", "untitled", "leave.indd", "12", "C:\\a\\b c"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("", "Microsoft Word - leave.doc", "untitled", "Untitled-1", "leave.indd", "12", "C:\\a\\b c", "Document1"),
+        *(
+            "Word Document",
+            "New Document 3",
+            "(anonymous)",
+            "(unspecified)",
+            "unknown",
+            "Scan_0012",
+            "Dokument2",
+            "Title",
+        ),
+        *("Leave_policy_v3", "PowerPoint Presentation", "Slide 1", "Ohne Titel", "Dokument2"),
+    ],
+)
 def test_titles_that_programs_leave_behind_are_not_used(title: str) -> None:
     assert title_from_metadata(title) == ""
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Title IX policy",
+        "Printing and copying",
+        "Scanning of badges",
+        "Document retention policy",
+        "Presentation skills",
+    ],
+)
+def test_titles_that_begin_like_those_of_programs_stay(title: str) -> None:
+    assert title_from_metadata(title) == title

@@ -104,8 +104,9 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
 
 #: Titles that programs leave behind rather than people.
 MACHINE_TITLE = re.compile(
-    r"^(microsoft (word|powerpoint|excel)\b|untitled|document\d*$|powerpoint presentation|presentation\d*$|book\d*$"
-    r"|slide \d+|layout \d+|print|printing|scan|img[_-]?\d|unknown|titel|title)"
+    r"^(microsoft (word|powerpoint|excel)\b|untitled|img[_-]?\d|\(?(anonymous|unspecified|unknown|none|null)\)?$"
+    r"|(new |word |google )?(document|dokument|presentation|book|mappe|slide|layout|print|printing|scan|titel|title)"
+    r"[ _-]?\d*$|powerpoint presentation$|no title$|ohne titel|\S*_\S*$)"
     r"|\.(docx?|pptx?|xlsx?|indd|qxd|pdf|odt|rtf|txt|tex|dvi|hwpx?|pub)$|[\\/]",
     re.IGNORECASE,
 )

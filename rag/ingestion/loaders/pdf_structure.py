@@ -118,6 +118,10 @@ XMP_VALUE = r"(?:{name}\s*=\s*[\"'](?P<attribute>[^\"'<>]*)|<{name}>(?:\s*<[^>]*
 LONGEST = 500
 
 
+#: Where clocks and reproducible builds begin (ReportLab: 2000). A model would take it for the day of the policy.
+NO_DATES = ("1601-01-01", "1904-01-01", "1970-01-01", "1980-01-01", "2000-01-01T00:00:00")
+
+
 @dataclass(frozen=True)
 class PdfFacts:
     """Empty where the file does not say. Dates are ISO 8601, days where there is no time; language two letters."""
@@ -129,9 +133,9 @@ class PdfFacts:
     modified_at: str = ""
 
     def metadata(self) -> dict[str, str]:
-        """Return the dates as a document's metadata has them."""
+        """Return the dates as a document's metadata has them, but for those that programs write for none."""
         dates = {"file_created_at": self.created_at, "file_modified_at": self.modified_at}
-        return {name: value for name, value in dates.items() if value}
+        return {name: value for name, value in dates.items() if value and not value.startswith(NO_DATES)}
 
 
 def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
