@@ -18,7 +18,7 @@ What they need is loaded at their first call, so importing `rag` costs nothing a
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -172,7 +172,7 @@ def retrieve_context(
 
 def process_document(
     *,
-    file: bytes | Path,
+    file: bytes | str | Path | BinaryIO,
     tenant_id: str,
     file_name: str = "",
     chunking_method: ChunkingMethod | None = None,
@@ -182,17 +182,20 @@ def process_document(
 ) -> ProcessingResult:
     """Take a file (PDF, Word, HTML, Markdown, text) through the whole pipeline and return when it is searchable.
 
-    `chunking_method` and `pdf_type` are the collection's own when not given. `pdf_type`: text is recognised on every
-    page ("scanned"), on none ("digital") or where there is none ("auto").
+    `file` is its content, its path, or the file opened for reading bytes. `chunking_method` and `pdf_type` are the
+    collection's own when not given. `pdf_type`: text is recognised on every page ("scanned"), on none ("digital") or
+    where there is none ("auto").
 
-    Raises `DocumentError` subclasses with the sentence for its reader, `ProviderError` when a provider fails.
+    Raises `InvalidInput` for what is no file and for an unknown method, `DocumentError` subclasses with the sentence
+    for its reader, `ProviderError` when a provider fails.
     """
     from rag.services import services
 
+    content, own_name = _read(file)
     parts = services()
     return parts.pipeline.process_document(
-        file=file if isinstance(file, bytes) else file.read_bytes(),
-        file_name=file_name or ("document.pdf" if isinstance(file, bytes) else file.name),
+        file=content,
+        file_name=file_name or own_name,
         tenant_id=tenant_id,
         collection=parts.choose_collection(tenant_id, collection),
         chunking_method=chunking_method,
@@ -201,11 +204,18 @@ def process_document(
     )
 
 
-def delete_document(document_id: UUID, tenant_id: str) -> None:
+def delete_document(document_id: UUID | str, tenant_id: str) -> None:
     """Delete a document with its pages, chunks, vectors and original: for good, without the bin. Raises `NotFound`."""
+    from uuid import UUID
+
+    from rag.errors import NotFound
     from rag.services import program_of, services
 
-    services().documents.delete(program_of(tenant_id), document_id)
+    try:
+        wanted = UUID(str(document_id))
+    except ValueError:
+        raise NotFound(f"“{document_id}” is not the id of a document.") from None
+    services().documents.delete(program_of(tenant_id), wanted)
 
 
 def list_documents(tenant_id: str) -> list[Document]:
@@ -352,13 +362,20 @@ def rerank_results(
     """Return the `top_k` most relevant results by the reranker, best first, with their `rerank_score`, 0 … 1.
 
     `documents` are search results, such as `retrieve_context(…).results`. The reranker reads each as `template`, with
-    `{title}`, `{section}` and `{content}` filled in. The call is recorded in the tenant's ledger. Raises
-    `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError` when the reranker does not answer.
+    `{title}`, `{section}` and `{content}` filled in. The call is recorded in the tenant's ledger. Raises `InvalidInput`
+    for anything else, `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError` when the reranker
+    does not answer.
     """
-    from rag.errors import SettingsError
+    from rag.errors import InvalidInput, SettingsError
     from rag.profiles import DEFAULT
     from rag.retrieval.reranker import rerank_results as rerank
+    from rag.types import SearchResult
 
+    if others := {type(document).__name__ for document in documents if not isinstance(document, SearchResult)}:
+        raise InvalidInput(
+            "`documents` are search results, such as retrieve_context(…).results, and not "
+            + " or ".join(sorted(others))
+        )
     parts, tenant = _at_work(tenant_id)
     used = reranker or parts.providers.reranker_for(DEFAULT)
     if used is None:
@@ -397,6 +414,28 @@ def translate_query_if_needed(
         done = translate(query, language, target_language=target_language, model=used)
         pay([done.usage] if done.usage else [])
     return done.query
+
+
+def _read(file: bytes | str | Path | BinaryIO) -> tuple[bytes, str]:
+    """Return the content of a file and its name. Raises `InvalidInput` where it is none that can be read."""
+    from pathlib import Path
+
+    from rag.errors import InvalidInput
+
+    if isinstance(file, bytes):
+        return file, "document.pdf"
+    if isinstance(file, str | Path):
+        path = Path(file)
+        try:
+            return path.read_bytes(), path.name
+        except OSError as exc:
+            raise InvalidInput(f"{path} cannot be read: {exc.strerror}.") from exc
+        except ValueError:
+            raise InvalidInput("The path of the file has a character that no path can have.") from None
+    content = file.read() if hasattr(file, "read") else None
+    if not isinstance(content, bytes):
+        raise InvalidInput("`file` is the content of a file, its path, or the file opened for reading bytes.")
+    return content, Path(str(getattr(file, "name", ""))).name or "document.pdf"
 
 
 def _at_work(tenant_id: str | None) -> tuple[Services, str]:

@@ -7,9 +7,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import get_args
 from uuid import UUID
 
-from rag.errors import DocumentAlreadyStored, NoTextInPdf
+from rag.errors import DocumentAlreadyStored, InvalidInput, NoTextInPdf
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import find_documents
 from rag.ingestion.loaders import MIME_TYPES, title_from_file_name
@@ -62,6 +63,8 @@ def add_document(
     profile = profile_of(collection)
     sha256 = hashlib.sha256(content).hexdigest()
     name, folder = display_name(file_name), upload_folder(file_name)
+    _require_one_of(chunking_method, get_args(ChunkingMethod), "chunking method")
+    _require_one_of(pdf_type, get_args(PdfType), "kind of PDF")
     _require_new(database, collection, sha256, name, folder, replaces)
     _require_unsynced(database, collection, sha256)
     checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
@@ -98,6 +101,11 @@ def add_document(
         raise DocumentAlreadyStored
     document_id: UUID = added[0]
     return document_id
+
+
+def _require_one_of(value: str | None, known: Sequence[str], what: str) -> None:
+    if value is not None and value not in known:
+        raise InvalidInput(f"There is no {what} “{value}”. It is one of: {', '.join(known)}.")
 
 
 def upload_folder(file_name: str) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import io
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_type_hints
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -18,7 +22,7 @@ from rag import (
     DEFAULT_TOP_K,
     SIMILARITY_THRESHOLD,
 )
-from rag.errors import SettingsError
+from rag.errors import RagError, SettingsError
 from rag.profile import Options
 from rag.retrieval import translation
 from rag.services import Services
@@ -117,6 +121,57 @@ def test_documents_are_processed_listed_and_deleted(app_services: Services, admi
     assert isinstance(document, rag.Document)
     assert document.id == result.document_id
     rag.delete_document(result.document_id, "demo")
+    assert rag.list_documents("demo") == []
+
+
+def test_a_file_is_taken_by_its_path_and_opened(app_services: Services, admin: Identity, tmp_path: Path) -> None:
+    app_services.documents.create_collection(admin, "Policies", "hr")
+    path = tmp_path / "leave.md"
+    for number, way in enumerate(("path", "text", "opened"), start=1):
+        path.write_text(f"# Leave\n\nEmployees have {number} days of leave.")
+        with path.open("rb") as opened:
+            file = {"path": path, "text": str(path), "opened": opened}[way]
+            result = rag.process_document(file=file, tenant_id="demo", collection="Policies")  # type: ignore[arg-type]
+        (document,) = [d for d in rag.list_documents("demo") if d.id == result.document_id]
+        assert document.file_name == "leave.md"
+        rag.delete_document(str(result.document_id), "demo")
+    assert rag.list_documents("demo") == []
+
+
+#: As a program calls them that no checker of types has read.
+PROCESS: Any = rag.process_document
+RERANK: Any = rag.rerank_results
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: PROCESS(file="/nowhere/leave.pdf", tenant_id="demo"),
+            "/nowhere/leave.pdf cannot be read",
+        ),
+        (lambda: PROCESS(file="a\0b", tenant_id="demo"), "no path can have"),
+        (lambda: PROCESS(file=io.StringIO("text"), tenant_id="demo"), "opened for reading bytes"),
+        (lambda: PROCESS(file=None, tenant_id="demo"), "opened for reading bytes"),
+        (
+            lambda: PROCESS(file=leave_policy(), tenant_id="demo", chunking_method="clever"),
+            "no chunking method “clever”. It is one of: fixed, smart,",
+        ),
+        (
+            lambda: PROCESS(file=leave_policy(), tenant_id="demo", pdf_type="paper"),
+            "no kind of PDF “paper”. It is one of: auto,",
+        ),
+        (lambda: rag.delete_document("nonsense", "demo"), "“nonsense” is not the id of a document."),
+        (lambda: rag.delete_document(uuid4(), "demo"), "This does not exist"),
+        (lambda: RERANK("vacation", ["one passage", "another"]), "search results.*and not str"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence_before_anything_is_stored(
+    app_services: Services, admin: Identity, call: Callable[[], object], said: str
+) -> None:
+    app_services.documents.create_collection(admin, "Policies", "hr")
+    with pytest.raises(RagError, match=said):
+        call()
     assert rag.list_documents("demo") == []
 
 
