@@ -114,7 +114,7 @@ def main() -> None:
         }, arguments.rounds)  # fmt: skip
         compare(f"1200/200, {kind}", sample, {
             "ours, recursive": ours("recursive", 1200, 200),
-            "LangChain, source 003's separators": langchain(1200, 200, [*SEPARATORS, ""]),
+            "LangChain, source 003's separators": langchain(1200, 200, list(SEPARATORS)),
         }, arguments.rounds)  # fmt: skip
     if arguments.longest:
         growth(arguments.longest)

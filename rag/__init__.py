@@ -285,7 +285,7 @@ def chunk_text(
     """Split a text into chunks of at most `chunk_size` characters; without sizes, the sizes of the method's source.
 
     `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes, `sentences` where
-    one ends, `recursive` at the coarsest separator, `paged` within pages, `generic` by paragraphs; `professional`,
+    one ends, `recursive` as LangChain does, `paged` within pages, `generic` by paragraphs; `professional`,
     `narrative` and `markdown` fit résumés, stories and READMEs, and `auto` chooses by text and `file_name`.
     `semantic` embeds the sentences, as `generate_embedding` would, and is billed. Raises `InvalidInput` for sizes that
     do not fit together.

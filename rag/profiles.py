@@ -317,8 +317,15 @@ AS_THE_SOURCE: Mapping[str, Mapping[str, Any]] = {
         "collapse_near_repeats": False,
         "only_evidence": False,
         "stitch_neighbours": False,
+        "rerank_each_wording": False,
     },
-    "notices": {"pinned_floor": 0.0, "only_evidence": False, "split_questions": False, "index_titles": False},
+    "notices": {
+        "pinned_floor": 0.0,
+        "only_evidence": False,
+        "split_questions": False,
+        "index_titles": False,
+        "stitch_neighbours": False,
+    },
     "portfolio": {"only_evidence": False, "correct_spelling": False, "index_titles": False},
     "legal": {
         "only_evidence": False,
@@ -328,6 +335,7 @@ AS_THE_SOURCE: Mapping[str, Mapping[str, Any]] = {
     },
     "civil": {
         "fusion": "raw",
+        "every_result": True,
         "tokenizer": "plain",
         "index_titles": False,
         "split_questions": False,

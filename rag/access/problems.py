@@ -22,6 +22,9 @@ log = logging.getLogger("rag.api")
 MEDIA_TYPE = "application/problem+json"
 #: Beginnings of the routes of source 002, whose errors have `success` and `error` too.
 REFERENCE_ROUTES = ("/api/reference-documents", "/api/opinion")
+#: Where documents are added (002, 7.1.1): what cannot be used of such a request has the status 400.
+ADDING_ROUTES = ("/api/reference-documents", "/api/reference-documents/ingest")
+NOT_USABLE = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 #: Providers that recognise scans.
 RECOGNISERS = frozenset({"upstage"})
 #: Where the routes of OpenAI's API begin, whose errors have its form.
@@ -75,10 +78,16 @@ class Problem(BaseModel):
     details: dict[str, Any] = Field(default_factory=dict, description="What a program needs to act on it.")
 
 
-def problem(error: RagError, *, headers: Mapping[str, str] | None = None, is_reference: bool = False) -> Response:
+def problem(
+    error: RagError,
+    *,
+    headers: Mapping[str, str] | None = None,
+    is_reference: bool = False,
+    status: HTTPStatus | None = None,
+) -> Response:
     """Answer a request that ended with one of our errors; `is_reference`: in the form of source 002."""
     details = dict(error.details)
-    status = int(_reference_status(error) if is_reference else error.status)
+    status = status or HTTPStatus(_reference_status(error) if is_reference else error.status)
     found = Problem(
         title=_phrase(status),
         status=status,
@@ -121,6 +130,9 @@ def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None 
         return openai_error(error, headers=headers)
     if path.startswith(SCIM):
         return scim_error(error, headers=headers)
+    is_unusable = isinstance(error, RequestInvalid) and error.status in NOT_USABLE
+    if path in ADDING_ROUTES and scope.get("method") == "POST" and is_unusable:
+        return problem(error, headers=headers, is_reference=True, status=HTTPStatus.BAD_REQUEST)
     return problem(error, headers=headers, is_reference=path.startswith(REFERENCE_ROUTES))
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from rag.answering.call_records import CallRecords
 from rag.errors import BudgetSpent, RagError
 from rag.money.ledger import Ledger
-from rag.profile import Options, Profile
+from rag.profile import MAXIMUM_CANDIDATES, Options, Profile
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.chat_logs import ChatLogs
@@ -62,6 +62,8 @@ class Searches:
         if not for_model:
             profile = profile.changed(context_tokens=NO_BUDGET, context_characters=0)
         options = options or Options()
+        if profile.search.every_result and top_k is None and "top_k" not in options.settings:
+            profile, top_k = profile.changed(candidate_factor=1, neighbour_factor=1), MAXIMUM_CANDIDATES
         if "only_evidence" not in options.settings and not profile.ranking.searches_only_evidence:
             options = options.changed(only_evidence=False)
         why = self._stop_spending(question.identity) if profile.spends else ""

@@ -64,7 +64,11 @@ class NewCollection(ApiBody):
 
     name: str = Field(max_length=200, description="At most 80 characters; no other collection has it.")
     profile: str = Field(default=DEFAULT.name, max_length=50, description=f"One of {', '.join(PROFILES)}.")
-    language: str = Field(default="en", max_length=10, description=f"One of {', '.join(LANGUAGES)}.")
+    language: str = Field(
+        default="",
+        max_length=10,
+        description=f"One of {', '.join(LANGUAGES)}. Default: the one that the profile answers in, else en.",
+    )
     embedding_model: str = Field(
         default="",
         max_length=200,

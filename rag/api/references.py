@@ -185,6 +185,12 @@ class One(ApiModel):
     document: Described
 
 
+class Registered(One):
+    """A new document; its id stands at the top too, for the steps that follow."""
+
+    id: UUID
+
+
 class Listed(ApiModel):
     success: Literal[True] = True
     documents: list[Described]
@@ -375,7 +381,7 @@ def ingest_reference_document(
     status_code=201,
     responses=reference_problems(404),
 )
-def register_reference_document(caller: Caller, body: Registration) -> One:
+def register_reference_document(caller: Caller, body: Registration) -> Registered:
     """Register a document. Its text comes with `/chunk`; then `/tag` and `/embed`, in either order."""
     if not body.title.strip():
         raise PartMissing("The title is missing. Send it as the field title.")
@@ -388,7 +394,7 @@ def register_reference_document(caller: Caller, body: Registration) -> One:
         file_name=body.file_name or "",
         category=body.category or "",
     )
-    return One(document=Described.of(made))
+    return Registered(id=made.id, document=Described.of(made))
 
 
 @router.get(PATH, summary="List reference documents", dependencies=[READ])

@@ -134,7 +134,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         parts.tenants.get(identity.tenant_id)
         if arguments.act == "create":
-            language = arguments.language or "en"
+            language = arguments.language or ""
             made = library.create_collection(
                 identity,
                 arguments.collection,

@@ -132,10 +132,11 @@ class CollectionLibrary:
         profile: str,
         *,
         embedding_model: str = "",
-        language: str = "en",
+        language: str = "",
         is_as_source: bool = False,
     ) -> Collection:
-        """Make a collection; the embedder defaults to the one that its profile gets here.
+        """Make a collection; the embedder defaults to the one that its profile gets here, and the language to the one
+        that the profile answers in, else English.
 
         `is_as_source` sets all by which it does exactly as the profile's document says.
 
@@ -156,7 +157,7 @@ class CollectionLibrary:
             collection_name=shown,
             profile=profile_by_name(profile).name,
             embedding_model=chosen,
-            language=_language(language),
+            language=_language(language or profile_by_name(profile).language.answer_language or "en"),
         )
         if not made:
             raise _taken(shown)

@@ -62,13 +62,11 @@ def embed_batches(
     """Embed batches, and yield those that are ready together, to be stored in one transaction.
 
     `owner_id` is the document or the move that the calls belong to. With a pause between calls, only one runs at a
-    time. Raises `JobInterrupted` and `ProviderError`s, after the calls under way were yielded.
+    time, and the pause holds from one document to the next. Raises `JobInterrupted` and `ProviderError`s, after the
+    calls under way were yielded.
     """
 
-    def embed(numbered: tuple[int, Batch[Item]]) -> EmbeddedBatch[Item]:
-        number, batch = numbered
-        if number and pause_ms:
-            calls.control.wait(pause_ms / 1000)
+    def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
         make = partial(generate_embeddings_batch, batch.texts, embedder=embedder, batch_size=len(batch.texts))
         if embedder.is_paid:
             call, embeddings = calls.make(
@@ -83,9 +81,13 @@ def embed_batches(
             return EmbeddedBatch(batch.items, batch.texts, batch.document_id, embeddings, call)
         return EmbeddedBatch(batch.items, batch.texts, batch.document_id, make(), None)
 
+    def embed_apart(batch: Batch[Item]) -> EmbeddedBatch[Item]:
+        with calls.apart(embedder.id, pause_ms / 1000):
+            return embed(batch)
+
     threads = calls.threads if embedder.is_paid and not pause_ms else 1
     on_tick = calls.control.stop_if_asked
-    for group in groups_in_parallel(embed, list(enumerate(batches)), threads=threads, on_tick=on_tick):
+    for group in groups_in_parallel(embed_apart if pause_ms else embed, batches, threads=threads, on_tick=on_tick):
         yield [embedded for _, embedded in group]
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import hashlib
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -61,6 +63,8 @@ class PaidCalls:
         self._gate = gate
         self._ledger = ledger
         self._lock = threading.Lock()
+        #: When the next call may begin, by what is called.
+        self._ready_at: dict[str, float] = {}
         #: Digests of calls of this process whose results are not stored yet.
         self._open: set[tuple[UUID, str, str]] = set()
 
@@ -68,6 +72,20 @@ class PaidCalls:
     def threads(self) -> int:
         """Return how many threads are useful: the calls that may be in flight, and some prepared ones that wait."""
         return self._gate.maximum + PREPARED
+
+    @contextmanager
+    def apart(self, called: str, seconds: float) -> Iterator[None]:
+        """Wait until the last call of this name ended so long ago. Raises `JobInterrupted`."""
+        with self._lock:
+            now = time.monotonic()
+            begin = max(now, self._ready_at.get(called, now))
+            self._ready_at[called] = begin + seconds
+        self.control.wait(begin - now)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._ready_at[called] = max(self._ready_at[called], time.monotonic() + seconds)
 
     def make(
         self,

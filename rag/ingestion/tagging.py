@@ -225,7 +225,10 @@ class TagStep:
                 job, [document.title, text], lambda: tag_document(model, document.title, text), expected
             )
             if message or not metadata:
-                message = f"It could not be tagged: {message or 'the model’s answer was not usable.'}"
+                why = message or "the model’s answer was not usable."
+                # Where passages are tagged, this call only describes the document.
+                is_apart = bool(job.profile.reading.chunk_tags)
+                message = f"Its summary could not be written: {why}" if is_apart else f"It could not be tagged: {why}"
         with self._control.database.transaction(document.tenant_id) as connection:
             connection.execute(queries["note_metadata"], {**job.key, "metadata": Jsonb(metadata), "message": None})
             self._calls.settle(connection, call, [usage] if usage else [], job.prices)

@@ -275,6 +275,10 @@ class Search(Part):
     top_k: int = setting(
         5, "Passages wanted", "How many an answer is written from.", unit="passages", ge=1, le=50, per_call=True,
         source="004 DEFAULT_TOP_K")
+    every_result: bool = setting(
+        False, "Searches return everything",
+        "A search without a number returns every passage above the similarity or with a word of the question, at most "
+        "1,000. An answer is still written from the passages wanted.", source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
         4, "Candidates per passage",
         "How many times as many are found and then ranked.", ge=1, le=50,
@@ -392,6 +396,11 @@ class Ranking(Part):
     rerank_top_n: int = setting(
         0, "Passages kept", "The best after reranking; 0 keeps all.", unit="passages", ge=0, le=50,
         per_call=True, source="000 Search Configuration Options", only_with=("reranking", (True,)))
+    rerank_each_wording: bool = setting(
+        True, "Rerank in both languages",
+        "Compares passages in the question's language with the question, and others with its translation: two calls "
+        "where there are both. Off: one call, with the translation.",
+        source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
         "", "What the reranker reads", "Empty: title, section and text.", max_length=500, source="000 Reranking",
         only_with=("reranking", (True,)))

@@ -59,6 +59,7 @@ def rerank(
                     wording,
                     [item.result for item in items],
                     reranker=reranker,
+                    limit=_wanted(trace),
                     template=trace.profile.ranking.rerank_format,
                 )
                 trace.pay("reranking", ranked.usage)
@@ -72,8 +73,15 @@ def rerank(
     if len(groups) > 1:
         results.sort(key=lambda result: -result.score)
     by_id = {item.result.chunk_id: item for item in scored}
+    results = results[: _wanted(trace)]
     details.results = reranked_from(results)
     return [reranked(by_id[result.chunk_id], result) for result in results]
+
+
+def _wanted(trace: RetrievalTrace) -> int | None:
+    """Return how many passages the reranker returns (source 000: topN 5); None for all, to find the evidence in."""
+    ranking = trace.profile.ranking
+    return trace.top_k if ranking.rerank_top_n and not ranking.only_evidence else None
 
 
 def _by_wording(
@@ -84,7 +92,7 @@ def _by_wording(
     A translation beside passages in the question's own language would lose what words and names they share. Where
     there are both, that is a call for each.
     """
-    if not translation.translated_from:
+    if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]
     own = [item for item in scored if item.language == trace.language]
     others = [item for item in scored if item.language != trace.language]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -125,8 +126,12 @@ class TermStatistics:
 def question_terms(text: str, language: str, analyser: str) -> Mapping[str, float]:
     """Return the distinct index terms of a question for documents of one language, each with its weight.
 
-    The question's own terms come in its order with full weight; synonyms weigh less.
+    The question's own terms come in its order with full weight; synonyms weigh less. Words taken as they are count as
+    often as the question has them (source 003, 2.3 A: the sum is over its tokens).
     """
+    if is_plain(analyser):
+        counted = Counter(word for word, _ in words_with_terms(text, analyser)[:MAXIMUM_QUESTION_WORDS])
+        return {word: float(count) for word, count in counted.items()}
     words = asked_words(text, language, analyser)
     own = dict.fromkeys((term for word in words for term in word.terms), 1.0)
     others = (term for word in words for synonym in word.synonyms for term in synonym)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from io import BytesIO
 from threading import Event
 from typing import Any
 
+from PIL import Image
 from starlette.testclient import TestClient
 
 from rag.answering.pipeline import DoneEvent, TextEvent
@@ -14,7 +16,7 @@ from rag.profiles import NOTICES
 from rag.retrieval.ranking import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services
 from rag.types import Collection, Identity, Outcome, Question, SearchFilters
-from tests.posts.boards import QUESTION, TODAY
+from tests.posts.boards import QUESTION, TODAY, Board, Follow, days_ago
 from tests.standin import ProviderStandin
 
 
@@ -37,6 +39,7 @@ def test_the_question_of_the_source_is_answered_as_it_says(
     assert len({result.document_id for result in found.hits}) < len(found.hits) <= 30
     (reranking,) = [body for endpoint, body in provider_standin.requests if endpoint == "rerank"]
     assert reranking["model"] == "rerank-v3.5"
+    assert not reranking.get("top_n") or reranking["top_n"] == len(reranking["documents"])  # evidence is found in all
     assert "이번 정착지원금\n\n" in "".join(reranking["documents"])
     assert len(reranking["documents"]) == len({result.document_id for result in found.hits})
     # Steps 5 and 6: the pinned one, the important one, then by age.
@@ -174,3 +177,62 @@ def test_a_pinned_post_leads_only_where_it_is_about_the_question(
     assert order(NOTICES.changed(pinned_floor=0.0))[0] == "고정 정착지원금"
     assert order(NOTICES.changed(pinned_floor=1.0)) == order(NOTICES.changed(pinned_first=False))
     assert NOTICES.ranking.pinned_floor > 0
+
+
+def test_a_board_as_its_source_is_in_korean_reranks_to_five_and_reads_posts_alone(
+    behind_routes: Services, filled: Collection, caller: TestClient, administrator: Identity,
+    provider_standin: ProviderStandin,
+) -> None:  # fmt: skip
+    library = behind_routes.documents
+    made = library.create_collection(administrator, "As the source", "notices", is_as_source=True)
+    assert (made.language, library.create_collection(administrator, "Policies", "hr").language) == ("ko", "en")
+    library.override_collection(administrator, filled.id, dict(made.overrides))
+    provider_standin.reset()
+    body = {"query": QUESTION, "collection": str(filled.id)}
+    found = caller.post("/api/rag/search", json=body).json()["results"]
+    assert len(found) == 5
+    (reranking,) = [body for endpoint, body in provider_standin.requests if endpoint == "rerank"]
+    assert (reranking["top_n"], len(reranking["documents"]) > 5) == (5, True)
+    # The long post is found in one of its parts, and those beside it are left out.
+    own = NOTICES.with_overrides(made.overrides)
+    asked = Question(text=QUESTION, identity=administrator, collection=filled)
+    texts = [
+        behind_routes.retriever.retrieve(asked, profile=profile, options=Options(top_k=10, rerank_top_n=10))
+        .response.context_text
+        for profile in (own, own.changed(stitch_neighbours=True))
+    ]  # fmt: skip
+    assert len(texts[0]) < len(texts[1])
+
+
+def test_a_board_made_without_a_language_has_its_pictures_described_in_korean(
+    board: Board, parts: Services, administrator: Identity, follow: Follow, provider_standin: ProviderStandin
+) -> None:
+    picture = BytesIO()
+    Image.new("RGB", (300, 200), "white").save(picture, "PNG")
+    made = parts.documents.create_collection(administrator, "Board", "notices")
+    board.put("new", "교육 일정", "<p>일정은 그림에 있습니다.</p>", category_id="c1", created_at=days_ago(3))
+    board.attach("new", "image.png", picture.getvalue())
+    provider_standin.reply("교육 일정표가 표시된 이미지입니다. " * 60)
+    parts.syncs.sync_now(administrator, made)
+    follow.process(made)
+    (described,) = [body for kind, body in provider_standin.requests if kind == "chat" and "image_url" in str(body)]
+    assert "한국어로 500자 이내" in str(described["messages"])
+    found = parts.retriever.retrieve(
+        Question(text="교육 일정", identity=administrator, collection=made), profile=NOTICES
+    ).response.context_text
+    description = found.partition("설명: ")[2]
+    assert description.startswith("교육 일정표가 표시된 이미지입니다.")
+    assert 250 < len(description.strip()) <= 500
+
+
+def test_a_long_post_is_embedded_in_batches_of_100(
+    board: Board, notices: Collection, parts: Services, administrator: Identity, follow: Follow,
+    provider_standin: ProviderStandin,
+) -> None:  # fmt: skip
+    text = " ".join(f"{n}번 규정은 담당 부서의 승인을 받아 적용합니다." for n in range(5500))
+    board.put("long", "규정집", f"<p>{text}</p>", category_id="c1", created_at=days_ago(3))
+    parts.syncs.sync_now(administrator, notices)
+    follow.process(notices)
+    sizes = [len(body["input"]) for kind, body in provider_standin.requests if kind == "embeddings"]
+    assert sorted(sizes, reverse=True)[0] == 100
+    assert len(sizes) == 2

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_text, sizes_for
@@ -138,6 +139,7 @@ TEXTS = (
 QUESTIONS = (
     "주차 문제", "수도 요금 민원", "주차 단속", "쓰레기 배출 시간", "여권 발급 기간", "공원 시설 이용",
     "야간 소음 신고", "출산 지원금 신청", "Park facilities", "민원 처리 기간은 며칠입니까?",
+    "주차 문제, 주차 단속, 주차 신고",
 )  # fmt: skip
 
 
@@ -156,7 +158,7 @@ def bm25_scores(query: str, chunks: list[str], k1: float, b: float) -> dict[int,
     scores: dict[int, float] = {}
     for number, document in enumerate(documents):
         score = 0.0
-        for token in dict.fromkeys(tokenize(query)):
+        for token in tokenize(query):
             n = sum(token in other for other in documents)
             idf = math.log(1 + (len(documents) - n + 0.5) / (n + 0.5))
             f = document.count(token)
@@ -182,7 +184,7 @@ def final_scores(query: str, query_vector: Any, chunks: list[str], vectors: list
 
 
 @pytest.mark.parametrize("bm25", [{"k1": 1.5, "b": 0.75}, {"k1": 0.9, "b": 0.4}], ids=["source", "other"])
-def test_a_collection_as_its_source_scores_ten_questions_to_the_digit(
+def test_a_collection_as_its_source_scores_its_questions_to_the_digit(
     app_services: Services, admin: Identity, provider_standin: ProviderStandin, bm25: dict[str, float]
 ) -> None:
     """Vectors are kept at half precision, so they are taken from the database; all the rest is computed here."""
@@ -217,3 +219,27 @@ def test_a_collection_as_its_source_scores_ten_questions_to_the_digit(
         best = {key: score for key, score in expected.items() if score > 0}
         assert {item.chunk_id: item.score for item in found} == pytest.approx(best, abs=2e-6), question
         assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+
+
+def test_a_search_as_the_source_returns_everything_above_the_threshold(
+    app_services: Services, admin: Identity, client: TestClient
+) -> None:
+    made = app_services.documents.create_collection(admin, "원본", "civil", language="ko", is_as_source=True)
+    app_services.documents.override_collection(admin, made.id, {"chunk_size": 100, "chunk_overlap": 0})
+    lines = "\n\n".join(
+        f"{n}번 주차 구역의 주차 민원은 교통과 {n}호실에서 받고 처리 기간은 {n}일입니다." for n in range(140)
+    )
+    app_services.pipeline.process_document(
+        file=lines.encode(), file_name="parking.txt", tenant_id="demo",
+        collection=app_services.documents.collection("demo", made.id), generate_metadata=False,
+    )  # fmt: skip
+
+    def found(**options: Any) -> list[str]:
+        body = {"query": "주차 민원", "collection": "원본", "options": options}
+        return [result["content"] for result in client.post("/api/rag/search", json=body).json()["results"]]
+
+    chunks = app_services.documents.list("demo", collection_id=made.id)[0].chunk_count
+    assert len(set(found())) == len(found()) == chunks > 60
+    assert found(topK=4) == found()[:4]
+    app_services.documents.override_collection(admin, made.id, {"every_result": False})
+    assert len(found()) == CIVIL.search.top_k

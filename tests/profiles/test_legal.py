@@ -143,6 +143,7 @@ def test_steps_by_hand_in_the_order_of_the_documents_instructions(client: TestCl
     made = client.post(PATH, json={"title": "판례 요약", "source_description": "모음", "file_name": "a.pdf"})
     assert made.status_code == 201
     document = made.json()["document"]
+    assert made.json()["id"] == document["id"]
     assert (document["source_description"], document["chunksCount"], document["status"]) == ("모음", 0, "registered")
     one = f"{PATH}/{document['id']}"
     for step in ("tag", "embed"):
@@ -187,7 +188,13 @@ def test_what_failed_half_way_is_finished_by_embed_and_tag(
 
 
 def test_what_is_wrong_with_a_call_is_said_with_its_status(client: TestClient, korean_pdf: bytes) -> None:
-    assert client.post(f"{PATH}/ingest", data={"title": "x"}, files={"other": b""}).status_code == 422
+    without = [
+        client.post(f"{PATH}/ingest", data={"title": "x"}, files={"other": b""}),
+        client.post(f"{PATH}/ingest", data={"title": "x"}),
+        client.post(PATH, json={}),
+        client.post(PATH, json={"source_description": "대법원"}),
+    ]
+    assert [(answer.status_code, answer.json()["success"]) for answer in without] == [(400, False)] * 4
     assert client.post(f"{PATH}/ingest", files={"document": ("a.pdf", korean_pdf)}).status_code == 400
     without_file = client.post(f"{PATH}/ingest", files={"title": (None, "x")})
     assert (without_file.status_code, without_file.json()["code"]) == (400, "part_missing")
@@ -195,7 +202,9 @@ def test_what_is_wrong_with_a_call_is_said_with_its_status(client: TestClient, k
     assert (unreadable.status_code, unreadable.json()["success"]) == (400, False)
     assert unreadable.json()["error"] == unreadable.json()["detail"]
     assert unreadable.headers["content-type"] == "application/problem+json"
-    assert ingest(client, korean_pdf, pdfType="paper").status_code == 422
+    paper = ingest(client, korean_pdf, pdfType="paper")
+    assert (paper.status_code, paper.json()["code"]) == (400, "request_invalid")
+    assert "pdfType" in paper.json()["error"]
     assert ingest(client, korean_pdf).status_code == 200
     assert ingest(client, korean_pdf, title="같은 파일").status_code == 409
     assert client.post(PATH, json={"title": "  "}).status_code == 400
@@ -234,6 +243,19 @@ def test_the_list_has_counts_and_pages(client: TestClient) -> None:
     assert [document["title"] for document in page["documents"]] == ["문서 1", "문서 0"]
     assert client.get(PATH, params={"limit": 2, "offset": 9}).json()["documents"] == []
     assert client.get(PATH, params={"limit": 0}).status_code == 422
+
+
+def test_a_message_says_that_tags_failed_only_where_they_did(
+    client: TestClient, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    """Beside the tags of passages, one call a document writes its summary, which may fail alone."""
+    provider_standin.reply(lambda messages: tagging(messages) if "<passage>" in str(messages) else "{}")
+    made = ingest(client, korean_pdf).json()
+    assert (made["tagged"], made["chunksCount"]) == (3, 3)
+    assert "tagged" not in made["message"]
+    assert made["message"].startswith("Its summary could not be written")
+    calls = [body for kind, body in provider_standin.requests if kind == "chat"]
+    assert len(calls) == made["chunksCount"] + 1
 
 
 def test_a_deleted_document_is_in_no_block(client: TestClient, korean_pdf: bytes) -> None:

@@ -246,6 +246,56 @@ def test_next_questions_are_questions_and_filled_up_to_three() -> None:
     )
 
 
+def test_three_next_questions_come_from_the_documents_where_the_model_writes_none(
+    app_services: Services,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+    client_of: Callable[[Identity], TestClient],
+) -> None:
+    written = ["Which AI projects plan shifts?", "Which depots plan shifts?", "Who built the AI projects for depots?"]
+    described = json.dumps({"summary": "A résumé.", "topics": ["AI"], "questions": written})
+    provider_standin.reply(
+        lambda messages: (
+            described
+            if "<document" in str(messages)
+            else "I can also tell about tools."
+            if "Suggest 3" in str(messages[0]["content"])
+            else "I built the AI projects that plan shifts [1]."
+        )
+    )
+    made = app_services.documents.create_collection(admin, "Portfolio", "portfolio")
+    app_services.pipeline.process_document(
+        file=pdf_of(RESUME), file_name="resume_2026.pdf", tenant_id="demo", collection=made
+    )
+    said = client_of(admin).post("/api/rag/chat", json={"query": QUESTION, "collection": "Portfolio"}).json()
+    assert said["outcome"] == "answered"
+    assert len(set(said["followUps"])) == 3
+    assert all(question.endswith("?") for question in said["followUps"])
+
+
+def test_a_search_by_year_finds_the_jobs_of_that_year(
+    app_services: Services, admin: Identity, client_of: Callable[[Identity], TestClient]
+) -> None:
+    made = app_services.documents.create_collection(admin, "Jobs", "portfolio")
+    jobs = (
+        "Contoso (Retail) | Adviser | York | 2019 - 2023",
+        "Brightmoor (Logistics) | Engineer | Leeds | 2024 - Present",
+    )
+    for number, job in enumerate(jobs):
+        app_services.pipeline.process_document(
+            file=pdf_of([["EXPERIENCE", job, "I worked there."]]), file_name=f"resume_{number}.pdf", tenant_id="demo",
+            collection=made, generate_metadata=False,
+        )  # fmt: skip
+
+    def companies(year: int) -> set[str]:
+        body = {"query": f"What was your job in {year}?", "collection": "Jobs"}
+        found = client_of(admin).post("/api/rag/search", json=body).json()["results"]
+        return {company for company in ("Contoso", "Brightmoor") if company in str(found)}
+
+    assert companies(2019) == companies(2021) == companies(2023) == {"Contoso"}
+    assert companies(2024) == companies(datetime.now(UTC).year) == {"Brightmoor"}
+
+
 def test_the_same_bytes_are_not_added_twice_by_upload_folder_and_github(
     app_services: Services, admin: Identity, portfolio: Collection, folder: Path
 ) -> None:

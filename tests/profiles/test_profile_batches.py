@@ -51,22 +51,23 @@ def test_passages_are_embedded_in_the_batches_of_the_document(
     assert row == (sum(full) + rest, dimensions)
 
 
-def test_batches_of_a_portfolio_are_100_milliseconds_apart(
+def test_batches_of_a_portfolio_are_100_milliseconds_apart_across_documents_too(
     app_services: Services, admin: Identity, provider_standin: ProviderStandin
 ) -> None:
     """001, "Rate Limiting: 100ms delay between batches"."""
     collection = app_services.documents.create_collection(admin, "Texts", "portfolio")
     app_services.documents.override_collection(admin, collection.id, {"embedding_batch_size": 5})
     collection = app_services.documents.collection("demo", collection.id)
-    text = "\n\n".join(f"Paragraph {n} {'a word and another one ' * 60}." for n in range(20))
-    app_services.pipeline.process_document(
-        file=text.encode(),
-        file_name="notes.txt",
-        tenant_id="demo",
-        collection=collection,
-        chunking_method="smart",
-        generate_metadata=False,
-    )
+    for name, paragraphs in (("notes", 20), ("plan", 3), ("story", 3)):  # the last two are a batch each
+        text = "\n\n".join(f"{name} {n} {'a word and another one ' * 60}." for n in range(paragraphs))
+        app_services.pipeline.process_document(
+            file=text.encode(),
+            file_name=f"{name}.txt",
+            tenant_id="demo",
+            collection=collection,
+            chunking_method="smart",
+            generate_metadata=False,
+        )
     asked = zip(provider_standin.requests, provider_standin.times, strict=True)
     came = [at for (endpoint, _), at in asked if endpoint == "embeddings"]
     assert len(came) > 5

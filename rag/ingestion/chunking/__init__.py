@@ -1,8 +1,8 @@
 """Split pages into chunks. Pure and deterministic: the same input gives the same chunks.
 
 A chunk's content is exactly `text[start:end]` of the joined text; `markdown` puts a repository's particulars before
-it, and a chunk that begins within a table has the table's heads before it. Together the chunks hold everything but
-blank space, in order; none is longer than its method allows, apart from text put before it.
+it, and a chunk that begins within a table has the table's heads before it, except in `recursive`. Together the chunks
+hold everything but blank space, in order; none is longer than its method allows, apart from text put before it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def chunk_text(
     """Split a text into chunks of at most `chunk_size` characters; without sizes, the sizes of the method's source.
 
     `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes by the distances of
-    `embedder`'s vectors, `sentences` where one ends, `recursive` at the coarsest separator, `paged` within pages,
+    `embedder`'s vectors, `sentences` where one ends, `recursive` as LangChain does, `paged` within pages,
     `generic` by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to
     800 words) have limits of their own, which `limits` may change; `auto` is the one that fits the kind of document,
     by text and `file_name`.
@@ -144,7 +144,7 @@ def chunk_document(
         case _:
             names = ", ".join([*SIZES, "professional", "narrative", "markdown", "auto"])
             raise InvalidInput(f"There is no chunking method {method!r}; choose one of {names}.")
-    return chunks_from_spans(pages, sections, spans, text=text)
+    return chunks_from_spans(pages, sections, spans, text=text, is_exact=method == "recursive")
 
 
 def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:

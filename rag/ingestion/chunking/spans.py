@@ -37,11 +37,17 @@ class Piece(NamedTuple):
 
 
 def chunks_from_spans(
-    pages: Sequence[Page], sections: Sequence[Section], spans: Iterable[Span | Piece], *, text: str | None = None
+    pages: Sequence[Page],
+    sections: Sequence[Section],
+    spans: Iterable[Span | Piece],
+    *,
+    text: str | None = None,
+    is_exact: bool = False,
 ) -> list[Chunk]:
     """Make chunks of spans of the joined text, without blank space at their ends; blank spans give none.
 
-    A chunk that begins within a table has the table's heads before its text.
+    A chunk that begins within a table has the table's heads before its text, and a span that only repeats gives none.
+    `is_exact` keeps each span as it was cut.
     """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
@@ -61,10 +67,10 @@ def chunks_from_spans(
         start += length - len(content)
         content = content.rstrip()
         end = start + len(content)
-        if not content or (chunks and end <= covered):
+        if not content or (chunks and end <= covered and not is_exact):
             continue  # blank, or nothing new in it
         piece = span if isinstance(span, Piece) else None
-        content = heads.above(start) + content
+        content = content if is_exact else heads.above(start) + content
         chunks.append(
             Chunk(
                 index=len(chunks),

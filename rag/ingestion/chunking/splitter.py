@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -153,44 +153,54 @@ def sentence_spans(text: str, chunk_size: int, overlap: int, minimum: int) -> li
     return spans
 
 
-#: Source 003, 1.2. The last of its list, the empty one, is `before_marks`: a cut between any two characters.
-SEPARATORS = tuple(separator for separator in Chunking().separators if separator)
+#: Source 003, 1.2; the last, the empty one, cuts between any two characters.
+SEPARATORS = Chunking().separators
 
 
 def recursive_spans(
     text: str, chunk_size: int, overlap: int, separators: Sequence[str] = SEPARATORS
-) -> list[tuple[int, int]]:
-    """Return spans of at most `chunk_size` characters that end after the coarsest separator there is in each."""
-    present = [(separator, len(separator)) for separator in separators if separator and separator in text]
-    spans = []
-    start, stop = 0, len(text)
-    while stop - start > chunk_size:
-        limit = start + chunk_size
-        low = start + overlap
-        end = 0
-        for separator, length in present:
-            found = text.rfind(separator, max(low + 1 - length, start), limit)
-            if found >= 0:
-                end = found + length
-                break
-        else:
-            end = before_marks(text, limit, low)
-        spans.append((start, end))
-        start = _start_after(text, end, overlap, present)
-    if start < stop:
-        spans.append((start, stop))
-    return spans
+) -> Iterator[tuple[int, int]]:
+    """Yield the spans of LangChain's `RecursiveCharacterTextSplitter`, of at most `chunk_size` characters.
+
+    A text is split at the first separator that it contains, each piece beginning with its separator. Short pieces are
+    merged; longer ones are split at the separators that come after it, in the end at any character.
+    """
+    yield from _recursive_spans(text, 0, len(text), chunk_size, overlap, [s for s in separators if s])
 
 
-def _start_after(text: str, end: int, overlap: int, separators: Sequence[tuple[str, int]]) -> int:
-    """Return where the next chunk begins: after the coarsest separator within the overlap, so with a whole piece."""
-    low = end - overlap
-    for separator, length in separators:
-        # A negative end would count from the end of the text.
-        found = text.find(separator, low, max(low, end - length))
-        if found >= 0:
-            return found + length
-    return low
+def _recursive_spans(
+    text: str, start: int, stop: int, chunk_size: int, overlap: int, separators: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    number = next((n for n, separator in enumerate(separators) if text.find(separator, start, stop) >= 0), None)
+    if number is None:
+        yield from ((start + first, start + last) for first, last in _length_spans(stop - start, chunk_size, overlap))
+        return
+    found = re.compile(re.escape(separators[number])).finditer(text, start, stop)
+    cuts = [start, *(match.start() for match in found if match.start() > start), stop]
+    merged = 0  # from this cut on, pieces are still to be merged
+    for index, (begin, end) in enumerate(pairwise(cuts)):
+        if end - begin >= chunk_size:
+            yield from _merged(cuts[merged : index + 1], chunk_size, overlap)
+            yield from _recursive_spans(text, begin, end, chunk_size, overlap, separators[number + 1 :])
+            merged = index + 1
+    yield from _merged(cuts[merged:], chunk_size, overlap)
+
+
+def _merged(cuts: Sequence[int], chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Merge neighbouring pieces into spans of at most `chunk_size`, which share whole pieces within `overlap`."""
+    first = 0
+    for index, (begin, end) in enumerate(pairwise(cuts)):
+        if end - cuts[first] > chunk_size:
+            yield cuts[first], begin
+            while first < index and (begin - cuts[first] > overlap or end - cuts[first] > chunk_size):
+                first += 1
+    if len(cuts) > 1:
+        yield cuts[first], cuts[-1]
+
+
+def _length_spans(length: int, chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, max(length - overlap, 1), chunk_size - overlap):
+        yield start, min(start + chunk_size, length)
 
 
 def paged_spans(
