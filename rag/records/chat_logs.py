@@ -459,7 +459,8 @@ def _cells(question: LoggedQuestion) -> tuple[object, ...]:
         question.language,
         question.question,
         question.answer,
-        question.outcome or "in progress",
+        # The word of the pages.
+        {"perhaps": "partly", "": "in progress"}.get(question.outcome or "", question.outcome),
         "; ".join(question.documents),
         question.model,
         question.first_token_ms,
