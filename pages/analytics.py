@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.language import N_, _, current, speaking
+from rag.language import N_, NP_, _, current, speaking
 from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.records.chat_logs import ChatLogEntry
 from rag.records.report_pdf import digest_pdf
@@ -53,7 +53,10 @@ from rag.ui.search_metrics import SCORES, SEARCHES_BY, draw_search
 from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, document_labels, read_address, table_key, time_column, words_of
 
-VIEWS = (N_("Overview"), N_("Costs"), N_("Times"), N_("Search"), N_("Questions"), N_("Gaps"), N_("Quality"))
+VIEWS = (
+    N_("Overview"), N_("Costs"), NP_("how long answers take", "Times"), N_("Search"), N_("Questions"), N_("Gaps"),
+    N_("Quality"),
+)  # fmt: skip
 PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
 ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
@@ -228,22 +231,28 @@ def choose_filters(period: Period) -> Filters:
             if len(names) > 1
             else None
         )  # fmt: skip
-        draw_report(period)
-    return Filters(document_id=document, user_group=group, language=language, collection_id=chosen)
+        filters = Filters(document_id=document, user_group=group, language=language, collection_id=chosen)
+        draw_report(period, filters)
+    return filters
 
 
 # Report
 
 
-def draw_report(period: Period) -> None:
+def draw_report(period: Period, filters: Filters) -> None:
     """Draw the button of the report, and let administrators choose who gets it by e-mail."""
     scheduled = services().scheduled_work
     with st.popover(_("Report"), icon=":material/summarize:", key="analytics_report"):
         actions.draw_export(
-            identity, _("Save as PDF"), partial(report_pdf, period, current()),
+            identity, _("Save as PDF"), partial(report_pdf, period, filters, current()),
             f"report_{period.first}_{period.last}.pdf", key="analytics_report_pdf", media_type="application/pdf",
         )  # fmt: skip
-        st.caption(_("The figures of the chosen period against the one before, gaps, and the most used documents."))
+        st.caption(
+            _(
+                "The figures of the chosen period and filters against the period before, gaps, and the most used "
+                "documents."
+            )
+        )
         if not identity.may(Role.ADMIN):
             return
         if not scheduled.can_send:
@@ -264,10 +273,10 @@ def draw_report(period: Period) -> None:
         )  # fmt: skip
 
 
-def report_pdf(period: Period, language: str) -> bytes:
+def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
     # Made when the button is pressed, where nobody's language is known.
     with speaking(language):
-        return digest_pdf(services().scheduled_work.digest(identity.tenant_id, period))
+        return digest_pdf(services().scheduled_work.digest(identity, period, filters))
 
 
 def place_of_reader(role: Role | None) -> int:

@@ -18,6 +18,7 @@ from rag.services import current_identity, services
 from rag.types import Collection, Identity, Role
 from rag.ui import actions, language
 from rag.ui.finder import draw_finder, key_scripts
+from rag.ui.formats import thousands
 from rag.ui.frame import SIGN_IN_AGAIN, account_actions, draw_sidebar, frame_scripts, put_off_sidebar
 from rag.ui.people import ROLES
 from rag.ui.text import plain
@@ -28,8 +29,11 @@ from rag.ui.widgets import forget_gone_widgets
 RUN_AGAIN_SECONDS = 3600
 
 
-def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str, list[st.Page]]:
-    """Return the pages this role may open, by their heading. Each page checks again for itself."""
+def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting: int = 0) -> dict[str, list[st.Page]]:
+    """Return the pages this role may open, by their heading. Each page checks again for itself.
+
+    `waiting` people wait for an answer of those in charge.
+    """
     asking = [
         st.Page(
             "chat.py",
@@ -76,7 +80,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection]) -> dict[str
     )
     analytics = st.Page(
         "analytics.py",
-        title=_("Analytics"),
+        title=_("Analytics ({waiting} waiting)", waiting=thousands(waiting)) if waiting else _("Analytics"),
         icon=":material/monitoring:",
         help=_("Questions, cost, speed and quality over time, down to the details of one question."),
     )
@@ -214,7 +218,8 @@ language.begin(identity)
 st.logo(company_mark(identity) or WORDMARK, size="large")
 # Read once a run; pages that ask for nothing else of them take these.
 st.session_state.frame_collections = services().documents.collections(identity)
-pages = pages_for(identity, st.session_state.frame_collections)
+waiting = services().help_requests.count_open(identity) if identity.may(Role.MANAGER) else 0
+pages = pages_for(identity, st.session_state.frame_collections, waiting=waiting)
 page = st.navigation(pages, expanded=True)
 # Once: a second call with another width would make the page jump.
 st.set_page_config(

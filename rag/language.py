@@ -46,7 +46,10 @@ LANGUAGES = {
 RIGHT_TO_LEFT = frozenset({"ar"})
 #: English dates have the day first, which nobody reads as another day.
 LOCALES = {"en": "en_GB", "zh": "zh_Hans_CN"}
+#: Between a context and its word, as gettext keeps them.
+CONTEXT = "\x04"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 #: Longer texts are no sentence of ours with something filled in.
 LONGEST_SENTENCE = 2000
 #: The notices of an answer are stored in a row; a row of more sentences is looked at up to here.
@@ -126,11 +129,23 @@ def N_(message: str) -> str:
     return message
 
 
+def NP_(context: str, message: str) -> str:
+    """Mark a word that means several things for the catalogues, with what it means here; `_` translates it."""
+    return f"{context}{CONTEXT}{message}"
+
+
 def _(message: str, /, **values: Any) -> str:
     """Return a sentence in the reader's language, with `{name}` filled in from `values`."""
     if not message:
         return ""  # gettext answers the empty text with the head of the catalogue
-    return _filled(_catalogue(current()).gettext(message), message, values)
+    english = message.rpartition(CONTEXT)[2]
+    text = _catalogue(current()).gettext(message)
+    return _filled(english if text == message else text, english, values)
+
+
+def pgettext(context: str, message: str, /, **values: Any) -> str:
+    """Return a word that means several things, in the reader's language; `context` says what it means here."""
+    return _(NP_(context, message), **values)
 
 
 def ngettext(one: str, many: str, count: int, /, **values: Any) -> str:
@@ -159,8 +174,9 @@ def meant_by(text: str, messages: Iterable[str]) -> str:
     known = list(messages)
     for language in LANGUAGES:
         for message in known:
-            if text == (message if language == ENGLISH else _catalogue(language).gettext(message)):
-                return message
+            with speaking(language):
+                if text == _(message):
+                    return message
     return ""
 
 
@@ -187,7 +203,11 @@ def _fitting(sentence: str, language: str) -> Iterator[tuple[str, dict[str, str]
 
 def _filled_again(message: str, sentence: str, values: dict[str, str], language: str) -> str:
     with speaking(language):
-        values = {name: translated(value) for name, value in values.items()}
+        values = {
+            # Errors are English when they are raised, their numbers too.
+            name: number(int(value.replace(",", ""))) if THOUSANDS.fullmatch(value) else translated(value)
+            for name, value in values.items()
+        }
     return _filled(_catalogue(language).gettext(message), sentence, values)
 
 

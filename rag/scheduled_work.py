@@ -27,7 +27,7 @@ from rag.evaluation.runs import Evaluations, Run
 from rag.language import _, choose, dollars, speaking
 from rag.money.budgets import Budget, Budgets
 from rag.profiles import profile_of
-from rag.records.analytics import Analytics, Period
+from rag.records.analytics import Analytics, Filters, Period
 from rag.records.digest import Digest, make_digest
 from rag.records.gaps import Gaps
 from rag.records.privacy import Privacy
@@ -243,10 +243,11 @@ class ScheduledWork:
         ):
             self._note_not_done(tenant_id, "digest")
 
-    def digest(self, tenant_id: str, period: Period) -> Digest:
-        """Return the digest of a period."""
+    def digest(self, who: Who, period: Period, filters: Filters | None = None) -> Digest:
+        """Return the digest of a period: of what this person may read, or of everything for a tenant's id."""
+        tenant_id = who.tenant_id if isinstance(who, Identity) else who
         name = str(self._database.fetch_value(tenant_id, "tenant_name") or tenant_id)
-        return make_digest(self._analytics, self._gaps, tenant_id, tenant_id, name, period)
+        return make_digest(self._analytics, self._gaps, who, tenant_id, name, period, filters)
 
     def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
         """Send the digest of a week to each in their language; as `_send`."""

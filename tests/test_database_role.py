@@ -323,6 +323,7 @@ BESIDE_STATEMENTS = {
     "tenant_changes": {"INSERT", "UPDATE"},
     "history_changes": {"INSERT", "UPDATE", "DELETE"},
     "webhook_deliveries": {"INSERT"},
+    "gap_meanings": {"INSERT", "UPDATE", "DELETE"},
     "procrastinate_workers": {"INSERT", "UPDATE", "DELETE"},
     "procrastinate_events": {"INSERT"},
     "procrastinate_periodic_defers": {"UPDATE"},

@@ -34,7 +34,10 @@ ERRORS_IN_ENGLISH = (
     "rag/profile/", "rag/profiles.py",
 )  # fmt: skip
 ERRORS = frozenset(name for name, value in vars(errors).items() if isinstance(value, type)) - {"SettingsError"}
-KEYWORDS: dict[str, Any] = {"_": None, "N_": None, "ngettext": (1, 2)}
+IN_CONTEXT = ((1, "c"), 2)
+KEYWORDS: dict[str, Any] = {
+    "_": None, "N_": None, "said": None, "ngettext": (1, 2), "pgettext": IN_CONTEXT, "NP_": IN_CONTEXT,
+}  # fmt: skip
 COMMENT_TAGS = ("Translators:",)
 WIDTH = 100
 OF_AN_ERROR = "where an error is raised"

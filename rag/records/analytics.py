@@ -304,7 +304,7 @@ class LoggedSearch:
 
     @property
     def is_answered(self) -> bool:
-        return self.outcome in ("answered", "perhaps")
+        return self.outcome == "answered"
 
 
 @dataclass(frozen=True, kw_only=True)

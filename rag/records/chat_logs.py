@@ -30,6 +30,8 @@ from rag.types import Identity, Outcome, QueryDetails, RAGDetails, Section, sect
 QUIET_SECONDS = 15.0
 #: Searches and questions of commands and evaluations give none; no call of theirs takes so long.
 LONG_QUIET_SECONDS = 600.0
+#: Outcomes of questions that the documents may not answer.
+GAPS = frozenset((Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED))
 ABANDONED = N_("The application was ended while this answer was being written.")
 #: Said after it where something had been written.
 KEPT = N_("What had been written is kept.")
@@ -79,6 +81,8 @@ class ChatLogs:
         self.database = database
         self._ledger = Ledger(database)
         self._postponed: deque[Callable[[], object]] = deque()
+        #: Called with the tenant after a question that the documents may not answer.
+        self.on_gap: Callable[[str], None] = lambda tenant_id: None
 
     @property
     def has_postponed(self) -> bool:
@@ -172,6 +176,8 @@ class ChatLogs:
                     queries["keep_prompt"],
                     {"chat_log_id": chat_log_id} | {name: Jsonb(value, _dumps) for name, value in kept.items()},
                 )
+        if outcome in GAPS:
+            self.on_gap(tenant_id)
         return row[0] if row and row[1] else None
 
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
@@ -453,7 +459,8 @@ def _cells(question: LoggedQuestion) -> tuple[object, ...]:
         question.language,
         question.question,
         question.answer,
-        question.outcome or "in progress",
+        # The word of the pages.
+        {"perhaps": "partly", "": "in progress"}.get(question.outcome or "", question.outcome),
         "; ".join(question.documents),
         question.model,
         question.first_token_ms,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID, uuid4
@@ -238,8 +238,10 @@ def _found(conversation: Conversation | None) -> Conversation:
 class Feedback:
     """Writes `feedback`: one rating per person and answer, which can be changed."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
+        """`on_gap` is called with the tenant after a rating as not helpful."""
         self._database = database
+        self._on_gap = on_gap
 
     def rate(
         self, identity: Identity, message_id: UUID, rating: Literal[0, 1], comment: str = "", reason: str = ""
@@ -264,3 +266,5 @@ class Feedback:
         )
         if not rated:
             raise NotFound
+        if rating == 0:
+            self._on_gap(identity.tenant_id)

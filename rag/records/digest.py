@@ -71,14 +71,25 @@ class Digest:
         )
 
 
-def make_digest(analytics: Analytics, gaps: Gaps, who: Who, tenant_id: str, name: str, period: Period) -> Digest:
+def make_digest(
+    analytics: Analytics,
+    gaps: Gaps,
+    who: Who,
+    tenant_id: str,
+    name: str,
+    period: Period,
+    filters: Filters | None = None,
+) -> Digest:
     """Read the figures of a period and of the one before, the most used documents and the unanswered questions."""
     gaps.group(tenant_id)
-    summary = analytics.summary(who, period, Filters())
-    used = analytics.top_documents(who, period, Filters(), limit=MOST_DOCUMENTS)
-    missing = gaps.list(who, period, Filters(), limit=MOST_GAPS)
+    filters = filters or Filters()
+    summary = analytics.summary(who, period, filters)
+    used = analytics.top_documents(who, period, filters, limit=MOST_DOCUMENTS)
+    # Gaps are of no document.
+    missing = gaps.list(who, period, filters, limit=MOST_GAPS) if filters.document_id is None else []
+    title = _("{name}: {first} to {last}", name=name, first=day(period.first), last=day(period.last))
     return Digest(
-        title=_("{name}: {first} to {last}", name=name, first=day(period.first), last=day(period.last)),
+        title=title if filters == Filters() else _("{title}, a part of the questions", title=title),
         sections=(
             (_("Questions"), _figures(summary)),
             (_("Not answered yet, most asked first"), [(_times(gap), gap.question) for gap in missing]),

@@ -1,22 +1,26 @@
 """Group what people ask and the documents do not answer by its meaning, across wordings and languages.
 
 A question joins the gap whose questions it is most like on average; without one that is near enough it opens its own.
-Grouping happens when somebody looks, a bounded number of questions at a time.
+It is grouped in the background as soon as it is answered, rated or passed on, a bounded number of questions at a time.
 """
 
 from __future__ import annotations
 
 import builtins
+import logging
 import re
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
-from pgvector import HalfVector
+from pgvector import HalfVector, Vector
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
@@ -29,11 +33,13 @@ from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import FloatMatrix, Identity, Role, Who
 
+log = logging.getLogger(__name__)
+
 Status = Literal["open", "solved", "dismissed"]
 #: The lists of gaps: open questions unrelated to the documents have a list of their own.
 State = Literal["open", "off topic", "solved", "dismissed"]
-#: Questions grouped at one look: embedding one takes some hundredths of a second.
-GROUPED_AT_ONCE = 100
+#: Questions grouped in one transaction: embedding one takes some hundredths of a second.
+GROUPED_AT_ONCE = 20
 MAXIMUM_REASON_CHARACTERS = 500
 #: A gap whose every wording is less probably answered by its best passage has nothing to do with the documents. Two of
 #: three questions about other things are below; of the workplace's that the sample documents do not answer, one of 20.
@@ -41,13 +47,27 @@ OFF_TOPIC = 0.06
 MAXIMUM_ANSWER_CHARACTERS = 20_000
 
 
+#: The mean of what questions in a language mean to the built-in model: made by benchmarks/question_means.py.
+MEANS = Path(__file__).with_name("question_means.npz")
+
+
 @dataclass(frozen=True)
 class QuestionEmbedder:
-    """Embeds questions to compare them; `least` is the mean cosine from which two ask the same."""
+    """Embeds questions to compare them; `least` is the mean likeness from which two ask the same."""
 
     name: str
     least: float
     embed: Callable[[Sequence[str]], FloatMatrix]
+    #: What a language adds to the vector of every question, taken away before they are compared: without it, questions
+    #: of one language would be more like each other than like their translations.
+    means: Mapping[str, Any] = field(default_factory=dict)
+
+
+@cache
+def question_means() -> Mapping[str, Any]:
+    """Return the mean vector of questions in each language, for the built-in model of meaning."""
+    with np.load(MEANS) as found:
+        return {language: found[language].astype(np.float64) for language in found.files}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,36 +125,6 @@ class _Uploaded:
     language: str
 
 
-@dataclass
-class _Group:
-    """Questions of a gap as unit vectors, added up: the mean cosine to them is one product."""
-
-    id: UUID
-    total: Any
-    size: int
-
-
-@dataclass
-class _Groups:
-    embedder: QuestionEmbedder
-    groups: list[_Group] = field(default_factory=list)
-
-    def nearest(self, vector: Any) -> _Group | None:
-        if not self.groups:
-            return None
-        totals = np.stack([group.total / group.size for group in self.groups])
-        means = totals @ vector
-        best = int(np.argmax(means))
-        return self.groups[best] if means[best] >= self.embedder.least else None
-
-    def add(self, gap_id: UUID, vector: Any) -> None:
-        for group in self.groups:
-            if group.id == gap_id:
-                group.total, group.size = group.total + vector, group.size + 1
-                return
-        self.groups.append(_Group(gap_id, vector, 1))
-
-
 class Gaps:
     """Groups unanswered questions, lists the groups, and records how each was handled."""
 
@@ -146,42 +136,66 @@ class Gaps:
         self._help_requests = help_requests
         self._zones = TimeZones(database)
         self._embedder_for = embedder_for
+        self._lock = threading.Lock()
+        self._grouping: set[str] = set()
+        self._wanted: set[str] = set()
+        self._is_closing = threading.Event()
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
-        """Put questions that belong to no gap yet to theirs, the oldest first. Return how many."""
+        """Put questions that belong to no gap yet to theirs: those whose asker waits first, then the latest.
+
+        Return how many.
+        """
         with self._database.transaction(tenant_id) as connection:
-            row = connection.execute(queries["lock_gaps"]).fetchone()
-            if row is None or not row[0]:
-                return 0
-            waiting = connection.execute(queries["ungrouped_questions"], {"limit": limit}).fetchall()
-            known: dict[tuple[UUID, str], _Groups] = {}
-            for collection_id, model in {(row[1], row[3]) for row in waiting}:
+            connection.execute(queries["lock_gaps"])
+            found = connection.execute(queries["ungrouped_questions"], {"limit": limit}).fetchall()
+            for chat_log_id, collection_id, question, model, language in found:
                 embedder = self._embedder_for(model)
-                questions = [row for row in waiting if (row[1], row[3]) == (collection_id, model)]
-                vectors = _embedded(embedder, [row[2] for row in questions])
-                groups = known.setdefault((collection_id, embedder.name), _Groups(embedder))
-                where = {"collection_id": collection_id, "embedder": embedder.name}
-                for gap_id, embedding, _status, _changed_at in connection.execute(queries["grouped_questions"], where):
-                    groups.add(gap_id, _units([embedding.to_numpy()])[0])
-                for (chat_log_id, *_rest), vector in zip(questions, vectors, strict=True):
-                    near = groups.nearest(vector)
-                    gap_id = near.id if near else _opened(connection, collection_id)
-                    groups.add(gap_id, vector)
-                    connection.execute(
-                        queries["add_gap_question"],
-                        {
-                            "chat_log_id": chat_log_id,
-                            "gap_id": gap_id,
-                            "embedder": embedder.name,
-                            "embedding": HalfVector(vector),
-                        },
-                    )
-        return len(waiting)
+                vector = _embedded(embedder, question)
+                parameters = {
+                    "chat_log_id": chat_log_id,
+                    "gap_id": _nearest(connection, embedder, collection_id, vector, language)
+                    or _opened(connection, collection_id),
+                    "embedder": embedder.name,
+                    "embedding": HalfVector(vector),
+                }
+                connection.execute(queries["add_gap_question"], parameters)
+        return len(found)
+
+    def group_soon(self, tenant_id: str) -> None:
+        """Group all questions that belong to no gap yet, in the background."""
+        with self._lock:
+            self._wanted.add(tenant_id)
+            if tenant_id in self._grouping or self._is_closing.is_set():
+                return
+            self._grouping.add(tenant_id)
+        threading.Thread(target=self._group_wanted, args=(tenant_id,), name=f"gaps of {tenant_id}", daemon=True).start()
+
+    def _group_wanted(self, tenant_id: str) -> None:
+        while True:
+            with self._lock:
+                if tenant_id not in self._wanted or self._is_closing.is_set():
+                    self._grouping.discard(tenant_id)
+                    return
+                self._wanted.discard(tenant_id)
+            try:
+                while not self._is_closing.is_set() and self.group(tenant_id) >= GROUPED_AT_ONCE:
+                    pass
+            except RagError as exc:
+                log.warning("questions of %s are grouped when the next one is asked: %s", tenant_id, exc.message)
+            except Exception:
+                log.exception("questions of %s are grouped when the next one is asked", tenant_id)
+
+    def close(self) -> None:
+        """Begin no further grouping; at the end of the process."""
+        self._is_closing.set()
 
     def list(
         self, who: Who, period: Period, filters: Filters, *, status: State = "open", limit: int = 200
     ) -> builtins.list[Gap]:
-        """Return the gaps that were asked in a period, most asked first.
+        """Return the gaps that were asked in a period, most asked first, after those for which somebody waits.
+
+        Who waits is listed whenever it was asked.
 
         A gap is off topic if no passage came near, nobody rated an answer and nobody asked for a reply.
         """
@@ -357,20 +371,32 @@ def _opened(connection: Connection, collection_id: UUID) -> UUID:
     return UUID(str(row[0]))
 
 
-def _embedded(embedder: QuestionEmbedder, questions: Sequence[str]) -> Any:
-    """Embed questions; one that the embedder cannot read is like no other."""
+def _nearest(
+    connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
+) -> UUID | None:
+    """Return the gap that a question belongs to; None where no gap is like it."""
+    means = embedder.means
+    mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)
+    meaning = vector - means.get(language, mean)
+    meaning = meaning / (np.linalg.norm(meaning) or 1)
+    parameters = {
+        "collection_id": collection_id,
+        "embedder": embedder.name,
+        "vector": Vector(meaning),
+        "offsets": Jsonb({name: float(meaning @ of_language) for name, of_language in means.items()}),
+        "offset": float(meaning @ mean),
+    }
+    found = connection.execute(queries["nearest_gap"], parameters).fetchone()
+    return found[0] if found and found[1] >= embedder.least else None
+
+
+def _embedded(embedder: QuestionEmbedder, question: str) -> Any:
+    """Embed a question as a vector of length 1; one that the embedder cannot read is like no other."""
     try:
-        return _units(embedder.embed(questions))
-    except RagError:
-        if len(questions) > 1:
-            return np.concatenate([_embedded(embedder, [question]) for question in questions])
-        return np.zeros((1, embedder.embed(["question"]).shape[1]))
-
-
-def _units(vectors: Any) -> Any:
-    found = np.asarray(vectors, dtype=np.float64)
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    return found / np.where(lengths == 0, 1, lengths)
+        vector = np.asarray(embedder.embed([question])[0], dtype=np.float64)
+    except InvalidInput:
+        return np.zeros(embedder.embed(["question"]).shape[1])
+    return vector / (np.linalg.norm(vector) or 1)
 
 
 def _check_manager(identity: Identity) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
@@ -55,8 +56,10 @@ class HelpRequest:
 class HelpRequests:
     """Reads and writes `help_requests`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
+        """`on_gap` is called with the tenant after a question was passed on."""
         self._database = database
+        self._on_gap = on_gap
 
     def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
         """Pass on the question behind an answer to this person; once for each answer.
@@ -75,6 +78,7 @@ class HelpRequests:
         )
         if request_id is None:
             raise NotFound
+        self._on_gap(identity.tenant_id)
         return self._list(identity, request_id=request_id)[0]
 
     def list(

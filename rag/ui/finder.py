@@ -8,7 +8,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.language import N_, _
+from rag.language import N_, _, pgettext
 from rag.services import Services
 from rag.types import Conversation, DocumentFilters, DocumentName, DocumentStatus, Identity
 from rag.ui.page_view import turn_to
@@ -134,7 +134,8 @@ if (!window.hrAssistantKeys) {
     if (hasDialog && !isOpen) setTimeout(goBack, 50);
     hasDialog = isOpen;
     const search = document.querySelector(".st-key-frame_finder input");
-    if (search && search !== finder) search.focus();
+    // What was searched for last is there to be typed over.
+    if (search && search !== finder) { search.focus(); search.select(); }
     finder = search;
     if (!isChoosing) return;
     const choice = document.querySelector(CHOICE);
@@ -193,7 +194,7 @@ def draw_finder(running: Services, identity: Identity) -> None:
 
 @dialog(N_("Keyboard shortcuts"))
 def _list_shortcuts() -> None:
-    lines = [f"| {_('Key')} | |", "|---|---|"]
+    lines = [f"| {pgettext('of a keyboard', 'Key')} | |", "|---|---|"]
     lines += [f"| `{keys}` | {plain(_(does))} |" for keys, does in SHORTCUTS]
     st.markdown("\n".join(lines))
     st.caption(_("On a Mac, ⌘ takes the place of Ctrl."))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -15,7 +14,7 @@ from rag.errors import RagError
 from rag.ingestion.loaders import formats_in_words
 from rag.language import N_, _, ngettext
 from rag.records.analytics import Filters, Period
-from rag.records.gaps import GROUPED_AT_ONCE, Gap, State, answered_by, written_answer
+from rag.records.gaps import Gap, State, answered_by, written_answer
 from rag.records.help_requests import HelpRequest
 from rag.services import services
 from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role
@@ -40,8 +39,6 @@ NONE: dict[State, str] = {
     "dismissed": N_("None in this period."),
 }
 NEAREST = 3
-#: So long a look at the gaps groups questions that nobody has looked at yet.
-GROUPING_SECONDS = 4.0
 FOLLOWED_EVERY_SECONDS = 2
 #: A written answer is due for review after a year, unless its author says otherwise.
 REVIEW_DAYS = 365
@@ -51,12 +48,7 @@ MOST_DOCUMENTS = 200
 def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details: Callable[[UUID], None]) -> None:
     """Draw the gaps of a period, and the chosen one with what can be done; `draw_details` draws its latest question."""
     gaps = services().gaps
-    with st.spinner(_("Grouping questions")):
-        until = time.monotonic() + GROUPING_SECONDS
-        while (is_more := gaps.group(identity.tenant_id) >= GROUPED_AT_ONCE) and time.monotonic() < until:
-            pass
-    if is_more:
-        st.caption(_("There are more questions than could be grouped now. Open this again to see them."))
+    gaps.group_soon(identity.tenant_id)  # what was asked before questions were grouped at once
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(
             _("Questions that the documents do not answer, or whose answers were rated as not helpful, grouped by "
@@ -86,9 +78,9 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             {
                 # On a small screen the last columns are out of sight.
                 _("Question"): [gap.question for gap in found],
+                _("Waiting"): [gap.waiting or None for gap in found],
                 _("Times"): [gap.times for gap in found],
                 _("Before"): [gap.times_before for gap in found],
-                _("Waiting"): [gap.waiting or None for gap in found],
                 _("Last asked"): [gap.last_asked_at for gap in found],
                 _("Nearest document"): [gap.nearest or "–" for gap in found],
                 _("Assigned to"): [gap.assignee or "–" for gap in found],
@@ -159,6 +151,8 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
         if st.button(_("Open again"), icon=":material/undo:", key=f"{key}_reopen"):
             actions.attempt(PROBLEM, gaps.reopen, identity, gap.id)
             st.rerun()
+        for request in gaps.waiting(identity, gap.id):
+            _draw_waiting(identity, request)
         return
     if gap.awaits_id is not None:
         _draw_awaited(identity, gap, gap.awaits_id)

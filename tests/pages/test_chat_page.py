@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 from uuid import UUID
@@ -21,6 +23,7 @@ from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.jobs import LiveAnswer
 from rag.answering.writing import TOO_LONG
 from rag.errors import NotFound
+from rag.records.analytics import Filters, Period
 from rag.services import Services
 from rag.types import Citation, Collection, ContextResponse, Identity, Role
 from rag.ui.chat_scope import ALL
@@ -301,6 +304,12 @@ def test_a_question_is_passed_on_and_a_persons_answer_comes_back_into_the_conver
     _, manager = signed_in(Role.MANAGER)
     (waiting,) = running.help_requests.list(manager, status="open")
     assert (waiting.reason, waiting.comment) == ("outdated", "There are new rules.")
+    # Nobody has opened the list of gaps: the question was grouped when it was passed on.
+    period = Period.of_days(3, until=datetime.now(UTC).date() + timedelta(days=1))
+    until = time.monotonic() + patient(20)
+    while not (gaps := running.gaps.list(manager, period, Filters())) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert [(gap.question, gap.waiting) for gap in gaps] == [("How many days of annual leave do I have?", 1)]
     running.help_requests.answer(manager, waiting.id, "It is *27 days* since May.")
 
     elsewhere = new_tab(asker.session_id).run()

@@ -6,13 +6,15 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
-from rag.types import Identity, Role
+from rag.types import Collection, Identity, Role
 from rag.ui.frame import account_actions, link_here
 from rag.ui.text import plain
 
@@ -53,6 +55,31 @@ def test_each_role_has_its_pages_and_no_other(signed_in: SignIn, role: Role) -> 
     for page in sorted(PAGES[Role.ADMIN] - PAGES[role]):
         with pytest.raises(ValueError, match=re.escape(page)):
             tab.switch_page(page)
+
+
+def test_the_menu_says_how_many_wait_for_those_in_charge(
+    running: Services, collection: Collection, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[list[str]] = []
+    navigation = st.navigation
+
+    def noted(pages: dict[str, list[Any]], **options: Any) -> Any:
+        drawn.append([page.title for group in pages.values() for page in group])
+        return navigation(pages, **options)
+
+    monkeypatch.setattr(st, "navigation", noted)
+    tab, _ = signed_in(Role.MANAGER)
+    tab.run()
+    with running.database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO help_requests (tenant_id, collection_id, question) VALUES ('demo', %s, 'Dogs?')",
+            (collection.id,),
+        )
+    tab.run()
+    signed_in(Role.EMPLOYEE)[0].run()
+
+    assert ["Analytics" in drawn[0], "Analytics (1 waiting)" in drawn[1]] == [True, True]
+    assert not [title for title in drawn[2] if "Analytics" in title]
 
 
 def test_a_page_that_is_not_there_says_whom_to_ask_and_to_an_administrator_what_to_do(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -426,6 +427,8 @@ def test_a_cell_that_a_spreadsheet_would_run_gets_an_apostrophe(start: str) -> N
 
     assert {row[name] for name in ("user_group", "question", "answer", "comment", "documents")} == {f"'{harmful}"}
     assert (row["total_ms"], row["cost_usd"], row["has_unpriced_calls"]) == ("10", "", "yes")
+    partly = next(csv.DictReader(io.StringIO(questions_to_csv([replace(question, outcome="perhaps")]), newline="")))
+    assert (row["outcome"], partly["outcome"]) == ("answered", "partly")
 
 
 def test_the_export_holds_what_the_filters_leave_in_any_script(

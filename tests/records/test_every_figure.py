@@ -385,7 +385,7 @@ def check_list(analytics: Analytics, rows: Rows, period: Period, filters: Filter
 
 def check_search(analytics: Analytics, rows: Rows, period: Period, filters: Filters) -> None:
     questions = chosen(rows.asked, period, filters)
-    ended = questions[questions["outcome"].isin(["answered", "perhaps", "no_context", "refused"])]
+    ended = questions[questions["outcome"].isin(CLOSED)]
     expected = [brought for _, row in ended.iterrows() if (brought := _searched(row)) is not None]
     searches = analytics.searches("demo", period, filters)
     assert sorted(
@@ -422,7 +422,7 @@ def check_shares(searches: Sequence[LoggedSearch], brought: pd.DataFrame) -> Non
             group = groups[str(name)]
             assert (group.questions, group.translated) == (len(own), own["is_translated"].sum())
             assert group.reranked == own["is_reranked"].sum()
-            assert group.answered == pytest.approx(own["outcome"].isin(["answered", "perhaps"]).mean())
+            assert group.answered == pytest.approx((own["outcome"] == "answered").mean())
             middle = own["similarity"].median()
             assert group.similarity == (None if pd.isna(middle) else pytest.approx(middle, abs=0.0006))
     for kind in ("similarity", "score"):
@@ -433,7 +433,7 @@ def check_shares(searches: Sequence[LoggedSearch], brought: pd.DataFrame) -> Non
         _figure, bars = score_figure(*sides)
         values = brought.dropna(subset=[kind])
         steps = (values[kind] * SCORE_STEPS).astype(int).clip(0, SCORE_STEPS - 1)
-        is_answered = values["outcome"].isin(["answered", "perhaps"])
+        is_answered = values["outcome"] == "answered"
         counted = pd.crosstab(steps, is_answered).reindex(columns=[True, False], fill_value=0)
         drawn = {round(low * SCORE_STEPS): (first, second) for low, first, second in bars if first or second}
         assert drawn == {step: (int(row[True]), int(row[False])) for step, row in counted.iterrows()}

