@@ -63,8 +63,13 @@ def add_document(
     profile = profile_of(collection)
     sha256 = hashlib.sha256(content).hexdigest()
     name, folder = display_name(file_name), upload_folder(file_name)
-    _require_one_of(chunking_method, get_args(ChunkingMethod), "chunking method")
-    _require_one_of(pdf_type, get_args(PdfType), "kind of PDF")
+    methods, kinds = get_args(ChunkingMethod), get_args(PdfType)
+    if chunking_method is not None and chunking_method not in methods:
+        known = ", ".join(methods)
+        raise InvalidInput(f"There is no chunking method “{chunking_method}”. It is one of: {known}.")
+    if pdf_type is not None and pdf_type not in kinds:
+        known = ", ".join(kinds)
+        raise InvalidInput(f"There is no kind of PDF “{pdf_type}”. It is one of: {known}.")
     _require_new(database, collection, sha256, name, folder, replaces)
     _require_unsynced(database, collection, sha256)
     checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
@@ -101,11 +106,6 @@ def add_document(
         raise DocumentAlreadyStored
     document_id: UUID = added[0]
     return document_id
-
-
-def _require_one_of(value: str | None, known: Sequence[str], what: str) -> None:
-    if value is not None and value not in known:
-        raise InvalidInput(f"There is no {what} “{value}”. It is one of: {', '.join(known)}.")
 
 
 def upload_folder(file_name: str) -> str:
