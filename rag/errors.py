@@ -96,6 +96,8 @@ class RagError(Exception):
 class SettingsError(RagError):
     """A setting cannot be used."""
 
+    status = 503
+
 
 class DatabaseUnavailable(RagError):
     """The database does not answer. Check that it runs and that DATABASE_URL is right."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin
-from rag.errors import InvalidInput, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
+from rag.errors import InvalidInput, NotAPdf, NoTextInPdf, NotFound, RagError, SettingsError, StepNotPossible
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.document_jobs import (
@@ -32,6 +32,7 @@ from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.publish import publish
 from rag.ingestion.tagging import MAXIMUM_FIELD_CHARACTERS, TagStep, tag_names
 from rag.ingestion.uploads import add_document, display_name
+from rag.language import N_
 from rag.money.ledger import Ledger
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
@@ -57,6 +58,10 @@ LONGEST_TITLE = 300
 LONGEST_DESCRIPTION = 2000
 LONGEST_CATEGORY = 100
 PDF_MARK = b"%PDF-"
+NO_MODEL = N_(
+    "There is no language model, so nothing can be tagged. An administrator can paste a key of Google Gemini or OpenAI "
+    "on the page Set-up."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,10 +253,14 @@ class ReferenceDocuments:
     def tag(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
         """Tag the chunks that have no tags; failed chunks stay untagged and can be tried again.
 
-        Raises `StepNotPossible` before there are chunks. Without a language model nothing is tagged.
+        Raises `StepNotPossible` before there are chunks, and `SettingsError` without a language model.
         """
         job = self._job(identity, document_id)
         self._require_chunks(identity.tenant_id, document_id)
+        if self._providers.translation_model_for(job.profile) is None:
+            raise SettingsError(NO_MODEL)
+        # Asked for now, whatever was wanted when the document was added.
+        job = replace(job, document=replace(job.document, generate_metadata=True))
         with self._claimed(job):
             message = self._tag_step.run(job, self._pages(job))
             metadata = Jsonb({})

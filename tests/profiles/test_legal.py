@@ -406,6 +406,22 @@ def test_an_opinion_that_fails_or_is_left_is_kept_and_billed(
     assert client.get("/api/opinion").json()["opinions"][0]["state"] == "failed"
 
 
+def test_without_a_model_it_is_said_that_nothing_is_drafted_or_tagged(
+    client: TestClient, app_services: Services, korean_pdf: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = ingest(client, korean_pdf).json()
+    monkeypatch.setattr(type(app_services.providers), "chat_model_for", lambda *_: None)
+    monkeypatch.setattr(type(app_services.providers), "translation_model_for", lambda *_: None)
+    for answer in (
+        client.post("/api/opinion/generate", json={"opinionType": "무죄주장", "dataBlock": "사실"}),
+        client.post(f"/api/reference-documents/{document['id']}/tag"),
+    ):
+        body = answer.json()
+        assert (answer.status_code, body["success"], body["code"]) == (503, False, "settings_error")
+        assert "There is no language model" in body["error"]
+        assert "Set-up" in body["error"]
+
+
 def test_each_call_of_an_opinion_is_a_row_of_the_ledger_whatever_became_of_it(
     client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes, provider_standin: ProviderStandin
 ) -> None:
