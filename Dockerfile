@@ -17,7 +17,7 @@ RUN useradd --uid 10001 --create-home --home-dir /data --shell /usr/sbin/nologin
 RUN apt-get update && apt-get install --yes --no-install-recommends fonts-noto-cjk && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY --from=packages /app/.venv .venv
-COPY app.py pyproject.toml LICENSE ./
+COPY app.py pyproject.toml LICENSE CHANGELOG.md ./
 COPY .streamlit .streamlit
 COPY pages pages
 COPY supabase supabase

@@ -30,10 +30,21 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
     )
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version, and end")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for module in (service, documents, collections, questions, evaluation, records, tenants, backup):
         module.add_parsers(commands)
     return parser
+
+
+class ShowVersion(argparse.Action):
+    """Print the version. Only then is the list of changes read."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from rag.launch import newest_release
+
+        print(f"HR Assistant {newest_release()}")
+        parser.exit()
 
 
 def main() -> int:

@@ -322,10 +322,17 @@ def audit() -> int:
     return next((code for code in codes if code), 0)
 
 
+def newest_release() -> str:
+    """Return the version of the newest release in CHANGELOG.md; "unreleased" before the first."""
+    changes = PROJECT / "CHANGELOG.md"
+    text = changes.read_text("utf-8") if changes.is_file() else ""
+    found = re.search(r"^## \[(\d[^\]]*)\]", text, re.MULTILINE)
+    return found[1] if found else "unreleased"
+
+
 def write_sbom() -> int:
     """Write which packages the newest release in CHANGELOG.md consists of, as CycloneDX, from the lock."""
-    found = re.search(r"^## \[(\d[^\]]*)\]", (PROJECT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
-    path = PROJECT / "dist" / f"hr-assistant-{found[1] if found else 'unreleased'}.cdx.json"
+    path = PROJECT / "dist" / f"hr-assistant-{newest_release()}.cdx.json"
     path.parent.mkdir(exist_ok=True)
     code = tool("cyclonedx-py", "requirements", "requirements.txt", "--output-reproducible", "--output-file", str(path))
     if code == 0:

@@ -31,7 +31,7 @@ from rag.answering.logged_search import Searches
 from rag.answering.model_trials import ModelTrials
 from rag.answering.opinions import Opinions
 from rag.answering.pipeline import Answerer
-from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
+from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed, NotFound
 from rag.evaluation.judging import Judge
 from rag.evaluation.previews import Previews
 from rag.evaluation.runs import Evaluations
@@ -166,6 +166,18 @@ class Services:
             known = ", ".join(collection.name for collection in self.documents.collections(tenant_id))
             raise InvalidInput(f"Tenant {tenant_id} has no collection {wanted!r}; it has: {known}.")
         return found
+
+    def require_tenant(self, tenant_id: str) -> None:
+        """Require that a tenant is there; the application's own is made where there is none yet, as at its start.
+
+        Raises `NotFound`.
+        """
+        try:
+            self.tenants.get(tenant_id)
+        except NotFound:
+            if tenant_id != self.settings.tenant:
+                raise
+            self.documents.ensure_first_collection(tenant_id)
 
     def close(self) -> None:
         """Stop what runs: answers first, then the worker, the pool and the embedded server. Idempotent."""

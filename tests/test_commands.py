@@ -8,9 +8,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from rag.answering.writing import TOO_LONG
@@ -323,3 +325,78 @@ def test_a_file_or_folder_that_is_missing_is_named_in_one_sentence(
     assert len(said) == 1, done.stderr
     assert place in said[0]
     assert said[0].endswith(".")
+
+
+def test_the_version_is_that_of_the_newest_release(command: Command) -> None:
+    changes = (PROJECT / "CHANGELOG.md").read_text("utf-8")
+    newest = re.search(r"^## \[(\d[^\]]*)\]", changes, re.MULTILINE)
+    assert command("--version").stdout == f"HR Assistant {newest[1] if newest else 'unreleased'}\n"
+
+
+def test_a_tenant_without_documents_is_told_how_to_fill_that_one(command: Command, database: Database) -> None:
+    with database.transaction("other") as connection:
+        connection.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model) "
+            "VALUES ('other', 'Own rules', 'builtin/lexical@384')"
+        )
+    for words in (("search", "leave"), ("ask", "leave"), ("eval",)):
+        done = command(*words, "--tenant", "other")
+        assert done.returncode == 1
+        assert "python -m rag ingest PATH --tenant other --collection 'Own rules'" in done.stderr
+
+
+def test_commands_make_the_tenant_that_the_application_would_make(command: Command, superuser_conninfo: str) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        connection.execute("DELETE FROM tenants WHERE id = 'demo'")
+    made = command("collection", "create", "Boards", "--profile", "notices")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("Boards: notices, ko, ")
+    other = command("collection", "create", "Boards", "--profile", "notices", "--tenant", "nobody")
+    assert (other.returncode, other.stderr.splitlines()[-1]) == (1, "There is no tenant nobody.")
+
+
+def test_a_folder_is_ingested_with_a_password_and_names_what_it_leaves_out(
+    command: Command, collection: Collection, tmp_path: Path
+) -> None:
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "locked.pdf").write_bytes(hostile.encrypted("secret"))
+    (folder / "film.mp4").write_bytes(b"film")
+    (folder / ".hidden.xyz").write_bytes(b"nothing")
+    done = command("ingest", str(folder), "--no-metadata")
+    assert done.returncode == 1
+    assert "password" in done.stdout
+    assert "1 left out, of kinds that cannot be read: film.mp4" in done.stderr
+    (tmp_path / "password.txt").write_text("secret\n", "utf-8")
+    done = command("ingest", str(folder), "--no-metadata", "--password-file", str(tmp_path / "password.txt"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = command("documents", "list").stdout
+    assert f"{datetime.now(UTC):%Y-%m-%d}  completed" in shown
+    assert f"  {collection.name}  " in shown
+
+
+def test_documents_are_listed_with_the_reason_of_a_failure(
+    command: Command, rules: Collection, database: Database
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET status = 'failed', message = 'Its pages are damaged.'")
+    assert "): Its pages are damaged.\n" in command("documents", "list").stdout
+
+
+def test_a_price_of_a_model_that_no_list_has_is_set_with_a_warning(command: Command, collection: Collection) -> None:
+    known = command("prices", "set", "gpt-4o", "input_mtok", "2")
+    assert (known.returncode, "No price list" in known.stderr) == (0, False)
+    unknown = command("prices", "set", "gtp-4o", "input_mtok", "2")
+    assert unknown.returncode == 0
+    assert "No price list has 'gtp-4o': check that its provider names it so." in unknown.stderr
+
+
+def test_an_answer_is_asked_for_in_a_language(
+    command: Command, rules: Collection, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("Volgens regel 7.7 sluit kantoor 49 om 18:49 [1].")
+    question = "By rule 7.7, at what time closes office 49?"
+    done = command("ask", question, "--collection", rules.name, "--language", "nl")
+    assert done.returncode == 0, done.stderr
+    systems = [body["messages"][0]["content"] for kind, body in provider_standin.requests if kind == "chat"]
+    assert any("Answer in Dutch" in system for system in systems)

@@ -6,6 +6,9 @@ A command imports what it needs when it runs, so that help is there at once.
 from __future__ import annotations
 
 import argparse
+import shlex
+
+from rag.errors import InvalidInput
 
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other name for it
 
@@ -25,6 +28,14 @@ def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False
         "--collection", required=needs_collection, default=None, help=f"the collection's name or id{also}"
     )
     parser.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+
+
+def no_documents(tenant_id: str, collection: str) -> InvalidInput:
+    """Return the error of a collection without documents, with the command that adds some to it."""
+    place = f"--tenant {shlex.quote(tenant_id)} --collection {shlex.quote(collection)}"
+    return InvalidInput(
+        f"{collection} has no documents that can be searched yet. Add some: python -m rag ingest PATH {place}"
+    )
 
 
 def agreed() -> bool:

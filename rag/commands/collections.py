@@ -132,7 +132,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = connect_services(settings)
     library, identity = parts.documents, program_of(arguments.tenant or settings.tenant)
     try:
-        parts.tenants.get(identity.tenant_id)
+        parts.require_tenant(identity.tenant_id)
         if arguments.act == "create":
             language = arguments.language or ""
             made = library.create_collection(

@@ -52,6 +52,13 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
     )
     parser.add_argument(
+        "--password-file",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="the password of protected PDFs, in a file so that the list of processes does not show it",
+    )
+    parser.add_argument(
         "--metadata",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -93,7 +100,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
     from rag.ingestion.loaders import ExtractionLimits
-    from rag.ingestion.sources.folder import count_files, files_at
+    from rag.ingestion.sources.folder import count_files, files_at, unreadable_files
     from rag.services import services
 
     path: Path = arguments.path
@@ -103,6 +110,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     total = count_files(path, limits)
     if not total:
         raise SettingsError(f"There is no file in {path} that could be read.")
+    password = arguments.password_file.read_text("utf-8").strip("\r\n") if arguments.password_file else None
     tenant = arguments.tenant or settings.tenant
     failed = 0
 
@@ -112,6 +120,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
         return parts.pipeline.process_document(
             file=found.content,
             file_name=found.path,
+            password=password,
             tenant_id=tenant,
             collection=collection,
             chunking_method=arguments.chunking,
@@ -138,6 +147,11 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
             clear_progress()
             print(f"[{number}/{total}] {found.place}: {line}", flush=True)
             show_progress(number, total, found.place)
+        if left_out := unreadable_files(path):
+            shown = ", ".join(left_out[:SHOWN_PROBLEMS])
+            more = f" and {len(left_out) - SHOWN_PROBLEMS:,} more" if len(left_out) > SHOWN_PROBLEMS else ""
+            clear_progress()
+            print(f"{len(left_out):,} left out, of kinds that cannot be read: {shown}{more}", file=sys.stderr)
     finally:
         clear_progress()
         parts.close()
@@ -152,7 +166,7 @@ def documents(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = connect_services(settings)
     library, identity = parts.documents, program_of(arguments.tenant or settings.tenant)
     try:
-        parts.tenants.get(identity.tenant_id)
+        parts.require_tenant(identity.tenant_id)
         if arguments.act == "list":
             _list(parts, identity, arguments)
             return 0
@@ -181,11 +195,14 @@ def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) ->
         found = [row for row in parts.documents.bin.list(identity) if chosen is None or row.collection_id == chosen.id]
     else:
         found = parts.documents.list(identity, collection_id=chosen.id if chosen else None)
+    names = {collection.id: collection.name for collection in parts.documents.collections(identity)}
     for row in found:
         if arguments.json:
             print(json.dumps(asdict(row), default=str, ensure_ascii=False))
         elif isinstance(row, Document):
-            print(f"{row.id}  {row.status:<10}  {row.chunk_count:>5} passages  {row.title} ({row.file_name})")
+            facts = f"{row.created_at:%Y-%m-%d}  {row.status:<10}  {row.chunk_count:>5} passages"
+            reason = f": {row.message}" if row.message else ""
+            print(f"{row.id}  {facts}  {names.get(row.collection_id, '')}  {row.title} ({row.file_name}){reason}")
         else:
             print(f"{row.id}  deleted for good on {row.kept_until:%Y-%m-%d}  {row.title} ({row.file_name})")
 

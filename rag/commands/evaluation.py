@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag.commands import Commands, add_command, add_place
+from rag.commands import Commands, add_command, add_place, no_documents
 from rag.errors import InvalidInput
 from rag.settings import Settings
 
@@ -61,9 +61,7 @@ def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
         evaluations = parts.evaluations
         collection = parts.choose_collection(tenant, arguments.collection)
         if not parts.documents.contents(tenant)[collection.id].ready:
-            raise InvalidInput(
-                f"{collection.name} has no documents that can be searched yet. Add some: python -m rag ingest PATH"
-            )
+            raise no_documents(collection.tenant_id, collection.name)
         if arguments.resume:
             try:
                 begun = [UUID(arguments.resume)]

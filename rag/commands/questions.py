@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rag.commands import Commands, add_command, add_place
+from rag.commands import Commands, add_command, add_place, no_documents
 from rag.commands.running_server import Output, Terminal, run_in_server
-from rag.errors import InvalidInput
+from rag.language import LANGUAGES
 from rag.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
             command.add_argument("--profile", default="", help="search as this profile does, not the collection's own")
             command.add_argument("--language", default=None, help="of the question, such as en; detected otherwise")
             command.add_argument("--explain", action="store_true", help="show every step and every score")
+        else:
+            command.add_argument(
+                "--language", choices=list(LANGUAGES), default=None, help="of the answer; the question's when not given"
+            )
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -123,6 +127,8 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
 
     collection = parts.choose_collection(arguments.tenant, arguments.collection)
     profile = _options(arguments).applied_to(profile_of(collection))
+    if arguments.language:
+        profile = profile.changed(answer_language=arguments.language)
     _require_documents(parts, collection)
     question = _question(arguments, collection, parts)
     status = 1
@@ -189,6 +195,4 @@ def _question(arguments: argparse.Namespace, collection: Collection, parts: Serv
 
 def _require_documents(parts: Services, collection: Collection) -> None:
     if not parts.documents.contents(collection.tenant_id)[collection.id].ready:
-        raise InvalidInput(
-            f"{collection.name} has no documents that can be searched yet. Add some: python -m rag ingest PATH"
-        )
+        raise no_documents(collection.tenant_id, collection.name)

@@ -136,16 +136,20 @@ def _add_prices(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def prices(arguments: argparse.Namespace, settings: Settings) -> int:
     """List the prices, or set one."""
+    from rag.money.price_list import is_listed
     from rag.services import connect_services
 
     day = _day(arguments.valid_from) if arguments.act == "set" else None
     parts = connect_services(settings)
     tenant_id = arguments.tenant or settings.tenant
     try:
-        parts.tenants.get(tenant_id)
+        parts.require_tenant(tenant_id)
         if arguments.act == "set":
             price = None if arguments.price == LISTED else arguments.price
             parts.prices.set(tenant_id, arguments.model, arguments.unit, price, day)
+            if not is_listed(arguments.model.strip()):
+                note = f"No price list has {arguments.model.strip()!r}: check that its provider names it so."
+                print(note, file=sys.stderr)
         known = parts.prices.list(tenant_id)
         if not known:
             print("No model is in use yet. You can still set a price: python -m rag prices set MODEL UNIT PRICE")

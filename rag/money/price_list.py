@@ -21,7 +21,7 @@ from psycopg import Connection
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput
 from rag.language import N_
-from rag.settings.providers import FREE_PROVIDERS, provider_spec
+from rag.settings.providers import FREE_PROVIDERS, PROVIDERS, provider_spec
 from rag.storage.database import Database, queries
 from rag.types import Charge, Identity, Operation, Usage, Who
 
@@ -79,6 +79,11 @@ def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | No
 def embedding_price(provider: str, model: str) -> Decimal | None:
     """Return the list price of a million embedded tokens; None when no list has it."""
     return charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
+
+
+def is_listed(model: str) -> bool:
+    """Return whether a price list has a model of this name, of any provider."""
+    return any(_listed_prices(Usage(provider=spec.name, model=model, input_tokens=1))[0] for spec in PROVIDERS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from rag.errors import DocumentError, InvalidInput
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_hidden, is_readable, kind_of
 from rag.ingestion.loaders.sandbox import sandbox_of
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.settings import Settings
@@ -55,6 +55,14 @@ def count_files(path: Path, limits: ExtractionLimits) -> int:
         with sandbox_of(limits).archive(path) as archive:
             return len(archive.names())
     return 1
+
+
+def unreadable_files(path: Path) -> list[str]:
+    """Return the files of a folder that `files_at` leaves out for their kind; hidden ones are nobody's documents."""
+    if not path.is_dir():
+        return []
+    names = (found.relative_to(path) for found in sorted(path.rglob("*")) if found.is_file())
+    return [str(name) for name in names if not is_hidden(name) and not is_readable(name)]
 
 
 def _paths(folder: Path) -> Iterator[Path]:
