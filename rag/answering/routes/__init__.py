@@ -39,9 +39,11 @@ from rag.answering.routes.replies import (
     ask_which_two,
     ends_of_estimates,
 )
-from rag.answering.routes.small_talk import small_talk
+from rag.answering.routes.small_talk import Met, about_product, small_talk
+from rag.language import listed, locale, ngettext, speaking
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
+from rag.records.time_zones import TimeZones
 from rag.retrieval.bm25.index import tokenize
 from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
@@ -52,6 +54,8 @@ __all__ = ["ModelPart", "RouteReply", "Router"]
 MOST_COMPARED = 3
 #: Versions of a document are compared by what changed.
 VERSIONS = re.compile(r"\bversi|fassung|\bwersj|버전|バージョン|版本|نسخ|\bsürüm", re.IGNORECASE)
+#: Documents that are named where somebody asks which there are.
+MOST_TITLES = 5
 #: Documents that each side of a comparison may choose from.
 MOST_OF_A_SIDE = 1
 
@@ -79,7 +83,9 @@ class Router:
         text = self.question.text
         asked = self._confirmed(text) or recognise(text, language=self.language)
         if asked is None:
-            line = small_talk(text, language=self.language, reply_language=self.fixed_language)
+            met = about_product(text, language=self.language, reply_language=self.fixed_language)
+            line = self._about_product(met) if met is not None else None
+            line = line or small_talk(text, language=self.language, reply_language=self.fixed_language)
             if line is not None:
                 return RouteReply(text=line, outcome=Outcome.SMALL_TALK)
         if asked is None:
@@ -94,6 +100,27 @@ class Router:
         asked = replace(asked, text=asked.text or without_yes(text)[0])
         reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)  # noqa: SLF001 - the same class
         return replace(reply, language=written_in) if reply is not None else None
+
+    def _about_product(self, met: Met) -> str | None:
+        """Return the line with its figures; None where there is nothing to say."""
+        from babel.dates import format_date  # a tenth of a second that other questions do not wait for
+
+        values = {}
+        with speaking(met.language):
+            if met.kind == "documents":
+                found = ReadableDocuments(self.database, self.question).documents()
+                if not found:
+                    return None
+                titles = [f"“{document.title}”" for document in found[:MOST_TITLES]]
+                values["titles"] = listed([*titles, "…"] if len(found) > MOST_TITLES else titles)
+                values["count"] = ngettext("{count} document", "{count} documents", len(found))
+            elif met.kind == "today":
+                today = TimeZones(self.database).today(self.question.identity)
+                values["date"] = format_date(today, "full", locale=locale())
+        line = met.line
+        for name, value in values.items():
+            line = line.replace(f"{{{name}}}", value)
+        return line.replace("….", "…").replace("…。", "…")
 
     def _confirmed(self, text: str) -> Recognised | None:
         """Return the summary that a mere "yes" agrees to: the one whose cost was stated just before."""

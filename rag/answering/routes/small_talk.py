@@ -1,4 +1,5 @@
-"""Meet small talk in one friendly line: a greeting, thanks, "who are you", a small insult or "write me a poem".
+"""Meet small talk in one friendly line: a greeting, thanks, "who are you", a small insult or "write me a poem". So are
+questions that only the product itself can answer, such as how many documents there are.
 
 Only a message that is small talk and nothing else counts: "Hi, how many days of leave do I have?" is a question.
 """
@@ -25,6 +26,14 @@ class _Said(NamedTuple):
     reply: str
 
 
+class Met(NamedTuple):
+    """What a message was taken for, and the line that meets it in its language."""
+
+    kind: str
+    line: str
+    language: str
+
+
 def small_talk(text: str, *, language: str, reply_language: str = "") -> str | None:
     """Return the friendly line that meets small talk; None for everything else.
 
@@ -33,29 +42,37 @@ def small_talk(text: str, *, language: str, reply_language: str = "") -> str | N
     """
     if len(text) > LONGEST:
         return None
-    line = _met(text, language, reply_language)
-    if line is not None:
-        return line
+    if met := _met("small_talk", text, language, reply_language):
+        return met.line
     # "Hi! Who are you?" is met by what answers its last part; one part that is no small talk makes it a question.
-    lines = [_met(part, language, reply_language) for part in PARTS.split(text) if AROUND.sub("", part).strip()]
-    return lines[-1] if len(lines) > 1 and all(lines) else None
+    parts = [part for part in PARTS.split(text) if AROUND.sub("", part).strip()]
+    found = [_met("small_talk", part, language, reply_language) for part in parts]
+    return found[-1].line if len(found) > 1 and found[-1] and all(found) else None
 
 
-def _met(text: str, language: str, reply_language: str) -> str | None:
+def about_product(text: str, *, language: str, reply_language: str = "") -> Met | None:
+    """Return what meets a question about the product itself, with places for its figures; None for everything else.
+
+    The kinds are `documents` (how many, which), `today`, `person` (to speak to somebody), `kept` (what is stored of
+    questions) and `instructions`. Languages as in `small_talk`.
+    """
+    return _met("about_product", text, language, reply_language) if len(text) <= LONGEST else None
+
+
+def _met(table: str, text: str, language: str, reply_language: str) -> Met | None:
     # A capital "I" with a dot, as Turkish writes it, becomes two characters.
     lowered = text.lower().replace("\u0307", "").replace("’", "'")
     said = " ".join(AROUND.sub(" ", lowered).split())
     if not said:
         return None
-    likely = _code(language)
-    known = _known()
+    likely, wanted = _code(language), _code(reply_language)
+    known = _known(table)
     for code in [likely, *(code for code in known if code != likely)]:
         if len(said) <= SHORTEST and code != likely and said.isascii():
             continue
         for kind, (messages, reply) in known.get(code, {}).items():
             if messages.fullmatch(said):
-                wanted = known.get(_code(reply_language), {}).get(kind)
-                return wanted.reply if wanted else reply
+                return Met(kind, known[wanted][kind].reply, wanted) if wanted in known else Met(kind, reply, code)
     return None
 
 
@@ -64,12 +81,12 @@ def _code(language: str) -> str:
 
 
 @cache
-def _known() -> dict[str, dict[str, _Said]]:
+def _known(table: str) -> dict[str, dict[str, _Said]]:
     """By language, then kind."""
-    table = tomllib.loads(Path(__file__).with_name("small_talk.toml").read_text("utf-8"))
+    read = tomllib.loads(Path(__file__).with_name(f"{table}.toml").read_text("utf-8"))
     return {
         language: {
             kind: _Said(re.compile(messages), parts["replies"][kind]) for kind, messages in parts["messages"].items()
         }
-        for language, parts in table.items()
+        for language, parts in read.items()
     }
