@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -93,15 +95,21 @@ def draw_list(opened: Document | None) -> None:
     pages = -(-total // PAGE_ROWS)
     page, key = page_of_list("library_page", (text, chosen), pages)
     st.caption(count(total, "document", "documents"))
-    for document in library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS):
-        draw_row(document, opened)
+    found = library.find(identity, filters, sort="title", limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS)
+    titles = Counter(document.title for document in found)
+    for document in found:
+        # Equal titles are told apart by what is beside them.
+        collection = names.get(document.collection_id, "") if len(names) > 1 else ""
+        beside = [document.file_name, collection] if titles[document.title] > 1 else []
+        draw_row(document, opened, beside=beside)
     if pages > 1:
         st.pagination(pages, key=key)
 
 
-def draw_row(document: Document, opened: Document | None) -> None:
+def draw_row(document: Document, opened: Document | None, *, beside: Sequence[str]) -> None:
     is_opened = opened is not None and document.id == opened.id
     facts = [
+        *beside,
         count(document.page_count, "page", "pages") if has_pictures(document) else "",
         language_name(document.language) if document.language else "",
         language.day(document.updated_at),
@@ -123,7 +131,10 @@ def draw_row(document: Document, opened: Document | None) -> None:
                 args=(document.id,),
             )
         if opened is not None:
-            return  # beside an open document there is room for titles alone
+            # Beside an open document there is room for titles alone.
+            if any(beside):
+                st.caption(plain(" · ".join(filter(None, beside))), width="content")
+            return
         st.space("stretch")
         st.caption(plain(" · ".join(filter(None, facts))), width="content")
 

@@ -87,21 +87,22 @@ CLOSEST = {
     "ar": "هذا أقرب ما وجدته.",
     "tr": "Bulduğum en yakın bölüm bu.",
 }
-#: Opens quotations where there is no language model: an answer always says who wrote it.
+#: Opens quotations where there is no language model: an answer always says who wrote it. What is set up is not its
+#: reader's business.
 NO_MODEL = {
-    "en": "No language model is configured, so these are the documents' own words.",
-    "nl": "Er is geen taalmodel ingesteld; dit zijn de woorden van de documenten zelf.",
-    "de": "Es ist kein Sprachmodell eingerichtet; dies sind die Worte der Dokumente selbst.",
-    "fr": "Aucun modèle de langage n'est configuré ; ce sont donc les mots mêmes des documents.",
-    "es": "No hay ningún modelo de lenguaje configurado; estas son las palabras de los propios documentos.",
-    "it": "Nessun modello linguistico è configurato; queste sono le parole dei documenti stessi.",
-    "pt": "Nenhum modelo de linguagem está configurado; estas são as palavras dos próprios documentos.",
-    "pl": "Nie skonfigurowano modelu językowego; są to słowa samych dokumentów.",
-    "ko": "언어 모델이 설정되어 있지 않아 문서의 내용을 그대로 인용합니다.",
-    "ja": "言語モデルが設定されていないため、文書の記述をそのまま示します。",
-    "zh": "未配置语言模型，以下为文档原文。",
-    "ar": "لم يُضبط أي نموذج لغوي، ولذلك هذه كلمات المستندات نفسها.",
-    "tr": "Bir dil modeli ayarlanmamış; bunlar belgelerin kendi sözleridir.",
+    "en": "These are the documents' own words.",
+    "nl": "Dit zijn de woorden van de documenten zelf.",
+    "de": "Dies sind die Worte der Dokumente selbst.",
+    "fr": "Voici les mots mêmes des documents.",
+    "es": "Estas son las palabras de los propios documentos.",
+    "it": "Queste sono le parole dei documenti stessi.",
+    "pt": "Estas são as palavras dos próprios documentos.",
+    "pl": "Są to słowa samych dokumentów.",
+    "ko": "문서의 내용을 그대로 인용합니다.",
+    "ja": "文書の記述をそのまま示します。",
+    "zh": "以下为文档原文。",
+    "ar": "هذه كلمات المستندات نفسها.",
+    "tr": "Bunlar belgelerin kendi sözleridir.",
 }
 #: Used when a budget is spent and no model may be called; other languages get the English sentence.
 BUDGET_SPENT = {

@@ -14,9 +14,11 @@ from rag import language
 from rag.answering.citations import citation_from_json, citation_to_json
 from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
-from rag.errors import RagError
+from rag.errors import ProviderKeyRejected, ProviderQuotaExhausted, RagError
 from rag.language import N_, _, ngettext
 from rag.records.conversations import SharedConversation
+from rag.retrieval.multi_query import NO_EMBEDDING
+from rag.retrieval.reranker import NO_RERANKING
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
 from rag.ui.live_text import place_of
@@ -50,6 +52,16 @@ COMMENT_PIXELS = 72
 FORM_PIXELS, REASONS_PIXELS = 170, 220
 #: Answers that leave a question open.
 OPEN_ENDED = frozenset({Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED})
+
+
+NO_ANSWERS = N_("Answers cannot be written at the moment. Try again later.")
+#: What those read who ask of sentences for those who run the product.
+FOR_EVERYBODY = {
+    ProviderKeyRejected().message: NO_ANSWERS,
+    ProviderQuotaExhausted().message: NO_ANSWERS,
+    NO_EMBEDDING: "",
+    NO_RERANKING: "",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +98,7 @@ def draw_message(message: Message, reading: Viewer, *, is_last: bool, question: 
     citations = [citation_from_json(stored) for stored in message.citations]
     anchor = f"s{message.id.hex[:8]}"
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
-        _draw_answer(message, [c.number for c in citations], anchor)
+        _draw_answer(message, [c.number for c in citations], anchor, is_for_operators=reading.with_figures)
     if citations:
         _draw_sources(message, citations, anchor, reading, is_last=is_last)
     if message.removed_sources:
@@ -182,10 +194,18 @@ def _place_in_line(before: int) -> str:
     )
 
 
-def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
+def notice_for(notice: str, *, is_for_operators: bool) -> str:
+    """Return a stored notice in the reader's language: of what only operators can change, others read what it means."""
+    if not is_for_operators:
+        for sentence, meaning in FOR_EVERYBODY.items():
+            notice = notice.replace(sentence, meaning)
+    return plain(language.translated(" ".join(notice.split())))
+
+
+def _draw_answer(message: Message, numbers: list[int], anchor: str, *, is_for_operators: bool) -> None:
     if message.content:
         st.markdown(answer_markdown(message.content, numbers, anchor))
-    notice = plain(language.translated(message.notice))
+    notice = notice_for(message.notice, is_for_operators=is_for_operators)
     kept = _("What was written is kept.") if message.content else _("Nothing had been written yet.")
     if message.state is MessageState.STOPPED:
         st.caption(f":material/stop_circle: {_('Stopped.')} {notice or kept}")

@@ -342,7 +342,7 @@ def test_an_empty_reply_leaves_the_quotes(desk: Any) -> None:
 def test_without_a_model_the_documents_are_quoted(desk: Any) -> None:
     desk.providers.chat = None
     text, done, _ = run_to_end(desk, "How many vacation days do employees have?", profile=HR)
-    assert text.startswith("No language model is configured")
+    assert text.startswith("These are the documents' own words.")
     assert "“Employees have 25 days of vacation.” [1]" in text
     assert (done.outcome, done.cost, done.follow_ups) == (Outcome.ANSWERED, Decimal(0), ())
 

@@ -138,7 +138,7 @@ def test_without_keys_the_documents_are_quoted_and_nothing_is_paid(
         paid = connection.execute("SELECT coalesce(sum(cost), 0) FROM cost_ledger").fetchone()
         (answer,) = connection.execute("SELECT answer FROM chat_logs").fetchone() or ("",)
     assert paid == (0,)
-    assert answer.startswith("No language model is configured")
+    assert answer.startswith("These are the documents' own words.")
     assert "“Full-time employees receive 25 vacation days per calendar year.” [1]" in answer
 
 

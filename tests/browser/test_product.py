@@ -72,7 +72,7 @@ def test_a_newcomer_asks_the_samples_and_opens_the_page(offline_product: Product
     page.goto(offline_product.address)
     expect(page.get_by_text("How can I help")).to_be_visible()
     ask(page, QUESTION)
-    expect(page.get_by_text("No language model is configured")).to_be_visible()
+    expect(page.get_by_text("These are the documents' own words.")).to_be_visible()
     expect(page.get_by_text("27 days of annual leave").first).to_be_visible()
     expect(page.get_by_text("no charge")).to_be_visible()
     page.get_by_role("button", name="Open page").first.click()

@@ -22,8 +22,10 @@ from rag.answering.citations import citation_to_json
 from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.jobs import LiveAnswer
 from rag.answering.writing import TOO_LONG
-from rag.errors import NotFound
+from rag.errors import NotFound, ProviderKeyRejected, ProviderQuotaExhausted
 from rag.records.analytics import Filters, Period
+from rag.retrieval.multi_query import NO_EMBEDDING
+from rag.retrieval.reranker import NO_RERANKING
 from rag.services import Services
 from rag.types import Citation, Collection, ContextResponse, Identity, Role
 from rag.ui.chat_scope import ALL
@@ -110,6 +112,33 @@ def test_why_an_answer_ended_early_is_read_in_the_readers_language(
         "Diese Antwort nennt keine Quelle. Vergleichen Sie sie mit den Textstellen unten."
     )
     assert [warning.value for warning in again.warning] == [plain(said)]
+
+
+def test_who_asks_does_not_read_the_sentences_of_those_who_run_it(
+    running: Services, handbook: Collection, signed_in: SignIn, new_tab: NewTab
+) -> None:
+    quota, key = ProviderQuotaExhausted().message, ProviderKeyRejected().message
+    said = {}
+    for role in (Role.EMPLOYEE, Role.MANAGER):
+        tab, identity = signed_in(role)
+        ask(tab.run(), "How many days of annual leave do I have?")
+        assert "language model" not in markdown(tab)
+        conversation = UUID(tab.query_params["c"])
+        for notice in (quota, key, f"{NO_EMBEDDING} {UNCITED} {NO_RERANKING}"):
+            with running.database.transaction("demo") as connection:
+                connection.execute(
+                    "UPDATE messages SET state = 'failed', notice = %s "
+                    "WHERE conversation_id = %s AND role = 'assistant'",
+                    [notice, conversation],
+                )
+            again = new_tab(identity.session_id)
+            again.query_params["c"] = str(conversation)
+            said[role, notice] = [error.value for error in again.run().error]
+    of_managers = [said[Role.MANAGER, notice] for notice in (quota, key)]
+    assert of_managers == [[plain(quota)], [plain(key)]]
+    of_employees = [said[Role.EMPLOYEE, notice] for notice in (quota, key)]
+    assert of_employees == [[plain("Answers cannot be written at the moment. Try again later.")]] * 2
+    assert said[Role.EMPLOYEE, f"{NO_EMBEDDING} {UNCITED} {NO_RERANKING}"] == [plain(UNCITED)]
 
 
 @pytest.mark.usefixtures("handbook")

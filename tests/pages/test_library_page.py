@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from rag.ingestion.text_search import find_in_pages
 from rag.services import Services
 from rag.types import Collection, Document, DocumentPage, Identity, Role
+from rag.ui.text import plain
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 
@@ -53,6 +54,24 @@ def test_documents_are_found_by_their_text_read_searched_in_and_asked(signed_in:
     tab.button("library_ask").click().run()
     assert tab.chat_input
     assert tab.session_state.chat_documents == [document.id]
+
+
+def test_documents_of_one_title_are_told_apart_by_their_files(
+    running: Services, signed_in: SignIn, document: Document
+) -> None:
+    with running.database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status) "
+            "VALUES ('demo', %s, %s, 'second.pdf', 'x', 'completed')",
+            [document.collection_id, document.title],
+        )
+    tab, _ = signed_in(Role.EMPLOYEE)
+    beside = " ".join(caption.value for caption in opened(tab).caption)
+    assert titles(tab) == [document.title] * 2
+    assert plain("handbook.pdf") in beside
+    assert plain("second.pdf") in beside
+    opened(tab, document)
+    assert plain("second.pdf") in " ".join(caption.value for caption in tab.caption)
 
 
 def test_what_is_closed_to_somebody_is_neither_listed_nor_opened(

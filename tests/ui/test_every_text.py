@@ -212,6 +212,7 @@ class Source:
             "_",
             "N_",
             "ngettext",
+            "pgettext",
             "words_of",
             "listed",
         ):
