@@ -181,10 +181,12 @@ class Gaps:
             try:
                 while not self._is_closing.is_set() and self.group(tenant_id) >= GROUPED_AT_ONCE:
                     pass
-            except RagError as exc:
-                log.warning("questions of %s are grouped when the next one is asked: %s", tenant_id, exc.message)
-            except Exception:
-                log.exception("questions of %s are grouped when the next one is asked", tenant_id)
+            except Exception as exc:
+                if self._is_closing.is_set():
+                    continue  # what it needed was closed first; the next process groups them
+                known = exc.message if isinstance(exc, RagError) else "see the error below"
+                trace = None if isinstance(exc, RagError) else exc
+                log.warning("questions of %s wait for the next one to be grouped: %s", tenant_id, known, exc_info=trace)
 
     def close(self) -> None:
         """Begin no further grouping; at the end of the process."""
