@@ -155,7 +155,7 @@ class ThemeWriter:
 
 
 def on_error(request: Request, exc: Exception) -> Response:
-    """Every error of our own as one sentence and a code."""
+    """Answer each of our errors with one sentence and a code."""
     assert isinstance(exc, RagError)  # noqa: S101
     return problem(exc, headers=SECURITY_HEADERS)
 

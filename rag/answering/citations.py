@@ -254,7 +254,7 @@ def terms_held(terms: Sequence[str], text: str) -> int:
     """Count how many different ones of these words a text has."""
     folded = text.casefold()
     return sum(
-        # A figure is none of the digits of a longer one.
+        # "25" is not found within "125" or "1.25".
         bool(re.search(rf"(?<!\d)(?<!\d[.,]){re.escape(term)}(?!\d)", folded))
         for term in {term.casefold() for term in terms}
     )

@@ -72,7 +72,7 @@ def stand_alone(
                 rewrite_messages(turns, question), temperature=0.0, maximum_output_tokens=REWRITE_OUTPUT_TOKENS
             )
         except ProviderError:
-            pass  # what it cost was reported where it was lost
+            pass  # the failed call has already recorded its cost
         else:
             usage = reply.usage
             rewritten = " ".join(reply.text.split()).strip("\"'“” ")
@@ -98,7 +98,7 @@ def without_others(before: str, question: str, titles: Sequence[str], language: 
     terms = [frozenset(tokenize(word, language)) for word in words]
     kept, place = list[str](), 0
     while place < len(words):
-        # The whole name as it is written: a word of it alone, such as "health" of "mental health", stays.
+        # Only the whole name is left out: "mental health" keeps its "health".
         ends = range(place + 1, len(words) + 1 if terms[place] else 0)
         end = next((end for end in ends if frozenset().union(*terms[place:end]) in left_out), None)
         if end is None:

@@ -58,7 +58,7 @@ PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer h
 
 
 class SlackBot:
-    """Takes what Slack sends, and answers it in threads of its own."""
+    """Takes Slack's events and answers them in its own threads."""
 
     def __init__(self, parts: Services) -> None:
         settings = parts.settings
@@ -68,7 +68,7 @@ class SlackBot:
             client=client,
             signing_secret=settings.slack_signing_secret,
             token_verification_enabled=False,
-            # A message of one of our programs must not make another one answer.
+            # A message from another program is never answered.
             ignoring_self_events_enabled=True,
             raise_error_for_unhandled_request=False,
             listener_executor=ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="slack"),

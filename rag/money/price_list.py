@@ -106,7 +106,7 @@ class Price:
     provider: str
     model: str
     unit: str
-    #: US dollars; None where no list has it.
+    #: US dollars, or None if no list has a price.
     listed: Decimal | None
     #: Which list, with its version or date.
     source: str

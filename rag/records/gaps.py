@@ -101,7 +101,7 @@ class Gap:
     #: The latest wording.
     question: str
     nearest_similarity: float
-    #: Title of the document nearest to it; "" where none came near.
+    #: Title of the nearest document; "" if none is near.
     nearest: str
 
 

@@ -106,7 +106,7 @@ class SearchQuery:
 
     @cached_property
     def meaning_halfvec(self) -> HalfVector | None:
-        """The vector of meaning as Postgres takes it; None where there is none."""
+        """The vector of meaning in the form Postgres takes, or None."""
         return None if self.meaning is None else HalfVector(self.meaning)
 
 

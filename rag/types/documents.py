@@ -148,7 +148,7 @@ class ProcessingResult:
     chunk_count: int
     processing_time: int
     costs: ProcessingCosts
-    #: What to know about it, such as why it could not be tagged; "" for nothing.
+    #: A note such as why tagging failed; "" without one.
     message: str = ""
 
 
@@ -236,7 +236,7 @@ class DocumentRow:
     folder: str
     tags: list[str]
     collection_id: UUID
-    #: Its owner's name, else that of who added it.
+    #: The owner's name, else the name of the account that added the document.
     owner_name: str
     updated_at: datetime
     #: In US dollars; None where a price is unknown, or nothing was spent (`has_cost` is false then).

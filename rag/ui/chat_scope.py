@@ -86,7 +86,7 @@ class ChatScope:
 
     @property
     def collection_name(self) -> str:
-        """Its name where there are others that could be meant, else nothing."""
+        """Return the collection's name where a person can ask several, else an empty string."""
         return self.collection.name if len(self.collections) > 1 else ""
 
     @cached_property

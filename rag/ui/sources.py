@@ -26,7 +26,7 @@ from rag.ui.board import marks_line
 from rag.ui.formats import has_pages, pages
 from rag.ui.text import EXCERPT_CHARACTERS, excerpt, marked, place_of_number, plain
 
-#: Of a sentence that a card shows; a shorter one than that is shown within its surroundings.
+#: The longest sentence a card shows; one shorter than the second number is shown with the text around it.
 SENTENCE_CHARACTERS, SHORT_SENTENCE_CHARACTERS = 260, 60
 
 

@@ -139,7 +139,7 @@ class PdfFacts:
 
 
 def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
-    """Read what the file says of itself in its dictionary, else in its XMP."""
+    """Read the facts of the document information dictionary, else those of its XMP."""
     information, xmp = _information(reader), _xmp(reader)
     return PdfFacts(
         title=information.get("/Title") or _in_xmp(xmp, "dc:title"),
