@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
 from rag.language import N_, _, translated
-from rag.types import ContextResponse, MessageState, Outcome
+from rag.types import Citation, ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
 #: Pieces that come faster than this are sent together.
@@ -57,11 +57,11 @@ EVENTS = {
         '{"type": "followUps", "data": ["question"]} where they were asked for; or, where the answer is not whole, '
         '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. While too many questions are being '
         'answered, {"type": "queued", "data": 3} says how many are before this one. The last event says how it ended, '
-        "with `outcome`, `state` and `notices` as in the JSON answer. Lines that begin with a colon keep the "
-        "connection open."
+        "with `outcome`, `state` and `notices` as in the JSON answer, and `sources` in the order of their numbers. "
+        "Lines that begin with a colon keep the connection open."
     ),
 }
-Told = Callable[[ContextResponse], list[Any]]
+Told = Callable[[ContextResponse, Sequence[Citation]], list[Any]]
 
 
 class Changes:
@@ -129,7 +129,7 @@ async def answer_events(
             if not has_context and live.context is not None:
                 has_context = True
                 try:
-                    yield event("context", await to_thread.run_sync(told, live.context))
+                    yield event("context", await to_thread.run_sync(told, live.context, ()))
                 except RagError as exc:  # the database has gone since: the stream still ends with an event
                     ended = {"outcome": "failed", "state": live.state.value, "notices": [exc.message]}
                     yield failure_event(exc.message, exc.code, request_id(), ended)
@@ -149,10 +149,15 @@ async def answer_events(
                 yield HEARTBEAT
     if live.follow_ups:
         yield event("followUps", list(live.follow_ups))
+    sources: list[Any] = []
+    if live.context is not None and live.citations:
+        with suppress(RagError):  # the database has gone since: the answer is what it is all the same
+            sources = await to_thread.run_sync(told, live.context, live.citations)
+    numbered = {"sources": sources} if sources else {}
     if live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED:
-        yield event("done", **ending(live))
+        yield event("done", **numbered, **ending(live))
     else:
-        yield error_event(live, request_id())
+        yield error_event(live, request_id(), numbered)
 
 
 def ending(live: LiveAnswer) -> dict[str, Any]:
@@ -181,18 +186,18 @@ def event(kind: str, data: Any = None, **more: Any) -> str:
     return f"data: {json.dumps(content, ensure_ascii=False, default=_plain, separators=(', ', ': '))}\n\n"
 
 
-def error_event(live: LiveAnswer, request_id: str) -> str:
-    """Write why an answer failed: a sentence, a code, and the id that is in the log."""
+def error_event(live: LiveAnswer, request_id: str, more: Mapping[str, Any] | None = None) -> str:
+    """Write why an answer failed: a sentence, a code, and the id that is in the log; `more` are further fields."""
     ended = ending(live)
     # An answer cut at a limit is an answer, but not a whole one.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
-    return failure_event(" ".join(ended["notices"]) or _(STOPPED), code, request_id, ended)
+    return failure_event(" ".join(ended["notices"]) or _(STOPPED), code, request_id, {**(more or {}), **ended})
 
 
 def failure_event(sentence: str, code: str, request_id: str, ended: Mapping[str, Any]) -> str:
     """Write the last event of a stream that failed."""
     content = {"type": "error", "data": sentence, "code": code, "requestId": request_id, **ended}
-    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
+    return f"data: {json.dumps(content, ensure_ascii=False, default=_plain)}\n\n"
 
 
 def _is_writing(live: LiveAnswer) -> bool:

@@ -7,6 +7,7 @@ document's table.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Literal
 from uuid import UUID
@@ -20,7 +21,7 @@ from rag.access.problems import problems
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.event_stream import EVENTS, AnswerStream, Changes, answer_events, ending
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
-from rag.api.search_results import RAGSearchResult, search_results
+from rag.api.search_results import RAGSearchResult, answer_sources, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
 from rag.language import translated
 from rag.monitoring.tracing import ms_since
@@ -28,6 +29,7 @@ from rag.profile import SETTINGS, Options
 from rag.profiles import PROFILES, profile_of
 from rag.services import Services, services
 from rag.types import (
+    Citation,
     Collection,
     ContextResponse,
     Identity,
@@ -226,7 +228,10 @@ class ChatAnswer(ApiModel):
 
     query: str
     answer: str
-    sources: list[RAGSearchResult]
+    sources: list[RAGSearchResult] = Field(
+        description="The passages that the answer cites, [1] first, then the others it was made from. Where the "
+        "documents do not answer, those that came nearest."
+    )
     latency_ms: int
     follow_ups: list[str] | None = Field(default=None, description="Next questions, where they were asked for.")
     source_names: list[str] | None = Field(
@@ -315,8 +320,9 @@ async def chat(
     started, parts = time.perf_counter(), services()
     live, extras = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
 
-    def told(context: ContextResponse) -> list[RAGSearchResult]:
-        return search_results(parts.database, caller, context.results, names_collections=body.all_collections)
+    def told(context: ContextResponse, citations: Sequence[Citation]) -> list[RAGSearchResult]:
+        named = body.all_collections
+        return answer_sources(parts.database, caller, context, citations, names_collections=named)
 
     conversation = {"X-Conversation-Id": str(live.conversation_id)}
     if body.options.stream:
@@ -325,7 +331,7 @@ async def chat(
     await until_done(live, request)
     if not live.text:
         raise failure_of(live)
-    sources = await to_thread.run_sync(told, live.context) if live.context else []
+    sources = await to_thread.run_sync(told, live.context, live.citations) if live.context else []
     ended = ending(live)
     is_whole = live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED
     return ChatAnswer(

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field
 from rag.api.routing import ApiModel
 from rag.retrieval.ranking import attachments_of, web_address
 from rag.storage.database import Database
-from rag.types import SearchResult, Who
+from rag.types import Citation, ContextResponse, SearchResult, Who
 
 #: The metadata of a vector in source 000, "Vector Record Structure", with the values for unknown fields.
 RECORD: Mapping[str, Any] = {
@@ -46,6 +46,7 @@ class RAGSearchResult(ApiModel):
     attachments: list[Any] = Field(description="The post's files in its order; `url` only where a link may lead there.")
     url: str = Field(default="", description="The original post, where its board says how it is addressed.")
     collection: str | None = Field(default=None, description="The id of its collection, where all were searched.")
+    number: int | None = Field(default=None, description="Its number in the answer, where the answer cites it.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,61 @@ class SourceDocument:
     chunk_count: int
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkPlace:
+    """Where a chunk is."""
+
+    chunk_id: UUID
+    collection_id: UUID
+    chunk_index: int
+
+
+def answer_sources(
+    database: Database,
+    who: Who,
+    context: ContextResponse,
+    citations: Sequence[Citation],
+    *,
+    names_collections: bool = False,
+) -> list[RAGSearchResult]:
+    """Return the passages of an answer: those it cites in the order of their numbers, so that `[n]` is the n-th, then
+    the others that it was made from.
+    """
+    found: dict[UUID, SearchResult] = {result.chunk_id: result for result in context.results}
+    missing = [citation.chunk_id for citation in citations if citation.chunk_id not in found]
+    places = {
+        place.chunk_id: place
+        for place in (database.fetch_all(who, "chunk_places", ChunkPlace, chunk_ids=missing) if missing else ())
+    }
+    cited = []
+    for citation in citations:
+        if citation.chunk_id in found:
+            cited.append(found.pop(citation.chunk_id))
+        elif place := places.get(citation.chunk_id):
+            cited.append(_of_citation(citation, place))
+    shown = search_results(database, who, [*cited, *found.values()], names_collections=names_collections)
+    numbers = {str(citation.chunk_id): citation.number for citation in citations}
+    return [result.model_copy(update={"number": numbers.get(str(result.metadata.get("chunkId")))}) for result in shown]
+
+
+def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
+    """Return a passage that was not searched for: of a whole document, its summary or a comparison."""
+    return SearchResult(
+        chunk_id=citation.chunk_id,
+        document_id=citation.document_id,
+        collection_id=place.collection_id,
+        title=citation.title,
+        file_name=citation.file_name,
+        content=citation.passage,
+        first_page=citation.first_page,
+        last_page=citation.last_page,
+        section=citation.section,
+        chunk_index=place.chunk_index,
+        metadata={},
+        score=citation.score,
+    )
 
 
 def search_results(

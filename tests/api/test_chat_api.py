@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -66,6 +67,8 @@ def test_the_streaming_client_of_the_document_works_though_it_names_no_content_t
     assert kinds[:3] == ["searching", "context", "generating"]
     assert set(kinds[3:-1]) == {"chunk"}
     assert len(kinds) > 5
+    (source,) = heard[-1].pop("sources")
+    assert (source["number"], source["postId"]) == (1, heard[1]["data"][0]["postId"])
     assert heard[-1] == {"type": "done", "outcome": "answered", "state": "complete", "notices": []}
     assert heard[0] == {"type": "searching"}
     assert heard[1]["data"][0]["postId"]
@@ -206,9 +209,61 @@ def test_what_was_done_without_is_said_to_every_caller(api: Api, provider_standi
     assert "notice" not in answer
     provider_standin.fail_next(400, endpoint="chat")
     streamed = caller.post("/api/rag/chat", json={"query": DUTCH, "options": {"stream": True}})
-    assert events(streamed.text)[-1] == {"type": "done", **whole}
+    last = events(streamed.text)[-1]
+    assert {name: last[name] for name in ("type", *ENDING)} == {"type": "done", **whole}
     provider_standin.fail_next(400, endpoint="chat")
     assert caller.post("/api/rag/search", json={"query": DUTCH}).json()["notices"] == [NO_TRANSLATION]
+
+
+RULES = """# Rules
+## Leave
+Employees have 25 days of annual leave.
+## Sickness
+Sick days are paid in full for six weeks.
+## Travel
+Trips are booked by the travel office.
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "reply"),
+    [
+        pytest.param("How are sick days paid and how much leave is there?", "Six weeks [2], 25 days [1].", id="order"),
+        pytest.param("How are sick days paid and how much leave is there?", "25 days [1]. Six weeks [2].", id="found"),
+        pytest.param("How are sick days paid and how much leave is there?", "Six weeks are paid.", id="no number"),
+        pytest.param("Summarise “Rules”", "", id="whole document"),
+        pytest.param("Who painted the Mona Lisa?", "The documents do not say this.", id="not here"),
+    ],
+)
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+def test_a_number_of_the_answer_is_the_place_of_its_source(
+    api: Api, provider_standin: ProviderStandin, query: str, reply: str, is_stream: bool
+) -> None:
+    made = api.parts.documents.ensure_collection("demo", "Rules", "hr", "builtin/lexical@1536", "en")
+    api.parts.pipeline.process_document(
+        file=RULES.encode(), file_name="Rules.md", tenant_id="demo", collection=made, generate_metadata=False,
+        chunking_method="markdown",
+    )  # fmt: skip
+    if reply:
+        provider_standin.reply(reply)
+    caller = api.client(api.key("chat"))
+    body = {"query": query, "collection": "Rules", "options": {"stream": is_stream}}
+    answered = caller.post("/api/rag/chat", json=body)
+    if is_stream:
+        heard = events(answered.text)
+        said = {"answer": "".join(e["data"] for e in heard if e["type"] == "chunk"), "sources": [], **heard[-1]}
+    else:
+        said = answered.json()
+    with api.parts.database.transaction("demo") as connection:
+        (stored,) = connection.execute(
+            "SELECT citations FROM messages WHERE role = 'assistant' ORDER BY created_at DESC LIMIT 1"
+        ).fetchone() or ([],)
+    kept = {citation["number"]: citation["chunk_id"] for citation in stored}
+    for number in map(int, re.findall(r"\[(\d+)\]", said["answer"])):
+        source = said["sources"][number - 1]
+        assert (source["number"], source["metadata"]["chunkId"]) == (number, kept[number])
+    if "[" not in said["answer"] and kept:
+        assert [source["metadata"]["chunkId"] for source in said["sources"]][: len(kept)] == list(kept.values())
 
 
 def test_a_refused_answer_is_never_a_quiet_end(api: Api, provider_standin: ProviderStandin) -> None:

@@ -40,7 +40,7 @@ def test_a_comment_keeps_a_silent_line_open_and_is_no_event() -> None:
 
     async def heard() -> list[str]:
         said = []
-        async for sent in answer_events(live, lambda context: [], heartbeat_seconds=0.02):
+        async for sent in answer_events(live, lambda context, citations: [], heartbeat_seconds=0.02):
             said.append(sent)
             if said.count(HEARTBEAT) == 2 and not live.is_done:
                 live.take(TextEvent("25 days"))
@@ -68,7 +68,7 @@ def test_withdrawn_text_is_told_before_the_text_in_its_place() -> None:
     async def heard() -> list[dict[str, object]]:
         live.take(TextEvent("Dogs bring joy"))
         said = []
-        async for sent in answer_events(live, lambda context: [], heartbeat_seconds=5):
+        async for sent in answer_events(live, lambda context, citations: [], heartbeat_seconds=5):
             said.append(json.loads(sent[6:]))
             if said[-1]["type"] == "chunk" and not live.is_done:
                 live.take(TextEvent("25 days", starts_over=True))

@@ -162,7 +162,7 @@ def test_the_api_tells_sources_and_next_questions_as_the_document_ends_an_answer
     streamed = {"query": QUESTION, "collection": "Portfolio", "options": {"stream": True}}
     text = client.post("/api/rag/chat", json=streamed).text
     events = [json.loads(line[6:]) for line in text.split("\n\n") if line.startswith("data: ")]
-    done = {"type": "done", "outcome": "answered", "state": "complete", "notices": []}
+    done = {"type": "done", "sources": said["sources"], "outcome": "answered", "state": "complete", "notices": []}
     assert events[-2:] == [{"type": "followUps", "data": said["followUps"]}, done]
     without = {"query": QUESTION, "collection": "Portfolio", "options": {"followUps": 0}}
     assert "followUps" not in client.post("/api/rag/chat", json=without).json()

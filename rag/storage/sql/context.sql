@@ -12,6 +12,12 @@ SELECT id, title, metadata, chunk_count, created_at, updated_at
 FROM documents
 WHERE id = ANY (%(document_ids)s::uuid[])
 
+-- chunk_places --
+-- Find the collection of chunks, and their places in their documents.
+SELECT id AS chunk_id, collection_id, chunk_index
+FROM document_chunks
+WHERE tenant_id = rag_tenant() AND id = ANY (%(chunk_ids)s::uuid[])
+
 -- neighbouring_passages --
 -- Read the passages right before and after each given one, with the spans of both.
 SELECT hit.id AS hit_id, hit.start_character AS hit_start, hit.end_character AS hit_end,
