@@ -27,7 +27,7 @@ pytestmark = pytest.mark.browser
 #: What is found of text that acts, by what it is.
 FOUND = """() => {
   const all = (selector) => [...document.querySelectorAll(selector)];
-  const own = (href) => /^#s\\w+-\\d+$/.test(href);
+  const own = (href) => /^#s\\w+-\\d+(-\\d+)?$/.test(href);
   const drawn = "[data-testid=stMarkdownContainer] ";
   return {
     links: all("[data-testid=stMain] a[href]").map((a) => a.getAttribute("href")).filter((href) => !own(href)),
