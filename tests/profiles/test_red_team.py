@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -116,4 +117,6 @@ def test_no_reference_begins_another_part_of_an_opinion(heading: str) -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_a_model_that_repeats_a_document_makes_no_link(attack: Attack) -> None:
     text = f"{FACT} {attack.content.decode('utf-8', 'replace')} {attack.file_name} [1][99]"
-    assert set(acting(answer_markdown(text, [1], "s1"))) == {"#s1-1"}
+    places = acting(answer_markdown(text, [1], "s1"))
+    assert places
+    assert all(re.fullmatch(r"#s1-1(-\d+)?", place) for place in places), places
