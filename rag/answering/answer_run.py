@@ -264,7 +264,7 @@ class AnswerRun:
         self.calls.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
 
     def _follow_up_model(self) -> ChatModel | None:
-        """Return the small model; for a profile that answers by another provider than that one, its own."""
+        """Return the small model, or the profile's own where it answers by another provider."""
         providers = self.parts.providers
         answering = providers.chat_choice(self.profile)
         is_own = (

@@ -20,7 +20,7 @@ from rag.settings.providers import provider_name, titles_for
 
 #: Locks that the server keeps for each transaction, on average: a prepared search has one on each part of its tables.
 LOCKS = 256
-#: What the stores of originals say of themselves.
+#: Where originals are kept, in a sentence for each kind of store.
 WHERE_ORIGINALS_ARE = (N_("In the folder {folder}."), N_("In Supabase Storage, private bucket {bucket}."))
 
 

@@ -396,7 +396,7 @@ class DocumentLibrary(CollectionLibrary):
         return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))
 
     def keep_both(self, identity: Identity, document_id: UUID) -> Document:
-        """Process a waiting version as a document of its own, so that it replaces nothing.
+        """Process a waiting version as a separate document beside the current one.
 
         Raises `InvalidInput` when it does not wait any more, or replaces nothing.
         """

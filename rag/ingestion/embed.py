@@ -40,7 +40,7 @@ class Batch(Generic[Item]):
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with its vectors; `call` is None where they cost nothing."""
+    """A batch with its vectors; `call` is None for free ones."""
 
     items: Sequence[Item]
     texts: Sequence[str]

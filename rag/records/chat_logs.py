@@ -60,7 +60,7 @@ class SentPassage:
     text: str
     #: Whether the answer names it as a source, and whether it supports the sentence that cites it.
     state: Literal["held", "not held", "not named"]
-    #: Sentences of the answer that name it and say what it does not.
+    #: Sentences of the answer that cite the passage without its support.
     unsupported: tuple[str, ...] = ()
     #: The document is gone since: the text is no longer shown.
     is_deleted: bool = False

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from rag import language
-from rag.answering.citations import citation_from_json, citation_to_json
+from rag.answering.citations import citation_from_json, citation_to_json, quoted
 from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.errors import ProviderKeyRejected, ProviderQuotaExhausted, RagError
@@ -238,17 +238,18 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, read
     label, icon = (
         (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
     )
-    st.html(sources_html(citations, anchor, message.id, message.content))
+    places = quoted(message.content, citations)
+    st.html(sources_html(citations, anchor, message.id, places))
     if is_last:
         st.markdown(f"{icon} **{label}**")
-        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, text=message.content)
+        draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, places=places)
         return
     cards = st.expander(
         f"{label} ({len(citations)})", key=f"chat_sources_{message.id}", on_change="rerun", type="compact"
     )
     if cards.open:
         with cards:
-            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, text=message.content)
+            draw_source_cards(citations, anchor=anchor, on_open=reading.on_open, places=places)
 
 
 def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:

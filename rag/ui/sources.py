@@ -7,7 +7,7 @@ attributes. The script shows it as text and nothing else, and opens the page by 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from html import escape
@@ -17,7 +17,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag import language
-from rag.answering.citations import quoted, telling_sentence
+from rag.answering.citations import telling_sentence
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.language import _
 from rag.retrieval.ranking import web_address, without_attachments
@@ -28,6 +28,8 @@ from rag.ui.text import EXCERPT_CHARACTERS, excerpt, marked, place_of_number, pl
 
 #: The longest sentence a card shows; one shorter than the second number is shown with the text around it.
 SENTENCE_CHARACTERS, SHORT_SENTENCE_CHARACTERS = 260, 60
+#: For each number of an answer its citation at each of its places (`rag.answering.citations.quoted`).
+Places = Mapping[int, Sequence[Citation]]
 
 
 def sentence_of(citation: Citation) -> str:
@@ -58,15 +60,15 @@ def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
     return words
 
 
-def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, text: str = "") -> str:
-    """Return what the cards over the numbers of an answer say, for the script: at each place what is said there."""
+def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
+    """Return what the cards over the numbers of an answer say, for the script; each of `places` has its own."""
     apart, items = told_apart(citations), []
-    places = [
+    links = [
         (place_of_number(anchor, number, place), opener, citation)
-        for number, found in quoted(text, citations).items()
+        for number, found in (places or _once_each(citations)).items()
         for place, (opener, citation) in enumerate(zip(_openers(anchor, found), found, strict=True), start=1)
     ]
-    for place, opener, citation in places:
+    for place, opener, citation in links:
         title, file_name = citation.title or citation.file_name, apart.get(citation.document_id, "")
         values = {
             "source": place,
@@ -80,6 +82,10 @@ def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, t
         attributes = " ".join(f'data-{name}="{escape(value, quote=True)}"' for name, value in values.items())
         items.append(f"<span {attributes}></span>")
     return f"<div hidden>{''.join(items)}</div>"
+
+
+def _once_each(citations: Sequence[Citation]) -> Places:
+    return {citation.number: (citation,) for citation in citations}
 
 
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
@@ -312,17 +318,18 @@ def draw_source_cards(
     *,
     anchor: str,
     on_open: Callable[[Citation], None],
-    text: str = "",
+    places: Places | None = None,
 ) -> None:
     """Draw a card per citation; the `[n]` of an answer links to the anchor `{anchor}-n`.
 
-    A card shows what the answer, `text`, says where it first cites the passage. The other places of its number open the
-    page by buttons that only the script presses.
+    A card shows what the answer says at the first of the `places` of its number. The others open the page by buttons
+    that only the script presses.
 
     `on_open` is called back with the citation whose page to open. Scores are not shown: they measure how many of the
     question's words a passage holds, and people would read "100%" as a correct answer.
     """
-    columns, apart, places = min(len(citations), 3), told_apart(citations), quoted(text, citations)
+    columns, apart = min(len(citations), 3), told_apart(citations)
+    places = places or _once_each(citations)
     with st.grid(columns, min_column_width=MINIMUM_CARD_PIXELS, gap="small"):
         for citation in citations:
             with st.container(border=True, height="stretch", gap="xsmall", key=f"{anchor}_card_{citation.number}"):

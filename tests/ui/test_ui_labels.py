@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.answering.citations import telling_sentence
+from rag.answering.citations import quoted, telling_sentence
 from rag.answering.labels import distinct_labels
 from rag.ingestion.collections import LANGUAGES as LANGUAGES_OF_DOCUMENTS
 from rag.language import LANGUAGES, _, speaking
@@ -274,7 +274,8 @@ def test_each_place_of_a_number_opens_what_is_said_there() -> None:
         section="", passage=passage, score=0.5,
     )  # fmt: skip
     text = "“The deductible is $1,500 for a person.” [1] “Dental care is in the plan.” [1] A person pays $1,500 [1]."
-    html = sources_html([source], "s0", uuid4(), text)
+    places = quoted(text, [source])
+    html = sources_html([source], "s0", uuid4(), places)
     assert re.findall('data-source="([^"]*)"', html) == ["s0-1", "s0-1-2", "s0-1-3"]
     assert re.findall('data-opener="([^"]*)"', html) == ["s0_open_1", "s0_open_1_2", "s0_open_1_3"]
     assert re.findall('data-sentence="([^"]*)"', html)[:2] == [
@@ -282,14 +283,14 @@ def test_each_place_of_a_number_opens_what_is_said_there() -> None:
         "Dental care is in the plan.",
     ]
 
-    def draw(source, text) -> None:  # type: ignore[no-untyped-def]  # a script of its own, without the names above
+    def draw(source, places) -> None:  # type: ignore[no-untyped-def]  # a script of its own, without the names above
         import streamlit as st
 
         from rag.ui.sources import draw_source_cards
 
-        draw_source_cards([source], anchor="s0", on_open=lambda c: st.session_state.update(opened=c), text=text)
+        draw_source_cards([source], anchor="s0", on_open=lambda c: st.session_state.update(opened=c), places=places)
 
-    page = AppTest.from_function(draw, args=(source, text), default_timeout=patient(30)).run()
+    page = AppTest.from_function(draw, args=(source, places), default_timeout=patient(30)).run()
     page.button(key="s0_open_1_2").click().run()
     assert telling_sentence(passage, page.session_state["opened"].matched_terms) == "Dental care is in the plan."
     page.button(key="s0_open_1").click().run()

@@ -62,7 +62,7 @@ MOST_OF_A_SIDE = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Router:
-    """Finds the route of one question, if it has one."""
+    """Finds the route of a question, if any."""
 
     database: Database
     question: Question

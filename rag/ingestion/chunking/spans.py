@@ -20,7 +20,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class HasText(Protocol):
-    """A page, as it was read or as it is stored."""
+    """A page, as read or as stored."""
 
     @property
     def text(self) -> str: ...
