@@ -1,6 +1,7 @@
 # The whole product in one image: the application, or a worker beside it (`command: [worker]`).
 # Without DATABASE_URL it runs its own Postgres in /data. deploy/compose.yaml builds and starts it.
-FROM python:3.12-slim-bookworm AS packages
+# Images are named by digest: nobody gets another one later. `docker buildx imagetools inspect IMAGE:TAG` shows today's.
+FROM python:3.12.15-slim-bookworm@sha256:54c85f3c47607a77f32adec749d3c81d1348bf25833671f512b26a9b6d778cb3 AS packages
 WORKDIR /app
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
 COPY requirements.txt .
@@ -9,7 +10,7 @@ COPY rag/__init__.py rag/launch.py rag/
 # Installed as by `make run`, each file by its hash. uv is of no use afterwards.
 RUN python -m rag.launch install && .venv/bin/python -m pip uninstall --yes uv
 
-FROM python:3.12-slim-bookworm
+FROM python:3.12.15-slim-bookworm@sha256:54c85f3c47607a77f32adec749d3c81d1348bf25833671f512b26a9b6d778cb3
 # An account without rights of its own; its number is the owner of the volume.
 RUN useradd --uid 10001 --create-home --home-dir /data --shell /usr/sbin/nologin hr
 # Letters of Korean, Chinese and Japanese in reports and exports as PDF. Security updates come with the base image's list.

@@ -493,7 +493,8 @@ read_address(IN_ADDRESS)
 period = choose_period()
 filters = choose_filters(period)
 summary = analytics.summary(identity, period, filters)
-draw_warnings(identity)
+with st.container(key="analytics_warnings"):  # keeps the place of what is below
+    draw_warnings(identity)
 overview, costs, times, search, questions, gaps, quality = st.tabs(
     [_(view) for view in VIEWS],
     key="analytics_view",

@@ -14,31 +14,12 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import count, date_time, thousands, time_zone
-from rag.ui.people import action_name, change_words, changed_field
+from rag.ui.people import AUDIT_KINDS, action_name, change_words, changed_field
 from rag.ui.text import plain
 from rag.ui.theme import PRODUCT
 from rag.ui.widgets import table_key
 
 PERIODS = {N_("Last 7 days"): 7, N_("Last 30 days"): 30, N_("Last year"): 365, N_("All"): None}
-KINDS = {
-    N_("Everything"): None,
-    N_("People"): "account",
-    N_("Password links"): "password",
-    N_("Second factors"): "second",
-    N_("Sessions"): "session",
-    N_("API keys"): "API",
-    N_("Collections"): "collection",
-    N_("Documents"): "document",
-    N_("Embedding models"): "embedding",
-    N_("Sources"): "source",
-    N_("Syncs"): "sync",
-    N_("Prices"): "price",
-    N_("Keys of providers"): "provider",
-    N_("Company"): "company",
-    N_("Exports"): "export",
-    N_("Sign-ins"): "sign-in",
-    N_("Conversations read"): "conversation",
-}
 SHOWN = 500
 
 identity = require(Role.ADMIN)
@@ -104,19 +85,19 @@ st.caption(
 )
 with st.grid(4, min_column_width=170):
     period = st.selectbox(_("Period"), list(PERIODS), index=1, format_func=_, key="audit_period")
-    kind = st.selectbox(_("Kind"), list(KINDS), format_func=_, key="audit_kind")
+    kind = st.selectbox(_("Kind"), list(AUDIT_KINDS), format_func=_, key="audit_kind")
     actor = st.selectbox(_("Person"), audit.actors(identity), index=None, placeholder=_("Everybody"), key="audit_actor")
     text = st.text_input(_("Contains"), key="audit_text", placeholder=_("A name or a value"), icon=":material/search:")
 days = PERIODS[period or "All"]
 filters: AuditFilters = {
     "since": datetime.now(UTC) - timedelta(days=days) if days else None,
     "actor": actor,
-    "kind": KINDS[kind or "Everything"],
+    "kind": AUDIT_KINDS[kind or "Everything"],
     "text": text or "",
 }
 entries = audit.entries(identity, limit=SHOWN, **filters)
 if not entries:
-    is_filtered = bool(KINDS[kind or "Everything"] or actor or text)
+    is_filtered = bool(AUDIT_KINDS[kind or "Everything"] or actor or text)
     st.caption(
         _("Nothing was changed that fits these filters.")
         if is_filtered

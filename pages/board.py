@@ -211,8 +211,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
         st.button(_("Sync now"), key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
 if state.pop("board_asks", False):
     st.switch_page("chat.py")
-if state.board_problem:
-    st.error(plain(state.board_problem), icon=":material/error:")
+with st.container(key="board_notes"):  # keeps the place of what is below
+    if state.board_problem:
+        st.error(plain(state.board_problem), icon=":material/error:")
 if is_admin:
     is_active = any(run.is_open for run in runs) or any(f.at_work for f in figures)
     st.fragment(draw_sync, run_every="1s" if is_active else None)(board)

@@ -6,6 +6,7 @@ closing the tab loses nothing.
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 import streamlit as st
@@ -20,12 +21,13 @@ from rag.services import require, services
 from rag.types import Citation, Conversation, Message, MessageState, Role
 from rag.ui import actions
 from rag.ui.budgets import draw_question_to_go_on
-from rag.ui.chat_scope import ChatScope, forget_narrowing
+from rag.ui.chat_scope import ChatScope, forget_narrowing, take_up_narrowing
 from rag.ui.conversation_list import draw_dialog, draw_recent
 from rag.ui.frame import draw_sidebar, reader_address, unseen_heading
 from rag.ui.messages import (
     Viewer,
     as_written,
+    asked_again,
     be_interrupted,
     draw_figures,
     draw_message,
@@ -69,10 +71,11 @@ def open_conversation(conversation_id: UUID | None) -> None:
     state.chat_turns = TURNS_SHOWN
     state.chat_source = None
     state.chat_problem = ""
+    state.chat_chose = False
     forget_narrowing()
 
 
-def ask(text: str) -> None:
+def ask(text: str, *, is_again: bool = False) -> None:
     """Start an answer; one still being written here is ended first and keeps what it has."""
     if state.get("chat_new"):  # clicked so shortly before that both arrive together
         open_conversation(None)
@@ -95,6 +98,7 @@ def ask(text: str) -> None:
                 options=asked.options,
                 languages=reader_languages(),
                 others=asked.others,
+                is_again=is_again,
             )
     except RagError as exc:
         state.chat_problem = exc.message
@@ -102,6 +106,7 @@ def ask(text: str) -> None:
         state.chat_question = text
     else:
         st.query_params["c"] = str(live.conversation_id)
+        state.chat_narrowed_of = live.conversation_id
         state.chat_asked = live.message_id
 
 
@@ -287,8 +292,9 @@ def draw_around() -> None:
     with before:
         if shared is not None:
             draw_shared(shared, show_source)
+        replaced = asked_again(messages)
         for message in messages[:-2]:
-            draw_message(message, reading, is_last=False)
+            draw_message(message, reading, is_last=False, is_replaced=message.id in replaced)
 
 
 # The page.
@@ -302,12 +308,15 @@ if live is None and shown.messages and shown.messages[-1].state is MessageState.
     live = running.answers.active(identity, shown.messages[-1].conversation_id)
     shown = running.conversations.page(identity, wanted, last=2 * state.chat_turns + 1)
 conversation = shown.opened
+take_up_narrowing(conversation)
 now = ChatScope(running.documents, identity, state.frame_collections, conversation)
 messages = list(shown.messages[-2 * state.chat_turns :])
 shared = shared_conversation() if conversation is None and "c" in st.query_params else None
 if conversation is None and shared is None and "c" in st.query_params:
     st.query_params.clear()
     st.toast(_("This conversation does not exist, or no longer."), icon=":material/info:")
+if shared is None:
+    now.keep_chosen_in_address()
 
 # Fixed slots, all filled before the answer streams: a slot not redrawn until then would stay grey.
 welcome, earlier, log = st.empty(), st.empty(), st.container()
@@ -335,7 +344,7 @@ reading = Viewer(
     on_open=show_source,
     on_rate=rate,
     on_ask_person=ask_person,
-    on_again=ask,
+    on_again=partial(ask, is_again=True),
     on_edit=edit,
     on_everywhere=ask_everywhere if messages and now.is_narrowed else None,
     searched_as=searched_as,

@@ -95,8 +95,8 @@ def reset_settings(collection_id: UUID, names: list[str]) -> None:
 
 
 def measure_threshold(collection: Collection) -> None:
-    with st.spinner(_("Measuring…")):
-        attempt(_("Measured."), lambda: services().calibrations.measure(collection))
+    st.toast(_("Measuring…"), icon=":material/hourglass_top:")
+    attempt(_("Measured."), lambda: services().calibrations.measure(collection))
 
 
 def attempt(done: str, action: Any) -> None:
@@ -249,8 +249,8 @@ def put_in_bin(collection: Collection) -> None:
 def take_back(collection_id: UUID) -> None:
     """Take a collection out of the bin; what stays there is said."""
     state.pop("collections_way_back", None)
-    with st.spinner(_("Taking it back with its documents")):
-        problems = library.bin.take_collection_back(identity, collection_id)
+    st.toast(_("Taking it back with its documents"), icon=":material/hourglass_top:")
+    problems = library.bin.take_collection_back(identity, collection_id)
     if problems:
         raise InvalidInput(" ".join(problems))
 

@@ -40,7 +40,9 @@ from rag.types import (
 from rag.ui import actions
 from rag.ui.document_details import DetailTabs, draw_document, draw_repository
 from rag.ui.document_form import (
+    all_unsaved_edits,
     date_remark,
+    discard_edits,
     draw_ask,
     draw_form,
     draw_questions,
@@ -74,6 +76,7 @@ from rag.ui.document_upload import (
     Locked,
     Refused,
     UploadOptions,
+    WaitingFile,
     draw_estimates,
     draw_finished,
     draw_locked,
@@ -116,6 +119,10 @@ state.setdefault("documents_followed", set())
 state.setdefault("documents_notice", "")
 state.setdefault("documents_binned", [])
 state.setdefault("documents_copies", [])
+state.setdefault("documents_cards", {})
+if state.pop("frame_is_entered", False):
+    state.documents_cards = {}
+    state.documents_locked = [locked for locked in state.documents_locked if not locked.is_open]
 today = datetime.now(time_zone(st.context.timezone)).date()
 
 
@@ -136,23 +143,42 @@ def confirm(document: Document) -> None:
     def confirm_seen() -> None:
         library.confirm(identity, document.id)
         follow(document.id)
+        decide(document, _("It is being processed."))
 
     attempt(confirm_seen)
+
+
+def decide(document: Document, decision: str, *, is_removed: bool = False) -> None:
+    """Note on a file's card what was decided. The card stays: without it, the next would lie under the pointer."""
+    if document.id in state.documents_cards:
+        card: WaitingFile = state.documents_cards[document.id]
+        state.documents_cards[document.id] = card._replace(decision=decision, is_removed=is_removed)
 
 
 def confirm_all(until: datetime) -> None:
     def confirm_seen() -> None:
         library.confirm_all(identity, until=until)
+        state.documents_cards = {}
 
     attempt(confirm_seen)
 
 
 def discard_one(document: Document) -> None:
-    put_in_bin([document.id], is_unconfirmed=True)
+    put = partial(library.bin.put, identity, [document.id], is_unconfirmed=True)
+    if actions.attempt("documents_notice", put):
+        decide(document, _("It is in the bin."), is_removed=True)
+
+
+def undo_discard(document: Document) -> None:
+    take_back([document.id])
 
 
 def keep_both(document: Document) -> None:
-    attempt(library.keep_both, identity, document.id)
+    def keep() -> None:
+        library.keep_both(identity, document.id)
+        decide(document, _("Kept as a document of its own."))
+
+    attempt(keep)
 
 
 def run_step(document: Document, step: Step, only_missing: bool, method: ChunkingMethod | None) -> None:
@@ -207,6 +233,8 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
         state.documents_binned = list(document_ids)
         gone = set(document_ids)
         state.documents_selected = [i for i in state.documents_selected if i not in gone]
+        # The browser remembers ticked rows by the table's key. With the same key they would come back ticked.
+        draw_table_again("documents_table")
         if st.query_params.get("document") in set(map(str, gone)):
             open_document(None)
     elif state.get("frame_sign_in_again"):
@@ -227,8 +255,9 @@ def delete_samples(samples: Sequence[UUID]) -> None:
 
 def take_back(document_ids: Sequence[UUID]) -> None:
     state.documents_binned = []
-    with st.spinner(ngettext("Taking back {count} document", "Taking back {count} documents", len(document_ids))):
-        state.documents_notice = "  \n".join(library.bin.take_back_all(identity, document_ids))
+    words = ngettext("Taking back {count} document", "Taking back {count} documents", len(document_ids))
+    st.toast(words, icon=":material/hourglass_top:")
+    state.documents_notice = "  \n".join(library.bin.take_back_all(identity, document_ids))
 
 
 def delete_for_good(document_ids: Sequence[UUID]) -> None:
@@ -239,6 +268,7 @@ def discard_all(until: datetime) -> None:
     waiting = DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))
     found = library.find(identity, waiting, sort="oldest", limit=MOST_ROWS)
     put_in_bin([document.id for document in found if document.updated_at <= until], is_unconfirmed=True)
+    state.documents_cards = {}
 
 
 def select(document_ids: list[UUID]) -> None:
@@ -260,7 +290,8 @@ def open_document(document_id: str | None) -> None:
 
 def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None = None) -> None:
     """Hand one file to the library; list a file that cannot be used with the reason."""
-    forget(key)
+    state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
+    places = [locked.key for locked in state.documents_locked]
     try:
         document = library.upload(
             identity,
@@ -275,11 +306,19 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
             confirmed_up_to=library.spending_limit(identity),
         )
         follow(document.id)
+        if key in places:
+            state.documents_locked[places.index(key)] = Locked(key, name, "", b"", options, is_open=True)
     except PasswordNeeded as error:
-        state.documents_locked.append(Locked(key, name, error.message, content, options))
+        locked = Locked(key, name, error.message, content, options)
+        if key in places:
+            state.documents_locked[places.index(key)] = locked
+        else:
+            state.documents_locked.append(locked)
     except DocumentAlreadyStored as error:
+        forget(key)
         state.documents_copies.append((name, error.details.get("document_id"), error.details.get("title") or name))
     except RagError as error:
+        forget(key)
         refuse(Refused(name, len(content), error.message))
 
 
@@ -420,15 +459,9 @@ def draw_queue() -> None:
     if before != seen and drawn_whole is None:
         st.rerun()  # figures and table above and below change too, and polling starts or ends
 
-    waiting = DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))
-    if estimated := shown_of(figures, waiting, newest_first=False):
-        replaced = {
-            document.id: (other, library.differing_pages(identity, document, other))
-            for document in estimated
-            if document.version > 1 and (other := library.replaced_by(identity, document)) is not None
-        }
-        decided = EstimateActions(confirm, confirm_all, discard_one, discard_all, keep_both)
-        draw_estimates(estimated, figures, replaced, library, decided)
+    if files := waiting_files(figures):
+        decided = EstimateActions(confirm, confirm_all, discard_one, discard_all, keep_both, undo_discard)
+        draw_estimates(files, figures, library, decided)
     draw_queue_state(library.queue_state(identity.tenant_id))
     totals = library.meaning_totals(identity.tenant_id)
     draw_meaning(totals.done, totals.passages)
@@ -440,6 +473,21 @@ def draw_queue() -> None:
             draw_progress(document)
         draw_rest(total - len(order), DocumentStatus.PROCESSING)
     draw_just_finished()
+
+
+def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
+    """Return the files that wait for a decision, and in their places those that have been decided on this page."""
+    estimated = shown_of(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
+    cards: dict[UUID, WaitingFile] = state.documents_cards
+    for document in estimated:
+        other = library.replaced_by(identity, document) if document.version > 1 else None
+        differing = library.differing_pages(identity, document, other) if other is not None else ()
+        cards[document.id] = WaitingFile(document, other, differing)
+    waiting = {document.id for document in estimated}
+    for document_id, card in cards.items():
+        if document_id not in waiting and not card.decision:
+            cards[document_id] = card._replace(decision=_("It does not wait any more."))
+    return list(cards.values())
 
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
@@ -715,11 +763,13 @@ def draw_reference(document: Document) -> None:
 
 
 def draw_models(collections: Sequence[Collection]) -> None:
-    is_moving = any(move.is_open for move in library.reembeddings.find(identity))
+    # Once a move was under way, it is followed to its end and beyond: another `expanded` would close what is open.
+    if any(move.is_open for move in library.reembeddings.find(identity)):
+        state.documents_moves = True
     with st.expander(
         _("Embedding models"),
         icon=":material/scatter_plot:",
-        expanded=is_moving,
+        expanded=bool(state.get("documents_moves")),
         key="documents_models",
         on_change="rerun",
     ) as models:
@@ -742,6 +792,7 @@ def draw_notes() -> None:
             st.markdown(f":material/delete: {plain(sentence)}", width="stretch")
             st.button(_("Undo"), key="documents_undo", icon=":material/undo:", on_click=take_back, args=(binned,))
             st.button(_("Dismiss"), key="documents_undo_dismiss", type="tertiary", on_click=binned.clear)
+    draw_unsaved()
     copies = state.documents_copies
     if copies:
         with st.container(border=True, key="documents_copies_note", gap="xsmall"):
@@ -765,6 +816,37 @@ def draw_notes() -> None:
                             on_click=open_document,
                             args=(str(document_id),),
                         )
+
+
+def draw_unsaved() -> None:
+    """Draw which documents have changes that were not saved when their panel was closed."""
+    for document_id, unsaved in all_unsaved_edits().items():
+        if st.query_params.get("document") == str(document_id):
+            continue
+        with st.container(
+            border=True, horizontal=True, vertical_alignment="center", key=f"documents_unsaved_{document_id}"
+        ):
+            sentence = _("Your changes to “{title}” are not saved yet.", title=unsaved.title)
+            st.markdown(f":orange[:material/edit:] {plain(sentence)}", width="stretch")
+            st.button(
+                _("Go on"),
+                key=f"documents_unsaved_open_{document_id}",
+                on_click=go_on_editing,
+                args=(document_id,),
+            )
+            st.button(
+                _("Discard the changes"),
+                key=f"documents_unsaved_discard_{document_id}",
+                type="tertiary",
+                on_click=discard_edits,
+                args=(document_id,),
+            )
+
+
+def go_on_editing(document_id: UUID) -> None:
+    """Open a document's details, with what was changed and not saved."""
+    state[f"documents_tabs_{document_id}"] = _("Details")
+    open_document(str(document_id))
 
 
 def draw_samples(total: int) -> None:
@@ -830,29 +912,33 @@ figures = [f for f in figures if f.documents]
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
 default = library.choose(identity, in_chat=True)  # the same that a question is asked in
-draw_upload(
-    collections,
-    limits,
-    default=default,
-    spending_limit=library.spending_limit(identity),
-    on_limit=set_limit,
-    on_take=take,
-    on_refuse=refuse,
-)
-draw_notes()
-actions.draw_undo("documents", problem="documents_notice")
-draw_samples(sum(f.documents for f in figures))
-draw_reminders()
-for locked in list(state.documents_locked):
-    draw_locked(locked, on_dismiss=forget, on_unlock=unlock)
-draw_refused_files(library.refused(identity), on_dismiss=lambda i: library.dismiss_refused(identity, i))
+# Streamlit finds a fragment by its place on the page. A note above it would change that place, and Streamlit would drop
+# a click that is already under way. Containers keep the place.
+with st.container(key="documents_above"):
+    draw_upload(
+        collections,
+        limits,
+        default=default,
+        spending_limit=library.spending_limit(identity),
+        on_limit=set_limit,
+        on_take=take,
+        on_refuse=refuse,
+    )
+    draw_notes()
+    actions.draw_undo("documents", problem="documents_notice")
+    draw_samples(sum(f.documents for f in figures))
+    draw_reminders()
+    for locked in list(state.documents_locked):
+        draw_locked(locked, on_dismiss=forget, on_unlock=unlock)
+    draw_refused_files(library.refused(identity), on_dismiss=lambda i: library.dismiss_refused(identity, i))
 state.documents_drawn_whole = (figures, at_work)
 # Also while a document that answers is tagged: its message changes when that is done.
 # And while a job runs: what costs nothing waits for a moment between being read and being processed.
 is_followed = at_work[1] or any(f.status in ACTIVE for f in figures) or library.queue_state(identity.tenant_id).running
 state.documents_interval = "1s" if is_followed else None
 st.fragment(draw_queue, run_every=state.documents_interval)()
-draw_troubled(figures)
+with st.container(key="documents_failures"):
+    draw_troubled(figures)
 st.fragment(draw_library)(figures, collections)
 draw_models(collections)
 opened = opened_document()

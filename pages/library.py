@@ -11,7 +11,7 @@ import streamlit as st
 
 from rag import language
 from rag.errors import NotFound
-from rag.ingestion.text_search import Finding, find_in_pages
+from rag.ingestion.text_search import Finding, find_in_pages, page_with_words
 from rag.language import _
 from rag.profiles import holds_posts
 from rag.services import require, services
@@ -37,7 +37,9 @@ state = st.session_state
 
 def open_document(document_id: UUID | None) -> None:
     """Keep the opened document in the address: it survives a refresh and can be shared with who may read it."""
-    turn_to(1)
+    text = state.get("library_text") or ""
+    found = page_with_words(library.pages(identity, document_id), text) if document_id is not None and text else 1
+    turn_to(found)
     if document_id is not None:
         st.query_params["document"] = str(document_id)
     elif "document" in st.query_params:

@@ -221,6 +221,9 @@ st.session_state.frame_collections = services().documents.collections(identity)
 waiting = services().help_requests.count_open(identity) if identity.may(Role.MANAGER) else 0
 pages = pages_for(identity, st.session_state.frame_collections, waiting=waiting)
 page = st.navigation(pages, expanded=True)
+# What a page keeps only until it is left is forgotten when it is opened the next time.
+st.session_state.frame_is_entered = st.session_state.get("frame_page_path") != page.url_path
+st.session_state.frame_page_path = page.url_path
 # Once: a second call with another width would make the page jump.
 st.set_page_config(
     page_title=f"{page.title} · {PRODUCT}",
@@ -233,7 +236,7 @@ def draw_frame() -> None:
         draw_finder(services(), identity)
         st.session_state.frame_sidebar = st.container(key="frame_page", gap="small")
         st.space("stretch")
-        st.html(frame_scripts(), unsafe_allow_javascript=True)
+        st.html(frame_scripts(identity.account_id), unsafe_allow_javascript=True)
         st.html(key_scripts(), unsafe_allow_javascript=True)
         st.html(language.page_script(), unsafe_allow_javascript=True)
         with st.container(key="frame_account"):

@@ -180,7 +180,7 @@ def process_document(
     collection: str | None = None,
     pdf_type: PdfType | None = None,
 ) -> ProcessingResult:
-    """Take a file (PDF, Word, HTML, Markdown, text) through the whole pipeline and return when it is searchable.
+    """Take a file (PDF, Word, Excel, HTML, text …) through the whole pipeline and return when it is searchable.
 
     `file` is its content, its path, or the file opened for reading bytes. `chunking_method` and `pdf_type` are the
     collection's own when not given. `pdf_type`: text is recognised on every page ("scanned"), on none ("digital") or

@@ -58,7 +58,8 @@ RagError
     │   └── ProviderStreamEmpty
     ├── ProviderRefused
     └── ProviderAnswerInvalid
-        └── ProviderAnswerCut
+        ├── ProviderAnswerCut
+        └── VectorUnusable
 
 The docstring of a class is the sentence its reader sees, unless the raiser knows a better one.
 """
@@ -266,7 +267,7 @@ class NotAPdf(DocumentError):
 
 
 class FileKindUnknown(DocumentError):
-    """Files of this kind cannot be read. Upload a PDF, a Word document (.docx), HTML, Markdown or plain text."""
+    """Files of this kind cannot be read. Upload a PDF, a document, spreadsheet or presentation, HTML or plain text."""
 
 
 class FileNotAsNamed(DocumentError):
@@ -338,7 +339,7 @@ class ProviderError(RagError):
 
 
 class ProviderKeyRejected(ProviderError):
-    """The provider rejected the API key. An administrator has to check it."""
+    """The provider rejected the API key. A valid one is set on the page Set-up."""
 
 
 class ProviderQuotaExhausted(ProviderError):
@@ -363,6 +364,10 @@ class ProviderRefused(ProviderError):
 
 class ProviderAnswerInvalid(ProviderError):
     """The provider sent an answer that cannot be read. Try again in a moment."""
+
+
+class VectorUnusable(ProviderAnswerInvalid):
+    """The provider has no usable embedding for one of the texts: its numbers are not numbers."""
 
 
 class ProviderAnswerCut(ProviderAnswerInvalid):

@@ -155,6 +155,11 @@ def ngettext(one: str, many: str, count: int, /, **values: Any) -> str:
     return _filled(_catalogue(language).ngettext(one, many, count), one if count == 1 else many, values)
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun in English, for the command line; `many` is `one` with an s when not given."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def translated(sentence: str) -> str:
     """Return a sentence that was made in English, such as an error that was stored, in the reader's language.
 
@@ -340,6 +345,28 @@ def dollars(amount: Decimal, decimals: int) -> str:
     # English speakers of all countries read dollars as “$”.
     written = numbers.format_decimal(abs(amount), format=pattern.replace("¤", "\ue000"), locale=where)
     return ("-" if amount < 0 else "") + str(written).replace("\ue000", symbol)
+
+
+def duration(milliseconds: float | None, *, is_about: bool = False) -> str:
+    """Write `340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`, `about 3.2 s`; a dash when unknown."""
+    if milliseconds is None:
+        return "–"
+    if is_about:
+        return _("about {time}", time=duration(milliseconds))
+    if round(milliseconds) < 1000:
+        return _("{number} ms", number=f"{milliseconds:.0f}")
+    seconds = milliseconds / 1000
+    if seconds < 59.95:
+        return _("{number} s", number=number(Decimal(f"{seconds:.1f}"), 1))
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return (
+            _("{minutes} min {seconds} s", minutes=minutes, seconds=rest)
+            if rest
+            else _("{minutes} min", minutes=minutes)
+        )
+    hours, minutes = divmod(minutes, 60)
+    return _("{hours} h {minutes} min", hours=hours, minutes=minutes) if minutes else _("{hours} h", hours=hours)
 
 
 def day(moment: date | datetime) -> str:

@@ -31,6 +31,8 @@ LISTS = ("requirements.in", "tests/requirements.in", "benchmarks/requirements.in
 TOOL_LIST = "tests/tools.in"
 #: uv, which installs the locked packages in a tenth of pip's time.
 INSTALLER = "deploy/installer.in"
+#: Every locked package has files for these.
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 #: Findings of the secret scan that are no secrets. The scan exits with 3 if only their line numbers moved.
 SECRETS_KNOWN, LINES_MOVED = ".secrets.baseline", 3
 BINARIES = "bin"
@@ -238,10 +240,20 @@ def install_with_pip(python: Path, requirements: list[Path]) -> str:
         if done.returncode != 0:
             print("\n".join(done.stdout.splitlines()[-15:]))
             raise SetUpFailed(
-                "The packages could not be installed. Check the network connection, then start again; "
-                "a package index of your company is set in pip.conf or PIP_INDEX_URL."
+                f"The packages could not be installed. Check the network connection, then start again; "
+                f"a package index of your company is set in pip.conf or PIP_INDEX_URL.{newer_python()}"
             )
     return f"pip {pip_version(python)}"
+
+
+def newer_python() -> str:
+    """Return a sentence for a Python that came out after the lock was made, else an empty string."""
+    if sys.version_info[:2] <= tuple(map(int, PYTHONS[-1].split("."))):
+        return ""
+    return (
+        f" Some packages may have no files for Python {sys.version_info.major}.{sys.version_info.minor} yet: "
+        f"`make run PYTHON=python{PYTHONS[-1]}` takes an older one."
+    )
 
 
 def pip(python: Path, requirements: Path) -> subprocess.CompletedProcess[str]:
@@ -304,6 +316,20 @@ def lock() -> int:
         if code := tool(*command):
             return code
         locked.append(target)
+    return files_for_every_python()
+
+
+def files_for_every_python() -> int:
+    """Return 0 if every package of the product has a wheel for each of `PYTHONS`, on this system."""
+    for version in PYTHONS:
+        say(f"Looking for the files of Python {version}")
+        with tempfile.TemporaryDirectory() as folder:
+            command = [
+                "uv", "pip", "install", "--dry-run", "--quiet", "--no-deps", "--require-hashes", "--only-binary",
+                ":all:", "--python-version", version, "--target", folder, "--requirement", "requirements.txt",
+            ]  # fmt: skip
+            if code := tool(*command):
+                return code
     return 0
 
 

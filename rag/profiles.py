@@ -303,46 +303,48 @@ DEFAULT_CHUNKING_OPTIONS: Mapping[str, Any] = {
     "minimum_chunk_size": HR.chunking.minimum_chunk_size,
 }
 DEFAULT_EMBEDDING_MODEL = DEFAULT_MODEL = HR.embedding.embedding_model.partition("/")[2].partition("@")[0]
+#: Steps that no document describes.
+OUR_OWN_STEPS: Mapping[str, Any] = {
+    "index_titles": False,
+    "correct_spelling": False,
+    "split_questions": False,
+    "refine_order": False,
+    "collapse_near_repeats": False,
+    "only_evidence": False,
+    "stitch_neighbours": False,
+}
 #: What a collection sets to do exactly as its profile's document says, where the profile does otherwise. Each of these
 #: was measured to find less, or to answer where nothing is known.
 AS_THE_SOURCE: Mapping[str, Mapping[str, Any]] = {
     "hr": {
+        **OUR_OWN_STEPS,
         "search_type": "vector",
         "threshold_mode": "absolute",
         "similarity_threshold": SIMILARITY_THRESHOLD,
         "strict_threshold": True,
-        "index_titles": False,
-        "split_questions": False,
-        "correct_spelling": False,
-        "collapse_near_repeats": False,
-        "only_evidence": False,
-        "stitch_neighbours": False,
         "rerank_each_wording": False,
     },
     "notices": {
+        **OUR_OWN_STEPS,
+        "filter_by_category": False,
+        "filter_by_date": False,
         "pinned_floor": 0.0,
-        "only_evidence": False,
-        "split_questions": False,
-        "index_titles": False,
-        "stitch_neighbours": False,
+        "source_prompt": True,
+        "numbered_passages": False,
     },
-    "portfolio": {"only_evidence": False, "correct_spelling": False, "index_titles": False},
-    "legal": {
-        "only_evidence": False,
-        "correct_spelling": False,
-        "split_questions": False,
-        "index_titles": False,
+    "portfolio": {
+        **OUR_OWN_STEPS,
+        "pdf_paragraphs": True,
+        "source_prompt": True,
+        "numbered_passages": False,
+        "context_format": "{content}",
     },
+    "legal": OUR_OWN_STEPS,
     "civil": {
+        **OUR_OWN_STEPS,
         "fusion": "raw",
         "every_result": True,
         "tokenizer": "plain",
-        "index_titles": False,
-        "split_questions": False,
-        "correct_spelling": False,
-        "collapse_near_repeats": False,
-        "only_evidence": False,
-        "stitch_neighbours": False,
     },
 }
 #: Names of the profiles whose collections hold posts, and reference documents. The first is that of a new one.

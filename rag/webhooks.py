@@ -241,6 +241,7 @@ class Webhooks:
         # Imported with the first delivery: a command sends none.
         import httpx
 
+        from rag.providers.bounds import Bounds, bound
         from rag.providers.outward import Unclosed
 
         body = self._body(row)
@@ -257,7 +258,8 @@ class Webhooks:
         try:
             self._check_address(row["address"])  # the list of the settings may be shorter by now
             # A redirect could lead anywhere, and what the answer says besides its status is nobody's concern.
-            with httpx.Client(transport=Unclosed(transport), timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+            client = httpx.Client(transport=Unclosed(transport), timeout=TIMEOUT_SECONDS, trust_env=False)
+            with bound(client, Bounds(longest_seconds=3 * TIMEOUT_SECONDS)):
                 request = client.build_request("POST", row["address"], content=body.encode(), headers=headers)
                 answer = client.send(request, stream=True)
                 answer.close()
@@ -314,7 +316,9 @@ class Webhooks:
     def _inward(self) -> httpx.BaseTransport:
         import httpx
 
-        return self._transport or httpx.HTTPTransport()
+        from rag.providers.bounds import timed
+
+        return self._transport or timed(httpx.HTTPTransport())
 
     @property
     def _locker(self) -> Fernet:

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from rag.ingestion.isolated_run import serve
+from rag.ingestion.isolated_process import serve
 from rag.storage.files import FileStore
 
 MARK = b"ends its process"

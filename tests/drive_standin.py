@@ -34,6 +34,8 @@ class DriveStandin(TlsServer):
         self.changes: list[dict[str, Any]] = []
         self.read: list[str] = []
         self.asked: list[str] = []
+        #: The types that documents of Google were asked for.
+        self.exported: list[str] = []
         self.acted_as: list[str] = []
         #: People who signed in, by the code that the browser takes back; then by the refresh token.
         self.asked_people: dict[str, dict[str, str]] = {}
@@ -156,6 +158,7 @@ class Handler(JsonHandler):
             known = self.server.files[match[1]]
             if match[2] or query.get("alt") == ["media"]:
                 self.server.read.append(known["name"])
+                self.server.exported.extend(query.get("mimeType", ()))
                 self.send(self.server.contents[match[1]])
             else:
                 self.send(known)

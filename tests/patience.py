@@ -7,10 +7,12 @@ tests run, and the speed is measured once.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 #: Holds the factor for the workers of a run and the processes that tests start; set it to try another one.
 VARIABLE = "PATIENCE"
@@ -48,3 +50,20 @@ def measure() -> float:
 def patient(duration: float) -> float:
     """Return a duration for this machine, in the unit of the one for a quiet machine."""
     return duration * factor()
+
+
+def grows_evenly(work: Callable[[int], object], short: int, long: int, *, slack: float, attempts: int = 8) -> bool:
+    """Say whether the long input takes about as much more processor time than the short one as it is longer.
+
+    `slack` is how many times more than that is fine: below it lies linear growth, above it the square. The least of
+    several attempts counts, on both sides: whatever else the machine does can only add to a time.
+    """
+    least = {short: math.inf, long: math.inf}
+    for _ in range(attempts):
+        for size in least:
+            began = time.process_time()
+            work(size)
+            least[size] = min(least[size], time.process_time() - began)
+        if least[long] < slack * long / short * least[short]:
+            return True
+    return False

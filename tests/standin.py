@@ -47,7 +47,8 @@ GEMINI, OPENROUTER, OLLAMA = "/v1beta/openai/", "/api/v1/", ("/api/embed", "/api
 GEMINI_INPUTS, GEMINI_INPUT_TOKENS = 100, 2048
 #: What `ollama pull` has brought.
 OLLAMA_MODELS = frozenset({"bge-m3", "nomic-embed-text"})
-REASONING = re.compile(r"^(gpt-[56]|o[134])")
+#: "hr-answers" is a deployment of such a model, whose name does not say so.
+REASONING = re.compile(r"^(gpt-[56]|o[134]|hr-answers)")
 NATIVE_DIMENSIONS = {
     "text-embedding-3-large": 3072, "bge-m3": 1024, "gemini-embedding-001": 3072, "nomic-embed-text": 768,
 }  # fmt: skip
@@ -73,6 +74,7 @@ class Fault:
     code: str = ""
     after: int = 0
     is_billed: bool = False
+    skip: int = 0
 
 
 class ProviderStandin:
@@ -96,6 +98,10 @@ class ProviderStandin:
     accepted_key       when set, any other key is answered 401
     hang               True: no request is answered until `release()`
     meetings           by endpoint, a barrier at which requests wait for each other (`meet`)
+    without_vector     which texts have no vector: their request is answered 500 as Ollama does, or, where
+                       `vector_instead` holds a value, have that in the vector's place
+    window             tokens that are read of a prompt, as Ollama does it: the rest is not counted; None: all
+    tells_window       True: `/api/ps` names it, once a prompt has loaded the model
     knows_idempotency_keys  True: a request with a key that was answered before gets that answer again, unbilled
     """
 
@@ -136,7 +142,13 @@ class ProviderStandin:
         self.sends_usage = True  # False: streams carry no usage even when asked for
         self.accepted_key: str | None = None
         self.alter_embeddings: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] | None = None
+        self.without_vector: Callable[[str], bool] = lambda text: False
+        self.vector_instead: tuple[Any, ...] = ()
+        self.window: int | None = None
+        self.tells_window = True
         self.released = threading.Event()
+        self.write_limit: int | None = None
+        self.written_on = threading.Condition()
         self._faults: list[Fault] = []
         self._reply: str | Reply = default_reply
         self._finish_reason: str | None = "stop"
@@ -159,9 +171,13 @@ class ProviderStandin:
         *,
         code: str = "",
         endpoint: Endpoint | None = None,
+        skip: int = 0,
     ) -> None:
-        """Answer the next requests with this HTTP status; `code` such as "insufficient_quota" goes into the body."""
-        self._add(Fault("status", times, endpoint, status, headers or {}, code))
+        """Answer the next requests with this HTTP status; `code` such as "insufficient_quota" goes into the body.
+
+        So many requests before them are answered as ever.
+        """
+        self._add(Fault("status", times, endpoint, status, headers or {}, code, skip=skip))
 
     def garbage_next(
         self, times: int = 1, *, endpoint: Endpoint | None = None, after: int = 0, is_billed: bool = False
@@ -201,6 +217,20 @@ class ProviderStandin:
         barrier = self.meetings[endpoint] = threading.Barrier(count, timeout=patient(timeout_seconds))
         return barrier
 
+    def write(self, pieces: int | None) -> None:
+        """Let each stream come as far as so many pieces of text, until the next call; None: to its end.
+
+        For tests that look at an answer that is being written: by the clock alone it may end before they look.
+        """
+        with self.written_on:
+            self.write_limit = pieces
+            self.written_on.notify_all()
+
+    def wait_to_write(self, sent: int) -> None:
+        """Wait until a stream that has sent so many pieces may send another."""
+        with self.written_on:
+            self.written_on.wait_for(lambda: self.write_limit is None or sent < self.write_limit)
+
     def release(self) -> None:
         """Let everything go on that hangs."""
         self.hang = False
@@ -214,6 +244,9 @@ class ProviderStandin:
         with self.lock:
             for fault in self._faults:
                 if fault.endpoint in (None, endpoint):
+                    if fault.skip:
+                        fault.skip -= 1
+                        return None
                     fault.times -= 1
                     if fault.times <= 0:
                         self._faults.remove(fault)
@@ -308,6 +341,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, body: dict[str, Any]) -> None:  # noqa: C901 - one branch for each route
         standin = self.standin
         path = self.path.split("?")[0]
+        if path == "/api/ps" and standin.tells_window:
+            loaded = {body["model"] for endpoint, body in standin.requests if endpoint == "chat"}
+            running = [{"name": f"{name}:latest", "context_length": standin.window or 131_072} for name in loaded]
+            self._json(200, {"models": running})
+            return
         endpoint = PATHS.get(path)
         if path in standin.missing_paths:
             self._send(404, b"404 page not found", "text/plain")
@@ -378,6 +416,9 @@ class _Handler(BaseHTTPRequestHandler):
         if len(texts) > MAXIMUM_INPUTS or sum(counts) > MAXIMUM_REQUEST_TOKENS or max(counts) > MAXIMUM_INPUT_TOKENS:
             self._error(400, "max_tokens_per_request", "The request is over a limit.")
             return
+        if not self.standin.vector_instead and any(map(self.standin.without_vector, texts)):
+            self._error(500, "api_error", "failed to encode response: json: unsupported value: NaN")
+            return
         is_gemini = self.path.startswith(GEMINI)
         if is_gemini and (body.get("encoding_format", "float") != "float" or len(texts) > GEMINI_INPUTS):
             self._error(400, "INVALID_ARGUMENT", "At most 100 requests can be in one batch, as float.")
@@ -391,6 +432,8 @@ class _Handler(BaseHTTPRequestHandler):
             vector = embed(text, dimensions)
             as_base64 = body.get("encoding_format") == "base64"
             value = base64.b64encode(vector.tobytes()).decode() if as_base64 else vector.tolist()
+            if self.standin.without_vector(text):
+                (value,) = self.standin.vector_instead
             data.append({"object": "embedding", "index": index, "embedding": value})
         if self.standin.alter_embeddings:
             data = self.standin.alter_embeddings(data)
@@ -409,6 +452,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         given = body.get("input", []) if path == "/api/embed" else body["prompt"]
         texts = [given] if isinstance(given, str) else list(given)
+        if any(map(self.standin.without_vector, texts)):
+            self._json(500, {"error": "json: unsupported value: NaN"})
+            return
         data = [{"embedding": embed(text, NATIVE_DIMENSIONS[model]).tolist()} for text in texts]
         if self.standin.alter_embeddings:
             data = self.standin.alter_embeddings(data)
@@ -448,7 +494,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _chat(self, body: dict[str, Any], fault: Fault | None) -> None:
         model, messages = body["model"], body["messages"]
         if REASONING.match(model) and ("max_tokens" in body or body.get("temperature", 1) != 1):
-            self._error(400, "unsupported_parameter", "This model takes neither max_tokens nor a temperature.")
+            wrong, right = ("max_tokens", "Use 'max_completion_tokens' instead.") if "max_tokens" in body else (
+                "temperature", "Only the default (1) value is supported."
+            )  # fmt: skip
+            self._error(400, "unsupported_parameter", f"Unsupported parameter: '{wrong}' with this model. {right}")
             return
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         text = self.standin.text_for(messages)
@@ -463,6 +512,7 @@ class _Handler(BaseHTTPRequestHandler):
         if schema is not None:  # counted as OpenAI does
             shown = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
             input_tokens += count_tokens(json.dumps(shown, separators=(",", ":"))) + 9
+        input_tokens = min(input_tokens, self.standin.window or input_tokens)
         cached = min(self.standin.cached_tokens, input_tokens)
 
         def usage(output_tokens: int) -> dict[str, Any]:
@@ -516,6 +566,7 @@ class _Handler(BaseHTTPRequestHandler):
                     self.standin.untold.append(self.standin.usages[-1])
                 return
             if sent < len(text_pieces):
+                self.standin.wait_to_write(sent)
                 self._chunk(event({"content": text_pieces[sent]}))
                 # By the clock, so that what writing takes does not add up.
                 due += self.standin.token_interval_seconds

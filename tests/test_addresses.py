@@ -47,7 +47,10 @@ def client(server: Server, names: Names, *, follow_redirects: bool = False) -> h
 @pytest.mark.parametrize(
     "found",
     [["127.0.0.1"], ["10.1.2.3"], ["172.16.0.9"], ["192.168.1.1"], ["169.254.169.254"], ["100.64.0.1"], ["::1"],
-     ["fe80::1%eth0"], ["fd00::1"], ["::ffff:10.0.0.1"], ["0.0.0.0"], ["224.0.0.1"], [PUBLIC, "10.0.0.5"]],
+     ["fe80::1%eth0"], ["fd00::1"], ["::ffff:10.0.0.1"], ["0.0.0.0"], ["224.0.0.1"], [PUBLIC, "10.0.0.5"],
+     ["168.63.129.16"], ["192.0.0.192"], ["64:ff9b::a9fe:a9fe"], ["64:ff9b::808:808"], ["64:ff9b:1::a00:1"],
+     ["2002:a00:1::1"], ["2002:808:808::1"], ["::10.0.0.1"], ["::8.8.8.8"], ["::ffff:0:10.0.0.1"], ["fec0::1"],
+     ["2001:0:a00:1::1"], ["::ffff:168.63.129.16"], ["100.100.100.200"], ["fd00:ec2::254"]],
     ids=str,
 )  # fmt: skip
 def test_a_name_that_leads_into_a_network_of_ours_is_not_asked(found: list[str]) -> None:
@@ -91,8 +94,19 @@ def test_an_address_that_is_not_reached_gives_way_to_the_names_next() -> None:
 
 def test_what_an_operator_sets_may_lie_on_this_machine() -> None:
     assert require_web_address("OLLAMA_URL", "http://localhost:11434") == ("localhost", 11434)
+    assert require_web_address("OLLAMA_URL", "http://[::1]:11434") == ("::1", 11434)
+    assert require_web_address("OLLAMA_URL", "http://10.1.2.3:11434") == ("10.1.2.3", 11434)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["169.254.169.254", "168.63.129.16", "192.0.0.192", "100.100.100.200", "2852039166", "0xa9fea9fe",
+     "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::1]", "[::169.254.169.254]",
+     "[fd00:ec2::254]"],
+)  # fmt: skip
+def test_not_even_an_operator_may_lead_to_where_a_cloud_keeps_the_machines_keys(host: str) -> None:
     with pytest.raises(SettingsError, match="OLLAMA_URL"):
-        require_web_address("OLLAMA_URL", "http://169.254.169.254/")
+        require_web_address("OLLAMA_URL", f"http://{host}/")
 
 
 def test_a_password_in_an_address_is_not_repeated() -> None:

@@ -54,8 +54,8 @@ def test_the_restored_copy_answers_the_same(tmp_path: Path) -> None:
     subprocess.run(prepared, cwd=PROJECT, env=environment, check=True, timeout=patient(180))
     answer = run(first, "ask", QUESTION, "--tenant", "acme")
     assert "[1]" in answer
-    assert "documents" in run(first, "backup", str(file))
-    assert "originals" in run(second, "restore", str(file))
+    assert "1 document, 1 original, " in run(first, "backup", str(file))
+    assert "1 original" in run(second, "restore", str(file))
     assert run(second, "ask", QUESTION, "--tenant", "acme") == answer
     originals = [path for path in (second / "files").rglob("*") if path.is_file()]
     assert [path.read_bytes() for path in originals] == [
@@ -199,7 +199,7 @@ def test_a_document_whose_original_is_gone_ends_the_backup_with_a_sentence(small
     for path in (tmp_path / "first" / "files").rglob("*"):
         if path.is_file():
             path.unlink()
-    with pytest.raises(SettingsError, match="1 originals are not in"):
+    with pytest.raises(SettingsError, match="1 original is not in"):
         back_up(Settings(data_dir=tmp_path / "first"), tmp_path / "second.tar")
     assert not list(tmp_path.glob("second*"))
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -259,8 +260,8 @@ def test_an_index_is_made_measured_and_dropped(command: Command, rules: Collecti
     assert made.returncode == 0, made.stderr
     lines = made.stdout.splitlines()
     assert lines[1].startswith("Rules: hnsw on ")
-    assert "of 1536 dimensions, made in" in lines[1]
-    assert lines[2].startswith("Measured by 1 questions that were asked and ")
+    assert "of 1,536 dimensions, made in" in lines[1]
+    assert lines[2].startswith("Measured by 1 question that was asked and ")
     assert lines[3].split() == ["recall@10", "recall@50", "p50", "ms", "p95", "ms"]
     assert [line.rsplit(maxsplit=4)[0] for line in lines[6:-1]] == [
         f"index, ef_search {breadth}" for breadth in (40, 100, 200, 400, 800)
@@ -282,7 +283,7 @@ def test_options_of_a_search_take_the_place_of_the_collections(command: Command,
     options = ["--top-k", "1", "--search-type", "vector", "--threshold", "0", "--no-rerank", "--language", "en"]
     shown = command("search", "What does page seven say?", "--collection", "Rules", *options, "--explain")
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.splitlines()[1].startswith("profile       hr: 1 passages of ")
+    assert shown.stdout.splitlines()[1].startswith("profile       hr: 1 passage of ")
     wrong = command("search", "What does page seven say?", "--collection", "Rules", "--threshold", "2")
     assert (wrong.returncode, wrong.stdout, "Traceback" in wrong.stderr) == (1, "", False)
     assert wrong.stderr.strip().endswith(".")
@@ -373,6 +374,46 @@ def test_a_folder_is_ingested_with_a_password_and_names_what_it_leaves_out(
     shown = command("documents", "list").stdout
     assert f"{datetime.now(UTC):%Y-%m-%d}  completed" in shown
     assert f"  {collection.name}  " in shown
+
+
+def test_several_files_folders_and_archives_are_ingested_at_once(
+    command: Command, collection: Collection, tmp_path: Path
+) -> None:
+    folder, archive = tmp_path / "papers", tmp_path / "rules.zip"
+    folder.mkdir()
+    (folder / "parking.txt").write_text("A parking place costs 30 euros a month.", "utf-8")
+    (folder / "film.mp4").write_bytes(b"film")
+    texts = [tmp_path / f"{name}.txt" for name in ("leave", "travel", "empty")]
+    for path, text in zip(texts, ("Leave is 27 days a year.", "Trains are booked in second class.", ""), strict=True):
+        path.write_text(text, "utf-8")
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("lunch.txt", "Lunch is paid on Fridays.")
+    first = command("ingest", *map(str, texts[:2]), "--no-metadata")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert first.stdout.splitlines()[-1] == "2 documents processed, 0 stored before, 0 failed."
+
+    done = command("ingest", *map(str, [*texts, folder, archive, texts[0]]), "--no-metadata")
+    lines = done.stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines[:-1]] == [
+        f"[{number}/5] {path}" for number, path in enumerate([*texts, folder / "parking.txt", archive / "lunch.txt"], 1)
+    ]
+    assert lines[-1] == "2 documents processed, 2 stored before, 1 failed."
+    assert (done.returncode, f"1 left out, of kinds that cannot be read: {folder / 'film.mp4'}" in done.stderr) == (
+        1,
+        True,
+    )
+
+
+def test_of_several_paths_a_missing_one_and_a_damaged_archive_are_named_before_anything_is_read(
+    command: Command, collection: Collection, tmp_path: Path
+) -> None:
+    text, damaged = tmp_path / "leave.txt", tmp_path / "damaged.zip"
+    text.write_text("Leave is 27 days a year.", "utf-8")
+    damaged.write_bytes(b"no archive")
+    for wrong in (tmp_path / "missing.txt", damaged):
+        done = command("ingest", str(text), str(wrong), "--no-metadata")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert str(wrong) in done.stderr.splitlines()[-1]
 
 
 def test_documents_are_listed_with_the_reason_of_a_failure(

@@ -35,7 +35,7 @@ PRESENTED = re.compile(
     rf"\((?:(?:token|secret|subject|key)_hash = {TOKEN}"
     r"|email = \( SELECT rag_verified\('email'::text\) AS rag_verified\)"
     rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\)"
-    rf"|\(*{TOKEN} = code_hash\)(?: OR \({TOKEN} = (?:access|refresh|previous_refresh)_hash\)\)?)+)\)?"
+    rf"|\(*{TOKEN} = code_hash\)(?: OR \({TOKEN} = (?:access|refresh)_hash\)\)?)+)\)?"
 )
 TENANT = "( SELECT rag_tenant() AS rag_tenant)"
 OWN = f"(tenant_id = {TENANT})"

@@ -22,6 +22,7 @@ from rag.errors import DatabaseUnavailable
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import ENTER, WORKER, Database, entering, sealed, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
@@ -170,6 +171,26 @@ def test_the_login_of_the_application_can_become_nobody_else(database: Database)
 
 
 # The tenant
+
+
+def test_what_a_statement_changed_of_its_own_role_ends_with_the_next_start(tmp_path: Path) -> None:
+    server = start_server(tmp_path)
+    try:
+        with psycopg.connect(server.application, autocommit=True) as connection:
+            connection.execute("ALTER ROLE rag_app SET statement_timeout = 1")
+            connection.execute(f"ALTER ROLE rag_app IN DATABASE {DATABASE} SET search_path = 'pg_temp'")
+            connection.execute("ALTER ROLE rag_app PASSWORD 'of somebody else'")
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(server.application)
+    finally:
+        server.stop()
+    server = start_server(tmp_path)
+    try:
+        with psycopg.connect(server.application) as connection:
+            assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+            assert connection.execute("SHOW search_path").fetchone() == ('"$user", public',)
+    finally:
+        server.stop()
 
 
 def test_a_statement_cannot_name_another_tenant(database: Database, superuser_conninfo: str) -> None:

@@ -42,13 +42,27 @@ def test_the_image_passes_hadolint() -> None:
 def test_the_image_holds_what_the_product_reads_and_nothing_secret() -> None:
     text = (PROJECT / "Dockerfile").read_text("utf-8")
     ignored = (PROJECT / ".dockerignore").read_text("utf-8").split()
-    copied = re.findall(r"^COPY (?!--from)(.+) \\S+$", text, re.M)
-    for name in " ".join(copied).split():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.M)
+    names = " ".join(copied).split()
+    assert names
+    for name in names:
         assert (PROJECT / name).exists(), name
-        assert f"!{name}" in ignored, f"{name} is kept out of the build"
+        folders = [name, *map(str, Path(name).parents)]
+        assert any(f"!{folder}" in ignored for folder in folders), f"{name} is kept out of the build"
     assert ignored[0] == "*"
     assert ".streamlit/secrets.toml" in ignored
     assert re.search(r"^USER 10001$", text, re.M)
+
+
+def test_images_of_others_are_named_by_digest() -> None:
+    bases = re.findall(r"^FROM (\S+)", (PROJECT / "Dockerfile").read_text("utf-8"), re.M)
+    values = yaml.safe_load((DEPLOY / "helm/values.yaml").read_text("utf-8"))
+    database = compose()["services"]["database"]["image"]
+    assert len(bases) == 2
+    for image in (*bases, database, values["backup"]["image"]):
+        assert re.fullmatch(r"[a-z/]+:[\w.-]+@sha256:[0-9a-f]{64}", image), image
+    assert len(set(bases)) == 1
+    assert database == values["backup"]["image"], "a dump is made by the Postgres that it is of"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")

@@ -57,7 +57,7 @@ SAYS: dict[str, list[list[str]]] = {
     ],
     "docs/migrating_from_pinecone.md": [
         [],
-        [r"1 documents with 2 passages to import", r"\$0\.0000"],
+        [r"1 document with 2 passages to import", r"\$0\.0000"],
         [r"(?m)^Travel: completed, 2 passages$"],
         [
             r"(?m)^collection    HR documents,",

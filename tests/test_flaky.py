@@ -36,8 +36,9 @@ def test_never_passes():
     assert tries("never") == 0
 """
 ELSEWHERE = """
-def test_without_a_browser():
-    assert tries("elsewhere") == 2
+@pytest.mark.parametrize("number", range({flaky}))
+def test_without_a_browser(number):
+    assert tries(f"elsewhere-{{number}}") == 2
 """
 
 
@@ -62,13 +63,25 @@ def test_two_flaky_tests_are_named_and_the_run_passes(tmp_path: Path, workers: s
     status, summary = run(tmp_path, SUITE.format(flaky=2), "-n", workers)
     assert status == 0
     assert summary[:2] == [f"test_suite.py::test_passes_at_the_second_try[{number}]" for number in range(2)]
+    first = next(line for line in summary if line.startswith(f"first try of {summary[0]}: "))
+    assert first.endswith("AssertionError: assert 1 == 2"), first
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_third_flaky_test_fails_the_run(tmp_path: Path, workers: str) -> None:
-    status, summary = run(tmp_path, SUITE.format(flaky=3), "-n", workers)
+@pytest.mark.parametrize(("browser", "elsewhere"), [(3, 2), (2, 3)])
+def test_a_third_flaky_test_of_a_kind_fails_the_run(tmp_path: Path, workers: str, browser: int, elsewhere: int) -> None:
+    suite = SUITE.format(flaky=browser) + ELSEWHERE.format(flaky=elsewhere)
+    status, summary = run(tmp_path, suite, "-n", workers)
     assert status == 1
-    assert summary[3] == "3 flaky tests are too many: the run fails from 3 on."
+    kind = "in a browser" if browser == 3 else "elsewhere"
+    assert summary[5] == f"3 flaky tests {kind} are too many: the run fails from 3 on."
+    assert not summary[6].endswith("from 3 on.")
+
+
+def test_two_flaky_tests_of_each_kind_do_not(tmp_path: Path) -> None:
+    status, summary = run(tmp_path, SUITE.format(flaky=2) + ELSEWHERE.format(flaky=2))
+    assert status == 0
+    assert len({line for line in summary[:4] if line.startswith("test_suite.py::")}) == 4
 
 
 def test_a_test_that_fails_twice_fails_and_is_not_flaky(tmp_path: Path) -> None:
@@ -76,10 +89,3 @@ def test_a_test_that_fails_twice_fails_and_is_not_flaky(tmp_path: Path) -> None:
     assert status == 1
     assert summary[0] == "none"
     assert (tmp_path / "never").read_text() == "xx"
-
-
-def test_only_tests_in_a_browser_are_run_again(tmp_path: Path) -> None:
-    status, summary = run(tmp_path, SUITE.format(flaky=1) + ELSEWHERE)
-    assert status == 1
-    assert summary[0] == "test_suite.py::test_passes_at_the_second_try[0]"
-    assert (tmp_path / "elsewhere").read_text() == "x"

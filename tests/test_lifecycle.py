@@ -351,7 +351,7 @@ def test_a_second_application_on_the_folder_ends_no_answer_of_the_first(
         assert postmaster(data) is not None
         slow_model.token_interval_seconds = 0.0
         last = stream.finish()
-        assert (last["type"], last["outcome"], last["notices"]) == ("done", "answered", [])
+        assert (last["type"], last["outcome"], last["state"]) == ("done", "answered", "complete")
 
 
 @pytest.mark.parametrize("commands", [("worker", "worker"), ("serve", "worker")])

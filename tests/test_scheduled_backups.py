@@ -164,7 +164,7 @@ def test_only_the_private_key_opens_an_encrypted_backup(data: Path, tmp_path: Pa
     with pytest.raises(SettingsError, match="looks like age1"):
         back_up(settings, file, recipients="age1nonsense")
     answer = run(data, "ask", QUESTION)
-    assert "1 documents" in run(data, "backup", str(file), "--recipient", recipient)
+    assert "1 document, " in run(data, "backup", str(file), "--recipient", recipient)
     fresh = Settings(data_dir=tmp_path / "fresh")
     (tmp_path / "other").mkdir()
     other, _ = key(tmp_path / "other")

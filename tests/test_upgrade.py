@@ -12,12 +12,12 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from argon2 import PasswordHasher
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.access.api_keys import PREFIX
-from rag.access.passwords import Passwords
 from rag.access.sessions import token_hash
 from rag.api.health import check_rag_health
 from rag.ingestion.meaning import meaning_progress
@@ -118,6 +118,8 @@ def write_as_first_version(present: str, earlier: str) -> dict[str, int]:
                 )
                 target.execute(statement.format(table=sql.Identifier(table), known=known), row)
             written[table] = len(rows)
+        # That version stored a hash as it is.
+        target.execute("UPDATE accounts SET password_hash = %s", (PasswordHasher().hash(PASSWORD),))
         passages = target.execute(
             "SELECT c.id, c.tenant_id, c.collection_id, c.document_id, d.title, c.section, c.content "
             "FROM document_chunks c JOIN documents d ON d.id = c.document_id ORDER BY c.chunk_index"
@@ -196,7 +198,7 @@ def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: S
             made = connection.execute(
                 "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
                 "VALUES ('demo', 'admin@demo.example', 'Admin', 'admin', %s) RETURNING id",
-                (Passwords().hash(PASSWORD),),
+                (PasswordHasher().hash(PASSWORD),),
             ).fetchone()
             assert made is not None
             connection.execute(

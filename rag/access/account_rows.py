@@ -82,12 +82,16 @@ def _one_line(text: str) -> str:
 def set_password(
     connection: Connection, account_id: UUID, password_hash: str, *, keep_session_id: str = ""
 ) -> tuple[Account, list[str]]:
-    """Store a password, end other sessions and void earlier links; return the account and the ended ids."""
+    """Store a password, end other sessions and connected programs, and void earlier links.
+
+    Returns the account and the ids of the ended sessions.
+    """
     account = read_account(connection, "set_password", account_id=account_id, password_hash=password_hash)
     if account is None:
         raise LinkExpired
     connection.execute(queries["drop_unused_links"], {"purpose": "set_password", "account_id": account_id})
     connection.execute(queries["forget_browsers"], {"account_id": account_id})
+    connection.execute(queries["disconnect_apps_of_account"], {"account_id": account_id})
     return account, end_sessions(connection, account_id, keep_session_id)
 
 

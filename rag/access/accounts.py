@@ -85,7 +85,7 @@ class Accounts:
         self._database = database
         self._sessions = sessions
         self._tenant_id = (settings or Settings()).tenant
-        self._passwords = Passwords(hasher)
+        self._passwords = Passwords(hasher, key=database.key)
         self._clock = clock
         self._unknown_sign_ins = strangers or UnknownSignIns(clock)
         self._reset_requests = reset_requests or ResetRequests()
@@ -301,13 +301,22 @@ class Accounts:
     def password_link(self, identity: Identity, account_id: UUID) -> str:
         """Make a link to set an account's password and return its path; earlier links stop working."""
         with self._administration(identity) as connection:
-            account = read_account(connection, "account", account_id=account_id)
-            if account is None:
-                raise NotFound
-            if not account.is_active:
-                raise InvalidInput("This account is disabled. Enable it first.")
-            connection.execute(queries["settle_reset_request"], {"account_id": account_id})
-            return _set_password_path(connection, account_id)
+            return _new_password_path(connection, account_id)
+
+    def operators_password_link(self, program: Identity, email: str) -> str:
+        """Make the link of `password_link` for the account with this address, where no administrator can sign in.
+
+        For a command of whoever runs the product: nobody's sign-in is asked for. Raises `NotFound`, `InvalidInput` for
+        a disabled account, `NotAllowed` for a person.
+        """
+        if program.account_id != NOBODY:
+            raise NotAllowed
+        with self._database.transaction(program) as connection:
+            connection.execute(queries["lock_accounts"])
+            found = connection.execute(queries["account_by_email"], {"email": email.strip().lower()}).fetchone()
+            if found is None:
+                raise NotFound(f"Nobody of {program.tenant_id} has the address {email}.")
+            return _new_password_path(connection, found[0])
 
     def change(
         self,
@@ -449,6 +458,16 @@ def _why_not_oneself(connection: Connection) -> str:
     if read_value(connection, "count_active_admins") == 1:
         return "You are the only active administrator. Make somebody else an administrator first."
     return "You cannot disable your own account or change its role. Ask another administrator to do it."
+
+
+def _new_password_path(connection: Connection, account_id: UUID) -> str:
+    account = read_account(connection, "account", account_id=account_id)
+    if account is None:
+        raise NotFound
+    if not account.is_active:
+        raise InvalidInput("This account is disabled. Enable it first.")
+    connection.execute(queries["settle_reset_request"], {"account_id": account_id})
+    return _set_password_path(connection, account_id)
 
 
 def _set_password_path(connection: Connection, account_id: UUID) -> str:

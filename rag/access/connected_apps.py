@@ -1,8 +1,9 @@
 """Programs that people connect to their account by OAuth 2.1: they act as the person, within the scopes agreed to.
 
 A program that registers is not stored: its id is its own description with a seal of this database, so that nobody can
-fill a table. Of codes and tokens only hashes are kept. A refresh token works once; when an old one comes again, one of
-two holders has stolen it, and the program is disconnected.
+fill a table. Of codes and tokens only hashes are kept. A code and a refresh token work once; when a used one comes,
+one of two holders has stolen it, and the program is disconnected, however often it got new ones since. A changed
+password, another role, and leaving disconnect all programs of a person.
 """
 
 from __future__ import annotations
@@ -40,16 +41,29 @@ CODE_SECONDS, ACCESS_SECONDS, REFRESH_SECONDS = 60, 3600, 60 * 86400
 ASK_SECONDS = 900
 LONGEST_NAME, MOST_ADDRESSES, LONGEST_ADDRESS = 60, 5, 300
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-#: Schemes that a browser carries out itself, or that reach into this machine.
-UNSAFE_SCHEMES = frozenset(
-    {"javascript", "data", "file", "blob", "vbscript", "about", "view-source", "ws", "wss", "ftp"}
+#: Schemes of programs that take none of the form that RFC 8252 asks for, a domain backwards such as
+#: "com.example.app". Any other word may open a program of the system: ms-msdt, smb, search-ms.
+OWN_SCHEMES = frozenset(
+    {
+        "claude",
+        "cursor",
+        "vscode",
+        "vscode-insiders",
+        "vscodium",
+        "windsurf",
+        "zed",
+        "goose",
+        "warp",
+        "raycast",
+        "lmstudio",
+    }
 )
-Kind = Literal["code", "access", "refresh", "previous"]
+Kind = Literal["code", "access", "refresh"]
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program that registered, as its id describes it."""
+    """A registered program. Its id is the signed description itself."""
 
     client_id: str
     name: str
@@ -81,6 +95,8 @@ class Grant:
     code_expires_at: datetime
     expires_at: datetime
     client_id: str
+    #: The path of this server that it was asked for, and everything below; "" for all of it.
+    resource: str
     kind: Kind
 
 
@@ -95,7 +111,11 @@ class ConnectedApps:
     # Registering
 
     def register(self, name: str, redirect_uris: Sequence[str]) -> Program:
-        """Return a program with its id. Raises `InvalidInput` for addresses that codes must not be sent to."""
+        """Return a program with its id. Raises `InvalidInput` for addresses that codes must not be sent to.
+
+        Raises `NotAllowed` where nobody may connect programs.
+        """
+        self.require_allowed(Role.ADMIN)
         shown = " ".join(re.sub(r"[^\w .,&'()+/-]", " ", name).split())[:LONGEST_NAME] or "A program without a name"
         if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
             raise InvalidInput(f"A program has 1 to {MOST_ADDRESSES} addresses.")
@@ -135,7 +155,14 @@ class ConnectedApps:
             raise NotAllowed(f"{who} may connect programs here. Ask the operator of HR Assistant (RAG_CONNECTED_APPS).")
 
     def connect(
-        self, identity: Identity, program: Program, scopes: Sequence[str], *, redirect_uri: str, code_challenge: str
+        self,
+        identity: Identity,
+        program: Program,
+        scopes: Sequence[str],
+        *,
+        redirect_uri: str,
+        code_challenge: str,
+        resource: str = "",
     ) -> str:
         """Connect a program to this person and return the code that it exchanges within a minute.
 
@@ -156,6 +183,7 @@ class ConnectedApps:
                     "host": shown_address(redirect_uri),
                     "client_id": program.client_id,
                     "scopes": wanted,
+                    "resource": resource,
                     "redirect_uri": redirect_uri,
                     "code_challenge": code_challenge,
                     "code_hash": token_hash(code),
@@ -189,8 +217,21 @@ class ConnectedApps:
         )
         return (access, refresh) if issued else None
 
-    def find(self, secret: str) -> KeyUse:
-        """Recognise an access token and count this request. Raises `KeyRejected`, `TooManyRequests`."""
+    def drop_if_used(self, token: str) -> None:
+        """Disconnect the program of a code or refresh token that was used before; one of two holders has stolen it."""
+        if not SECRET.fullmatch(token):
+            return
+        hashed = token_hash(token)
+        with self._database.transaction(None, token_hash=hashed) as connection:
+            row = connection.execute(queries["app_of_used_token"], {"token_hash": hashed}).fetchone()
+        if row is not None:
+            self._database.execute(row[1], "disconnect_app", id=row[0], account_id=None)
+
+    def find(self, secret: str, path: str) -> KeyUse:
+        """Recognise an access token and count this request, if it is for this path.
+
+        Raises `KeyRejected`, `TooManyRequests`.
+        """
         grant = self.grant(secret)
         if grant is None or grant.kind != "access":
             raise KeyRejected("This access has ended. Connect the program again.")
@@ -202,7 +243,9 @@ class ConnectedApps:
             row = cursor.execute(queries["use_app"], {"token_hash": hashed}).fetchone()
         if row is None:
             raise KeyRejected("This access has ended. Connect the program again.")
-        app_id, scopes = row.pop("app_id"), frozenset(row.pop("scopes"))
+        app_id, scopes, resource = row.pop("app_id"), frozenset(row.pop("scopes")), row.pop("resource")
+        if not f"{path}/".startswith(f"{resource}/"):
+            raise KeyRejected(f"This access is for {resource} only.")
         identity = Identity(**{**row, "role": Role(row["role"])}, session_id="")
         try:
             self.require_allowed(identity.role)
@@ -236,7 +279,7 @@ def check_address(address: str) -> None:
         raise InvalidInput("An address of the program cannot be read.") from None
     scheme = parts.scheme.lower()
     is_web = scheme == "https" or (scheme == "http" and host in LOOPBACK)
-    is_own = bool(re.fullmatch(r"[a-z][a-z0-9+.-]{2,40}", scheme)) and scheme not in UNSAFE_SCHEMES | {"http", "https"}
+    is_own = scheme in OWN_SCHEMES or re.fullmatch(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+", scheme) is not None
     if (
         not ((is_web and host) or is_own)
         or parts.fragment
@@ -247,7 +290,8 @@ def check_address(address: str) -> None:
         or re.search(r"[\s<>\"'\\^`{|}]", address)
     ):
         raise InvalidInput(
-            "A program's address has to be https, http on this machine, or a scheme of its own, without a fragment."
+            "A program's address has to be https, http on this machine, or a scheme of its own such as "
+            "com.example.app, without a fragment."
         )
 
 

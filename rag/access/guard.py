@@ -27,8 +27,8 @@ from rag.access.connected_apps import SECRET as APP_SECRET
 from rag.access.identity import AccessServices
 from rag.access.problems import OPENAI_API, SCIM, refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
+from rag.access.websockets import CLOSE_CODE, ShownMedia, Sockets
 from rag.access.websockets import PATH as MEDIA_PATH
-from rag.access.websockets import ShownMedia, Sockets
 from rag.errors import (
     DatabaseUnavailable,
     KeyRejected,
@@ -126,6 +126,12 @@ MCP_PATH = "/mcp"
 METRICS_PATH = "/metrics"
 #: Where programs connect to a person's account.
 OAUTH = "/oauth/"
+#: Where a person is asked whether a program may act for them.
+CONSENT = "/account/connect"
+NO_ISSUER = (
+    "Programs can be connected under the address of RAG_PUBLIC_URL only, and on this machine. Ask the operator of "
+    "HR Assistant to set it."
+)
 #: A collection that pages of other sites may ask, with a public key. No cookie counts there; the route knows the sites.
 WIDGET = "/widget"
 #: What Slack sends, with a signature that its route checks.
@@ -231,6 +237,9 @@ class AuthGuard:
         if not is_own and not is_same_origin(scope, services.settings):
             await _refusal(scope, OtherSite())(scope, receive, send)
             return
+        if is_connected_by(path) and not is_named_host(scope, services.settings):
+            await _refusal(scope, NotAllowed(NO_ISSUER))(scope, receive, send)
+            return
         if path in self._public_methods:
             has_method = scope["method"] in self._public_methods[path]
             await (self._app if has_method else _refusal(scope, MethodNotAllowed()))(scope, receive, send)
@@ -238,9 +247,10 @@ class AuthGuard:
         identity: Identity | None = None
         try:
             with move_on_after(OPEN_SECONDS if is_open else None):
-                # A page that only asks whether it is still signed in keeps nobody so.
-                is_act = path != ME_PATH
-                identity = await self._identify(scope, services, may_abandon=is_open, is_act=is_act)
+                # A page that only asks whether it is still signed in keeps nobody so. What changes something is done
+                # with the rights of now, which another process may have changed.
+                is_act, is_fresh = path != ME_PATH, scope["method"] not in SAFE_METHODS
+                identity = await self._identify(scope, services, may_abandon=is_open, is_act=is_act, is_fresh=is_fresh)
         except DatabaseUnavailable as exc:
             if not is_open:
                 await _refusal(scope, exc)(scope, receive, send)
@@ -273,7 +283,9 @@ class AuthGuard:
         use: KeyUse | None = None
         try:
             with move_on_after(OPEN_SECONDS if is_open else None):
-                find = services.connected_apps.find if secret.startswith(APP_PREFIX) else services.api_keys.find
+                find: Callable[[str], KeyUse] = services.api_keys.find
+                if secret.startswith(APP_PREFIX):
+                    find = partial(services.connected_apps.find, path=route_path(scope))
                 use = await to_thread.run_sync(find, secret, limiter=self._threads(), abandon_on_cancel=is_open)
         except RagError as exc:
             if not (is_open and isinstance(exc, DatabaseUnavailable)):
@@ -315,14 +327,15 @@ class AuthGuard:
 
         async def is_alive() -> bool:
             try:
-                return await self._look_up(session_id, services.sessions, is_act=False) is not None
+                found = await self._look_up(session_id, services.sessions, is_act=False)
+                return found is not None and found.role == identity.role
             except DatabaseUnavailable:
                 return True  # Not the session's fault; the next query reports it.
 
         await self._sockets.serve(
             self._app,
             _as(scope, identity),
-            self._noting_acts(session_id, services.sessions, receive),
+            self._noting_acts(identity, services.sessions, receive),
             self._media.noting(session_id, send),
             session_id,
             identity.account_id,
@@ -341,32 +354,50 @@ class AuthGuard:
     def _has_many_pages(self, identity: Identity, settings: Settings) -> bool:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
-    def _noting_acts(self, session_id: str, sessions: Sessions, receive: Receive) -> Receive:
-        """Wrap `receive` to note what a person does in the page."""
+    def _noting_acts(self, identity: Identity, sessions: Sessions, receive: Receive) -> Receive:
+        """Wrap `receive` to note what a person does in the page, and to end it once they have other rights."""
+        session_id = identity.session_id
 
         async def noting() -> Message:
             message = await receive()
-            if is_act(message) and sessions.is_act_to_note(session_id):
-                await to_thread.run_sync(sessions.note_act, session_id, limiter=self._threads())
+            if is_act(message):
+                if not await to_thread.run_sync(sessions.has_rights_still, identity, limiter=self._threads()):
+                    return {"type": "websocket.disconnect", "code": CLOSE_CODE, "reason": "signed out"}
+                if sessions.is_act_to_note(session_id):
+                    await to_thread.run_sync(sessions.note_act, session_id, limiter=self._threads())
             return message
 
         return noting
 
     async def _identify(
-        self, scope: Scope, services: AccessServices, *, may_abandon: bool = False, is_act: bool = True
+        self,
+        scope: Scope,
+        services: AccessServices,
+        *,
+        may_abandon: bool = False,
+        is_act: bool = True,
+        is_fresh: bool = False,
     ) -> Identity | None:
         token = read_cookie(scope, services.settings, SESSION_COOKIE)
         if not TOKEN.fullmatch(token):
             return None
-        return await self._look_up(token_hash(token), services.sessions, may_abandon=may_abandon, is_act=is_act)
+        return await self._look_up(
+            token_hash(token), services.sessions, may_abandon=may_abandon, is_act=is_act, is_fresh=is_fresh
+        )
 
     async def _look_up(
-        self, session_id: str, sessions: Sessions, *, may_abandon: bool = False, is_act: bool = True
+        self,
+        session_id: str,
+        sessions: Sessions,
+        *,
+        may_abandon: bool = False,
+        is_act: bool = True,
+        is_fresh: bool = False,
     ) -> Identity | None:
-        if identity := sessions.kept(session_id):
+        if not is_fresh and (identity := sessions.kept(session_id)):
             return identity
         return await to_thread.run_sync(
-            partial(sessions.find_by_id, session_id, is_act=is_act),
+            partial(sessions.find_by_id, session_id, is_act=is_act, is_fresh=is_fresh),
             limiter=self._threads(),
             abandon_on_cancel=may_abandon,
         )
@@ -437,6 +468,25 @@ def is_own_host(scope: Scope, settings: Settings) -> bool:
     except ValueError:
         return False
     return asked in (ours, "localhost", "127.0.0.1", "::1")
+
+
+def is_named_host(scope: Scope, settings: Settings) -> bool:
+    """Return whether the requested host is one that the settings name, or this machine's own.
+
+    Who connects programs names itself to them: that name must not be one that a request brings along.
+    """
+    if settings.public_url:
+        return is_own_host(scope, settings)
+    try:
+        asked = urlsplit(f"//{Headers(scope=scope).get('host', '')}").hostname
+        return asked in ("localhost", "127.0.0.1", "::1", urlsplit(settings.own_address).hostname)
+    except ValueError:
+        return False
+
+
+def is_connected_by(path: str) -> bool:
+    """Return whether this path is of those by which programs are connected."""
+    return path in (OAUTH_SERVER, PROTECTED_RESOURCE, CONSENT) or path.startswith(OAUTH)
 
 
 def _hosts(scope: Scope, settings: Settings) -> list[str]:

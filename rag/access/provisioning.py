@@ -38,6 +38,11 @@ SCOPE = "scim"
 LAST_ADMINISTRATOR = (
     "This is the only active administrator. Make somebody else an administrator first, on the page People."
 )
+OTHERS_RIGHTS = (
+    "A directory changes no address of an administrator or manager: whoever signs in with the new one would get their "
+    "rights. Make the person an employee on the page People, let the directory change the address, and give the role "
+    "back."
+)
 #: The id of what has none yet.
 NEW = UUID(int=0)
 
@@ -64,7 +69,7 @@ class DirectoryPerson:
     email: str
     name: str
     is_active: bool
-    #: Names and the directory's own id, as it wrote them; None where it wrote nothing yet.
+    #: Names and id as the directory sent them; None before its first request.
     directory_fields: dict[str, Any] | None
     id: UUID = NEW
     role: str = Role.EMPLOYEE
@@ -126,12 +131,14 @@ class Provisioning:
     ) -> DirectoryPerson:
         """Change a person as it is now. One who is deactivated is signed out everywhere at once, and their keys stop.
 
-        Raises `NotFound`, `AlreadyThere`, `InvalidInput`, and `NotAllowed` for the last active administrator.
+        Raises `NotFound`, `AlreadyThere`, `InvalidInput`, and `NotAllowed` for the last active administrator and for
+        the address of an administrator or manager.
         """
         with self._writing(identity) as connection:
             before = self._person(connection, person_id)
             after = replace(change(before), id=before.id)
             if before.email != normal_email(after.email):
+                _require_no_rights(before)
                 require_domain(normal_email(after.email), read_value(connection, "tenant_domains") or [])
             if before.is_active and not after.is_active:
                 _require_another_administrator(connection, before)
@@ -286,6 +293,12 @@ def _group_name(text: str) -> str:
     if not name:
         raise InvalidInput("A group needs a name.")
     return name
+
+
+def _require_no_rights(person: DirectoryPerson) -> None:
+    """Raise `NotAllowed` for somebody whose rights would go to whoever signs in with another address."""
+    if person.role != Role.EMPLOYEE:
+        raise NotAllowed(OTHERS_RIGHTS)
 
 
 def _require_another_administrator(connection: Connection, person: DirectoryPerson) -> None:

@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import pyotp
@@ -20,8 +21,16 @@ from cryptography.fernet import Fernet
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.access.limits import next_attempt
-from rag.access.sessions import account_of_link, add_link, require_admin, require_recent, use_link
+from rag.access.limits import Attempts, Browser, Waiting, next_attempt, too_early
+from rag.access.sessions import (
+    TOKEN,
+    account_of_link,
+    add_link,
+    require_admin,
+    require_recent,
+    token_hash,
+    use_link,
+)
 from rag.errors import NotAllowed, WrongPassword
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
@@ -98,38 +107,45 @@ class SecondFactors:
         address = pyotp.TOTP(secret).provisioning_uri(name=identity.email, issuer_name=ISSUER)
         return NewSecret(secret=secret, address=address)
 
-    def confirm(self, identity: Identity, code: str) -> list[str]:
+    def confirm(self, identity: Identity, code: str, browser: Browser | None = None) -> list[str]:
         """Turn the second factor on and return the recovery codes, shown only once. Raises as `check` does."""
-        self.check(identity.tenant_id, identity.account_id, code, is_first=True)
+        self.check(identity.tenant_id, identity.account_id, code, browser, is_first=True)
         with self._database.transaction(identity) as connection:
             if not connection.execute(queries["confirm_second_factor"], {"account_id": identity.account_id}).rowcount:
                 raise NotAllowed("A second factor is in use already.")
             return self._make_recovery_codes(connection, identity.account_id)
 
-    def new_recovery_codes(self, identity: Identity, code: str) -> list[str]:
+    def new_recovery_codes(self, identity: Identity, code: str, browser: Browser | None = None) -> list[str]:
         """Make ten new recovery codes; earlier ones stop working. Raises as `check` does."""
-        self.check(identity.tenant_id, identity.account_id, code)
+        self.check(identity.tenant_id, identity.account_id, code, browser)
         with self._database.transaction(identity) as connection:
             return self._make_recovery_codes(connection, identity.account_id)
 
     def recovery_codes_left(self, identity: Identity) -> int:
         return int(self._database.fetch_value(identity, "count_recovery_codes", account_id=identity.account_id))
 
-    def check(self, tenant_id: str, account_id: UUID, code: str, *, is_first: bool = False) -> None:
+    def check(
+        self, tenant_id: str, account_id: UUID, code: str, browser: Browser | None = None, *, is_first: bool = False
+    ) -> None:
         """Check a code of the app or, with `is_first` false, a recovery code.
 
-        Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, which grow as they do for passwords.
+        Wrong codes from a browser in which the account has signed in are counted apart, so that a stranger who knows
+        the password keeps nobody out. Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, which grow
+        as they do for passwords.
         """
         typed = "".join(code.split()).replace("-", "").lower()
         now = self._clock()
-        account = {"account_id": account_id}
+        account: dict[str, Any] = {"account_id": account_id, "browser": ""}
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["lock_second_factor"], account).fetchone()
             if row is None or bool(row[1]) is is_first:
                 raise WrongPassword(WRONG_CODE)
-            sealed, _, last_step, failed, last_failed_at = row
-            counted = {**account, "failed_attempts": next_attempt(failed, now - last_failed_at), "now": now}
-            connection.execute(queries["count_wrong_code"], counted)
+            sealed, last_step = row[0], row[2]
+            if browser is not None and TOKEN.fullmatch(browser.known_token):
+                account["browser"] = token_hash(browser.known_token)
+            wait_seconds = _count(connection, account, row, browser or Browser(), now)
+        if wait_seconds:
+            raise too_early(wait_seconds)
         step = self._step_of(self._locker.decrypt(bytes(sealed)).decode(), typed, now)
         with self._database.transaction(tenant_id) as connection:
             if step is None and not is_first:
@@ -144,11 +160,11 @@ class SecondFactors:
         if not is_right:
             raise WrongPassword(WRONG_CODE)
 
-    def turn_off(self, identity: Identity, code: str) -> None:
+    def turn_off(self, identity: Identity, code: str, browser: Browser | None = None) -> None:
         """Turn the second factor off. Raises as `check` does, and `NotAllowed` when the role needs one."""
         if self.state(identity.tenant_id, identity.account_id).is_required:
             raise NotAllowed("Your role needs a second factor here. An administrator decides that on the page People.")
-        self.check(identity.tenant_id, identity.account_id, code)
+        self.check(identity.tenant_id, identity.account_id, code, browser)
         self._drop(identity, identity.account_id)
 
     # What administrators do
@@ -215,3 +231,21 @@ class SecondFactors:
         with self._database.transaction(identity) as connection:
             connection.execute(queries["drop_second_factor"], {"account_id": account_id})
             connection.execute(queries["drop_recovery_codes"], {"account_id": account_id})
+
+
+def _count(connection: Connection, account: dict[str, Any], row: Any, browser: Browser, now: float) -> float:
+    """Count a code as wrong, and return how long to wait before one is checked; with 0 it may be checked now.
+
+    `account["browser"]` is emptied unless the account has signed in there. Raises `TooManyAttempts` for one of those.
+    """
+    known = connection.execute(queries["codes_in_browser"], account).fetchone() if account["browser"] else None
+    if known is not None:
+        values = {"failed_attempts": next_attempt(known[0], now - known[1]), "last_failed_at": now}
+        connection.execute(queries["count_wrong_code_in_browser"], {**account, **values})
+        return 0.0
+    account["browser"] = ""
+    before = Attempts(failed=row[3], last_at=row[4], waiting=tuple(Waiting(*item) for item in row[5]))
+    after, wait_seconds = before.asked(browser, now)
+    counted = {"failed_attempts": after.failed, "last_failed_at": after.last_at, "waiting": Jsonb(after.waiting)}
+    connection.execute(queries["count_wrong_code"], {**account, **counted})
+    return wait_seconds

@@ -138,18 +138,29 @@ class Sessions:
         """Return the identity of this token; None when it is unknown, ended or expired, or its account is disabled."""
         return self.find_by_id(token_hash(token)) if TOKEN.fullmatch(token) else None
 
+    def ended_idle(self, token: str) -> bool:
+        """Return whether the session of this token is over because nothing was done in it for so long."""
+        if not self._idle_minutes or not TOKEN.fullmatch(token):
+            return False
+        session_id = token_hash(token)
+        with self._database.transaction(None, token_hash=session_id) as connection:
+            where = {"session_id": session_id, "idle_minutes": 0}
+            is_known = connection.execute(queries["tenant_of_session"], where).fetchone() is not None
+        return is_known and self._tenant_of(session_id) is None
+
     def kept(self, session_id: str) -> Identity | None:
         """Return the session if it was found within the last three seconds. Never blocks on the database."""
         with self._lock:
             identity, until = self._kept.get(session_id, (None, 0.0))
             return identity if self._clock() < until else None
 
-    def find_by_id(self, session_id: str, *, is_act: bool = True) -> Identity | None:
+    def find_by_id(self, session_id: str, *, is_act: bool = True, is_fresh: bool = False) -> Identity | None:
         """Return the identity of the session with this id, as `find` does; for callers that have the id from the guard.
 
-        Without `is_act` nobody does anything: a page only asks whether it is still signed in.
+        Without `is_act` nobody does anything: a page only asks whether it is still signed in. With `is_fresh` the
+        identity is read now, whatever was kept: another process may have changed the person's rights.
         """
-        if identity := self.kept(session_id):
+        if not is_fresh and (identity := self.kept(session_id)):
             return identity
         if not re.fullmatch("[0-9a-f]{64}", session_id):
             return None
@@ -162,6 +173,20 @@ class Sessions:
                 while len(self._kept) > MAXIMUM_KEPT:
                     self._kept.popitem(last=False)
         return identity
+
+    def has_rights_still(self, identity: Identity) -> bool:
+        """Return whether a session has the rights it was read with; close what is open in it where it does not.
+
+        Where the database does not answer, it has: what is done next will say so.
+        """
+        try:
+            found = self.find_by_id(identity.session_id, is_fresh=True)
+        except DatabaseUnavailable:
+            return True
+        if found is None or found.role != identity.role:
+            self.forget([identity.session_id])
+            return False
+        return True
 
     def is_act_to_note(self, session_id: str) -> bool:
         """Return whether to write down an act in this session: at most once a minute. Never blocks."""

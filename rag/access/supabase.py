@@ -124,6 +124,7 @@ class SupabaseAccounts(Accounts):
             origin = self._origin(signed_in)
         with self._database.transaction(identity.tenant_id) as connection:
             renew_origin(connection, identity.session_id, origin)
+            connection.execute(queries["disconnect_apps_of_account"], {"account_id": identity.account_id})
         self._record_sign_in(identity.tenant_id, identity.account_id, browser="")
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
@@ -170,6 +171,7 @@ class SupabaseAccounts(Accounts):
             call(client.auth.update_user, {"password": password})
         with self._database.transaction(account.tenant_id) as connection:
             connection.execute(queries["drop_unused_links"], {"purpose": "set_password", "account_id": account.id})
+            connection.execute(queries["disconnect_apps_of_account"], {"account_id": account.id})
         self._sessions.end_all(account.tenant_id, account.id)
         return account
 

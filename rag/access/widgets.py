@@ -52,10 +52,10 @@ class Widget:
     collection_name: str
     name: str
     public_key: str
-    #: Origins whose pages may show it, such as https://intranet.example.com.
+    #: Addresses of the websites that may show the widget, such as https://intranet.example.com.
     sites: list[str]
     is_active: bool
-    #: Whether it has a page of its own that opens without signing in.
+    #: Whether the product serves a public page with the widget alone.
     has_page: bool
     title: str
     greeting: str
@@ -210,7 +210,9 @@ class Widgets:
         if counted is None or counted[0]:
             seconds = max(counted[1] if counted else 60, 1)
             raise TooManyRequests(BUSY.format(wait=seconds), wait_seconds=seconds)
-        if widget.asked_today >= widget.questions_per_day:
+        # Questions that were counted elsewhere, such as before an update, are in the log alone.
+        has_room = widget.asked_today < widget.questions_per_day
+        if not has_room or not self._database.execute(widget.tenant_id, "count_widget_day", widget_id=widget.id):
             raise TooManyRequests(DAY_OVER, wait_seconds=3600)
 
     def is_widget(self, identity: Identity) -> bool:

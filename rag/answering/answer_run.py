@@ -8,28 +8,51 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from threading import Event
 from uuid import UUID
 
 from rag.answering.call_records import CallRecords
-from rag.answering.canned_answers import NO_LONGER_VALID, NOT_YET_VALID, phrase
-from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
+from rag.answering.canned_answers import (
+    EARLIER_VERSION,
+    NEWER_VERSION,
+    NO_LONGER_VALID,
+    NOT_YET_VALID,
+    STILL_VALID,
+    phrase,
+)
+from rag.answering.citations import (
+    CitationFilter,
+    cited,
+    cited_figures,
+    quoted,
+    verified,
+    with_matched_terms,
+    with_rows,
+    with_section,
+)
 from rag.answering.events import CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.answering.extras import extra
 from rag.answering.follow_up_rewriting import Standalone, shares_words, stand_alone
+from rag.answering.prompts import recent_turns, system_prompt
 from rag.answering.routes.documents import ReadableDocuments
 from rag.answering.suggested_questions import filled_up, is_question, suggest_follow_ups
+from rag.errors import ProviderError, ProviderKeyRejected, ProviderQuotaExhausted
+from rag.ingestion.loaders import has_rows
+from rag.ingestion.question_templates import nobody_asks
 from rag.language import N_
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import ms_since
 from rag.profile import Profile
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
+from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs, Prompt, SentPassage
 from rag.retrieval.language import detect_language, question_language
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
+from rag.settings.providers import provider_name
 from rag.types import (
     ChatMessage,
     Citation,
@@ -43,7 +66,28 @@ from rag.types import (
     TokenUsage,
 )
 
+#: Tokens are estimated, and a model's own tokenizer may count more: a prompt fills no more than this share of a window.
+SAFE_SHARE = 0.8
+#: Passages get so many tokens, however small the window is.
+LEAST_CONTEXT_TOKENS = 200
 ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others may answer this.")
+
+
+#: Why a provider did not answer, with its name: those who run the product can change it.
+KEY_REJECTED = N_("{provider} rejected its API key. It is replaced on the page Set-up.")
+QUOTA_EXHAUSTED = N_(
+    "The quota of {provider} is used up, or its rate limit is reached. Try again later, or raise the quota there."
+)
+
+
+def why_failed(error: ProviderError, provider: str) -> str:
+    """Return the sentence of an error; where it is the general one about a key or a quota, the one with the name."""
+    sentence = str(error)
+    if sentence == str(ProviderKeyRejected()):
+        return KEY_REJECTED.format(provider=provider_name(provider))
+    if sentence == str(ProviderQuotaExhausted()):
+        return QUOTA_EXHAUSTED.format(provider=provider_name(provider))
+    return sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +156,8 @@ class AnswerRun:
         self.cost: Decimal | None = None
         #: Whether the model's text was withdrawn, and whether nothing was shown in its place yet.
         self._is_withdrawn = self._starts_over = False
+        #: What of a text taken back is shown again with the next.
+        self._kept = ""
         self._steps: list[StepEvent] = []
         self._on_step = on_step or self._steps.append
         self.every_seconds = every_seconds
@@ -167,7 +213,7 @@ class AnswerRun:
             )
         context = self.parts.retriever.retrieve_context(
             replace(self.question, text=text),
-            profile=self.profile,
+            profile=self._profile_that_fits(),
             language=self.language,
             on_step=self.step,
             recorder=self.calls,
@@ -185,6 +231,38 @@ class AnswerRun:
             self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
         self.asides += context.notices
         return context
+
+    def rules(self) -> str:
+        """Return the system prompt of this answer."""
+        answer = self.profile.answer
+        return system_prompt(
+            answer.prompt,
+            language=self.answer_language,
+            persona_name=answer.persona_name,
+            persona_facts=answer.persona_facts,
+            own_name=answer.own_name,
+            own_rules=answer.own_rules,
+            is_source=answer.source_prompt,
+        )
+
+    def _profile_that_fits(self) -> Profile:
+        """Return the profile, with fewer tokens of passages where the model is known to read less."""
+        model = self.parts.providers.chat_model_for(self.profile)
+        window = model.context_window() if model is not None else None
+        if window is None:
+            return self.profile
+        answer = self.profile.answer
+        around = [self.rules(), *(turn.content for turn in recent_turns(self.question.history)), self.question.text]
+        spoken = sum(map(estimate_tokens, around)) + min(answer.maximum_output_tokens, window // 4)
+        room = max(LEAST_CONTEXT_TOKENS, int(window * SAFE_SHARE) - spoken)
+        return self.profile.changed(context_tokens=room) if room < answer.context_tokens else self.profile
+
+    def _with_rows(self, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+        """Name the rows of citations of spreadsheets."""
+        of_sheets = [citation for citation in citations if has_rows(citation.file_name)]
+        pages = self.calls.sheet_pages(of_sheets) if of_sheets else {}
+        marked = quoted(self.text, citations) if pages else {}
+        return tuple(with_rows(c, marked[c.number], pages[c.chunk_id]) if c.chunk_id in pages else c for c in citations)
 
     def check_citations(self) -> None:
         """Mark the question's words and the answer's figures in each passage, and note figures it does not support.
@@ -215,6 +293,8 @@ class AnswerRun:
         with extra("names of sections"):
             places = self.calls.passage_places(checked) if checked else {}
             self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
+        with extra("rows of spreadsheets"):
+            self.citations = self._with_rows(self.citations)
         # A reply that names no source, or none that holds, is not an answer.
         if self.outcome is Outcome.ANSWERED and not (
             self.kind == "cited" and any(citation.is_supported for citation in self.citations)
@@ -222,10 +302,28 @@ class AnswerRun:
             self.outcome = Outcome.PERHAPS
 
     def _warnings(self, cited: Sequence[Citation]) -> list[str]:
-        """Say of each document the answer was built on that it is not valid today, and since when or from when."""
+        """Say of each document the answer was built on that it is not valid today, and since when or from when; of an
+        earlier version, on which day it was.
+        """
         titles = {citation.document_id: citation.title for citation in cited}
-        found = self.calls.days_of_invalid(titles) if titles else {}
+        found = dict(self.calls.days_of_invalid(titles)) if titles else {}
         sentences = []
+        for version in self.context.versions if self.context is not None else ():
+            if version.document_id not in titles:
+                continue
+            found.pop(version.document_id, None)
+            is_coming = version.valid_from is not None and version.day == datetime.now(UTC).date()
+            sentences.append(
+                phrase(NEWER_VERSION if is_coming else EARLIER_VERSION, self.answer_language).format(
+                    title=version.title,
+                    version=version.version,
+                    day=version.valid_from if is_coming else version.day,
+                )
+            )
+        for version in self.context.staying if self.context is not None else ():
+            if version.document_id in titles:
+                sentence = phrase(STILL_VALID, self.answer_language)
+                sentences.append(sentence.format(title=version.title, version=version.version, day=version.day))
         for document_id, (is_over, day) in found.items():
             words = NO_LONGER_VALID if is_over else NOT_YET_VALID
             sentences.append(phrase(words, self.answer_language).format(title=titles[document_id], day=day))
@@ -278,7 +376,8 @@ class AnswerRun:
         documents = database.fetch_all(
             self.question.identity, "suggestions", SuggestedQuestions, collection_id=collection_id
         )
-        return [q for document in documents for q in document.in_language(self.answer_language) if is_question(q)]
+        found = [q for document in documents for q in document.in_language(self.answer_language)]
+        return [question for question in found if is_question(question) and not nobody_asks(question)]
 
     def step(self, name: str, detail: str = "") -> None:
         self._on_step(StepEvent(name, detail))
@@ -371,6 +470,7 @@ class AnswerRun:
         is_first = self.first_text_ms is None
         if is_first:
             self.first_text_ms = self._elapsed_ms()
+        text, self._kept = self._kept + text, ""
         self.text += text
         starts_over, self._starts_over = self._starts_over, False
         yield TextEvent(text, starts_over)
@@ -381,6 +481,11 @@ class AnswerRun:
         """Withdraw the text shown so far; the next text replaces it."""
         self.text, self.citations = "", ()
         self._is_withdrawn = self._starts_over = True
+
+    def start_again(self, text: str) -> None:
+        """Take back all shown after `text`; the next text follows it."""
+        self.text, self._kept = "", text
+        self._starts_over = True
 
     def show_nearest(self, *, keep: bool = False) -> None:
         """Show the nearest passages instead of cited ones; with `keep`, numbers already in the text stay theirs."""

@@ -23,7 +23,7 @@ from rag.errors import DatabaseUnavailable
 from rag.money.ledger import Finished, Ledger
 from rag.money.price_list import charge
 from rag.providers.retry import Notes, lost_calls
-from rag.records.chat_logs import ChatLogs, PassagePlace, Prompt
+from rag.records.chat_logs import ChatLogs, PassagePlace, Prompt, SheetPage
 from rag.retrieval.context_builder import document_day
 from rag.retrieval.processor import waiting
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
@@ -212,6 +212,13 @@ class CallRecords:
         """Return the places of passages in which a section begins; none where they cannot be read."""
         try:
             return self._chat_logs.passage_places(self._tenant_id, [citation.chunk_id for citation in citations])
+        except DatabaseUnavailable:
+            return {}
+
+    def sheet_pages(self, citations: Sequence[Citation]) -> Mapping[UUID, Sequence[SheetPage]]:
+        """Return the pages of passages of spreadsheets with their rows; none where they cannot be read."""
+        try:
+            return self._chat_logs.sheet_pages(self._tenant_id, [citation.chunk_id for citation in citations])
         except DatabaseUnavailable:
             return {}
 

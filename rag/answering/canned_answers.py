@@ -56,6 +56,172 @@ NOT_YET_VALID = {
     "ar": "يسري «{title}» اعتبارًا من {day}.",
     "tr": "“{title}” {day} tarihinden itibaren geçerlidir.",
 }
+#: Of an earlier version that an answer was built on, because the question names a day of its time.
+EARLIER_VERSION = {
+    "en": "On {day}, version {version} of “{title}” was valid. There is a newer one.",
+    "nl": "Op {day} gold versie {version} van “{title}”. Er is een nieuwere versie.",
+    "de": "Am {day} galt Version {version} von „{title}“. Es gibt eine neuere.",
+    "fr": "Le {day}, la version {version} de « {title} » était valable. Il en existe une plus récente.",
+    "es": "El {day} estaba vigente la versión {version} de «{title}». Hay una más reciente.",
+    "it": "Il {day} era valida la versione {version} di «{title}». Ne esiste una più recente.",
+    "pt": "Em {day} valia a versão {version} de “{title}”. Existe uma mais recente.",
+    "pl": "W dniu {day} obowiązywała wersja {version} dokumentu „{title}”. Istnieje nowsza.",
+    "ko": "{day}에는 “{title}” 문서의 버전 {version}이 유효했습니다. 더 새로운 버전이 있습니다.",
+    "ja": "{day}には「{title}」のバージョン{version}が有効でした。新しいバージョンがあります。",
+    "zh": "{day}有效的是《{title}》的第{version}版。现有更新的版本。",
+    "ar": "في {day} كان الإصدار {version} من «{title}» ساريًا. يوجد إصدار أحدث.",
+    "tr": "{day} tarihinde “{title}” belgesinin {version}. sürümü geçerliydi. Daha yeni bir sürüm var.",
+}
+#: Of the version that is valid today, where the published one has a later first day.
+NEWER_VERSION = {
+    "en": "This is version {version} of “{title}”. A newer one is valid from {day} on.",
+    "nl": "Dit is versie {version} van “{title}”. Een nieuwere is geldig vanaf {day}.",
+    "de": "Das ist Version {version} von „{title}“. Eine neuere gilt ab {day}.",
+    "fr": "Ceci est la version {version} de « {title} ». Une plus récente est valable à partir du {day}.",
+    "es": "Esta es la versión {version} de «{title}». Una más reciente es válida a partir del {day}.",
+    "it": "Questa è la versione {version} di «{title}». Una più recente è valida a partire dal {day}.",
+    "pt": "Esta é a versão {version} de “{title}”. Uma mais recente é válida a partir de {day}.",
+    "pl": "To jest wersja {version} dokumentu „{title}”. Nowsza obowiązuje od {day}.",
+    "ko": "“{title}” 문서의 버전 {version}입니다. 더 새로운 버전은 {day}부터 유효합니다.",
+    "ja": "これは「{title}」のバージョン{version}です。新しいバージョンは{day}から有効です。",
+    "zh": "这是《{title}》的第{version}版。更新的版本自{day}起生效。",
+    "ar": "هذا هو الإصدار {version} من «{title}». يسري إصدار أحدث اعتبارًا من {day}.",
+    "tr": "Bu, “{title}” belgesinin {version}. sürümüdür. Daha yeni bir sürüm {day} tarihinden itibaren geçerlidir.",
+}
+#: The version that is valid today, if a question names a coming day and no other version begins by then.
+STILL_VALID = {
+    "en": "This is version {version} of “{title}”. No other version kept here begins by {day}.",
+    "nl": "Dit is versie {version} van “{title}”. Geen andere hier bewaarde versie begint uiterlijk op {day}.",
+    "de": "Das ist Version {version} von „{title}“. Keine andere hier aufbewahrte Version beginnt bis {day}.",
+    "fr": "Ceci est la version {version} de « {title} ». Aucune autre version gardée ici ne commence d'ici au {day}.",
+    "es": "Esta es la versión {version} de «{title}». Ninguna otra versión guardada aquí empieza hasta el {day}.",
+    "it": "Questa è la versione {version} di «{title}». Nessun'altra versione conservata qui inizia entro il {day}.",
+    "pt": "Esta é a versão {version} de “{title}”. Nenhuma outra versão guardada aqui começa até {day}.",
+    "pl": "To jest wersja {version} dokumentu „{title}”. Żadna inna wersja tutaj nie zaczyna się do {day}.",
+    "ko": "“{title}” 문서의 버전 {version}입니다. {day}까지 시작되는 다른 버전은 여기에 없습니다.",
+    "ja": "これは「{title}」のバージョン{version}です。{day}までに始まる別のバージョンはここにありません。",
+    "zh": "这是《{title}》的第{version}版。此处没有在{day}之前开始生效的其他版本。",
+    "ar": "هذا هو الإصدار {version} من «{title}». لا يبدأ أي إصدار آخر محفوظ هنا حتى {day}.",
+    "tr": "Bu, “{title}” belgesinin {version}. sürümüdür. Burada {day} tarihine kadar başlayan başka bir sürüm yok.",
+}
+#: The first version with the rule, if it has a first day.
+FIRST_SAID = {
+    "en": "Version {version} of “{title}”, valid from {day}, is the first one kept here that says so:",
+    "nl": "Versie {version} van “{title}”, geldig vanaf {day}, is de eerste hier bewaarde die dit zegt:",
+    "de": "Version {version} von „{title}“, gültig ab {day}, ist die erste hier aufbewahrte, die das sagt:",
+    "fr": "La version {version} de « {title} », valable à partir du {day}, est la première conservée ici qui le dit :",
+    "es": "La versión {version} de «{title}», válida a partir del {day}, es la primera guardada aquí que lo dice:",
+    "it": "La versione {version} di «{title}», valida dal {day}, è la prima conservata qui che lo dice:",
+    "pt": "A versão {version} de “{title}”, válida a partir de {day}, é a primeira guardada aqui que o diz:",
+    "pl": "Wersja {version} dokumentu „{title}”, obowiązująca od {day}, jest pierwszą przechowywaną tu, która to mówi:",
+    "ko": "{day}부터 유효한 “{title}” 문서의 버전 {version}이 여기에 보관된 버전 중 처음으로 이렇게 말합니다:",
+    "ja": "ここに保管されている版では、{day}から有効な「{title}」のバージョン{version}が初めてこう述べています。",
+    "zh": "自{day}起生效的《{title}》第{version}版是此处保存的版本中最早这样规定的：",
+    "ar": "الإصدار {version} من «{title}»، الساري من {day}، هو أول إصدار محفوظ هنا يقول ذلك:",
+    "tr": "{day} tarihinden itibaren geçerli olan “{title}” belgesinin {version}. "
+    "sürümü, burada saklananlar arasında bunu söyleyen ilk sürümdür:",
+}
+#: The first version with the rule, without a first day.
+FIRST_PUBLISHED = {
+    "en": "Version {version} of “{title}” is the first one that says so. No "
+    "first day is set for it; it was published here on {day}.",
+    "nl": "Versie {version} van “{title}” is de eerste die dit zegt. Er is geen "
+    "eerste dag voor ingesteld; ze is hier op {day} gepubliceerd.",
+    "de": "Version {version} von „{title}“ ist die erste, die das sagt. Ein erster Tag ist "
+    "für sie nicht eingetragen; veröffentlicht wurde sie hier am {day}.",
+    "fr": "La version {version} de « {title} » est la première qui le dit. Aucun premier "
+    "jour n'est indiqué pour elle ; elle a été publiée ici le {day}.",
+    "es": "La versión {version} de «{title}» es la primera que lo dice. No "
+    "tiene un primer día indicado; se publicó aquí el {day}.",
+    "it": "La versione {version} di «{title}» è la prima che lo dice. Non ha un "
+    "primo giorno indicato; è stata pubblicata qui il {day}.",
+    "pt": "A versão {version} de “{title}” é a primeira que o diz. Não tem "
+    "um primeiro dia indicado; foi publicada aqui em {day}.",
+    "pl": "Wersja {version} dokumentu „{title}” jest pierwszą, która to mówi. Nie "
+    "ma podanego pierwszego dnia; opublikowano ją tutaj {day}.",
+    "ko": "“{title}” 문서의 버전 {version}이 처음으로 이렇게 말합니다. "
+    "시작일은 정해져 있지 않으며 {day}에 여기에 게시되었습니다.",
+    "ja": "「{title}」のバージョン{version}が初めてこう述べています。"
+    "開始日は設定されておらず、ここでは{day}に公開されました。",
+    "zh": "《{title}》第{version}版最早这样规定。该版没有设定生效日期，于{day}在此发布。",
+    "ar": "الإصدار {version} من «{title}» هو أول من يقول ذلك. لم يُحدد له يوم أول، وقد نُشر هنا في {day}.",
+    "tr": "Bunu söyleyen ilk sürüm, “{title}” belgesinin {version}. sürümüdür. Bu sürüm için "
+    "bir ilk gün belirtilmemiştir; burada {day} tarihinde yayımlanmıştır.",
+}
+#: The oldest version already has the rule and has no first day.
+OLDEST_SAYS = {
+    "en": "The documents do not say since when. The oldest version of “{title}” that "
+    "is kept here already says so; it was published here on {day}.",
+    "nl": "De documenten zeggen niet sinds wanneer. De oudste hier bewaarde versie "
+    "van “{title}” zegt dit al; ze is hier op {day} gepubliceerd.",
+    "de": "Die Dokumente sagen nicht, seit wann. Schon die älteste hier aufbewahrte Version "
+    "von „{title}“ sagt das; veröffentlicht wurde sie hier am {day}.",
+    "fr": "Les documents ne disent pas depuis quand. La plus ancienne version de « {title} "
+    "» conservée ici le dit déjà ; elle a été publiée ici le {day}.",
+    "es": "Los documentos no dicen desde cuándo. La versión más antigua de "
+    "«{title}» guardada aquí ya lo dice; se publicó aquí el {day}.",
+    "it": "I documenti non dicono da quando. La versione più vecchia di «{title}» "
+    "conservata qui lo dice già; è stata pubblicata qui il {day}.",
+    "pt": "Os documentos não dizem desde quando. A versão mais antiga de “{title}” "
+    "guardada aqui já o diz; foi publicada aqui em {day}.",
+    "pl": "Dokumenty nie mówią, od kiedy. Mówi to już najstarsza przechowywana tu "
+    "wersja dokumentu „{title}”; opublikowano ją tutaj {day}.",
+    "ko": "문서에는 언제부터인지 나와 있지 않습니다. 여기에 보관된 “{title}” 문서의 가장 오래된 "
+    "버전에 이미 이 내용이 있으며, 그 버전은 {day}에 여기에 게시되었습니다.",
+    "ja": "いつからかは文書に書かれていません。ここに保管されている「{title}」の最も古い版がすでにこう述べており、"
+    "その版はここで{day}に公開されました。",
+    "zh": "文档没有说明从何时开始。此处保存的《{title}》最早版本已经这样规定，该版于{day}在此发布。",
+    "ar": "لا تذكر المستندات منذ متى. أقدم إصدار محفوظ هنا من «{title}» يقول ذلك بالفعل، وقد نُشر هنا في {day}.",
+    "tr": "Belgeler ne zamandan beri olduğunu söylemiyor. “{title}” belgesinin burada saklanan en "
+    "eski sürümü bunu zaten söylüyor; burada {day} tarihinde yayımlanmıştır.",
+}
+#: The version before the first version with the rule.
+SAID_BEFORE = {
+    "en": "Version {version}, the one before, said:",
+    "nl": "Versie {version}, die daarvoor, zei:",
+    "de": "Version {version}, die davor, sagte:",
+    "fr": "La version {version}, la précédente, disait :",
+    "es": "La versión {version}, la anterior, decía:",
+    "it": "La versione {version}, la precedente, diceva:",
+    "pt": "A versão {version}, a anterior, dizia:",
+    "pl": "Wersja {version}, poprzednia, mówiła:",
+    "ko": "그 이전의 버전 {version}의 내용:",
+    "ja": "その前のバージョン{version}の記述：",
+    "zh": "此前的第{version}版写道：",
+    "ar": "الإصدار {version} السابق له قال:",
+    "tr": "Bir önceki sürüm ({version}) şöyle diyordu:",
+}
+NOT_SAID_BEFORE = {
+    "en": "Version {version}, the one before, does not say it.",
+    "nl": "Versie {version}, die daarvoor, zegt het niet.",
+    "de": "Version {version}, die davor, sagt es nicht.",
+    "fr": "La version {version}, la précédente, ne le dit pas.",
+    "es": "La versión {version}, la anterior, no lo dice.",
+    "it": "La versione {version}, la precedente, non lo dice.",
+    "pt": "A versão {version}, a anterior, não o diz.",
+    "pl": "Wersja {version}, poprzednia, tego nie mówi.",
+    "ko": "그 이전의 버전 {version}에는 이 내용이 없습니다.",
+    "ja": "その前のバージョン{version}にはこの記述がありません。",
+    "zh": "此前的第{version}版没有这样规定。",
+    "ar": "الإصدار {version} السابق له لا يقول ذلك.",
+    "tr": "Bir önceki sürüm ({version}) bunu söylemiyor.",
+}
+#: Today's version, if its rule is different.
+SAID_TODAY = {
+    "en": "Version {version}, which is valid today, says:",
+    "nl": "Versie {version}, die vandaag geldig is, zegt:",
+    "de": "Version {version}, die heute gilt, sagt:",
+    "fr": "La version {version}, valable aujourd'hui, dit :",
+    "es": "La versión {version}, vigente hoy, dice:",
+    "it": "La versione {version}, valida oggi, dice:",
+    "pt": "A versão {version}, válida hoje, diz:",
+    "pl": "Wersja {version}, obowiązująca dzisiaj, mówi:",
+    "ko": "오늘 유효한 버전 {version}의 내용:",
+    "ja": "現在有効なバージョン{version}の記述：",
+    "zh": "今天有效的第{version}版写道：",
+    "ar": "الإصدار {version} الساري اليوم يقول:",
+    "tr": "Bugün geçerli olan {version}. sürüm şöyle diyor:",
+}
 NOTHING_NEAR = {
     "en": "The documents do not answer this question, and no passage comes near it.",
     "nl": "De documenten beantwoorden deze vraag niet, en geen enkele passage komt in de buurt.",

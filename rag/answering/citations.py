@@ -16,10 +16,12 @@ from uuid import UUID
 from rag.answering.events import CitationKind
 from rag.answering.groundedness import CitedSource, QuestionContext, faults
 from rag.answering.sentences import Unit, units_of
-from rag.ingestion.chunking.spans import section_paths
-from rag.records.chat_logs import PassagePlace
+from rag.ingestion.chunking.spans import PATH_SEPARATOR, section_paths
+from rag.ingestion.loaders import has_rows
+from rag.ingestion.tables import row_in_words, tables_in
+from rag.records.chat_logs import PassagePlace, SheetPage
 from rag.retrieval.bm25.index import tokenize
-from rag.types import Citation
+from rag.types import Citation, title_with_pages
 
 #: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it. Spaces
 #: count from the first of them, here and below: a model may send thousands, which would be looked through from each.
@@ -38,6 +40,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 LIST_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s")
 #: A quotation of an answer.
 QUOTED = re.compile(r"“([^”]+)”")
+BOLD = re.compile(r"\*\*([^*]+)\*\*")
 #: Words of so few letters say little of what a sentence is about.
 SHORT_WORD = 3
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
@@ -168,7 +171,9 @@ def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation
     start = 0
     for group, (claim, numbers) in zip(SHOWN_GROUP.finditer(text), claims(text), strict=True):
         quotes = QUOTED.findall(text[start : group.start()])
-        said = frozenset(WORD.findall((quotes[-1] if quotes else claim).casefold()))
+        # Of a quotation with its neighbourhood, the sentence in bold is what answers.
+        bold = BOLD.findall(quotes[-1]) if quotes else []
+        said = frozenset(WORD.findall((bold[0] if bold else quotes[-1] if quotes else claim).casefold()))
         for number in numbers:
             if number in found:
                 found[number].append(_marked_by(by_number[number], said))
@@ -279,13 +284,19 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
     """Return the position of that sentence in a passage; None if it has none of these words.
 
-    The sentence of a table row is made of its cells and heads, so its position is the line with the most of the words.
+    The sentence of a table row is made of its cells and heads, so its position is that of the row; of another that is
+    no text of the passage, the line with the most of the words.
     """
     sentence = telling_sentence(passage, terms)
     if not terms_held(terms, sentence):
         return None
     if found := re.search(r"\s+".join(map(re.escape, sentence.split())), passage):
         return found.span()
+    for table in tables_in(passage):
+        heads = table.heads.cells if table.heads else None
+        for row in table.rows:
+            if " ".join(row_in_words(heads, row.cells).split()) == sentence:
+                return row.start, row.end
     lines = list(re.finditer(r"[^\n]+", passage))
     best = max(lines, key=lambda line: terms_held(terms, line[0]))
     return best.span() if terms_held(terms, best[0]) else None
@@ -306,3 +317,44 @@ def with_section(citation: Citation, place: PassagePlace) -> Citation:
     if held.get(citation.section, 0) == most:
         return citation
     return replace(citation, section=next(path for path, count in held.items() if count == most))
+
+
+def title_with_place(citation: Citation) -> str:
+    """Return the title of a citation's document and its pages, or the sheet and its rows."""
+    title = citation.title or citation.file_name
+    if has_rows(citation.file_name):
+        return f"{title}, {citation.section}" if citation.section else title
+    return title_with_pages(title, citation.first_page, citation.last_page)
+
+
+#: A citation names so many rows of a sheet at most.
+MOST_ROWS = 3
+
+
+def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[SheetPage]) -> Citation:
+    """Return a citation of a spreadsheet with the cells of its rows behind the sheet's name: "Salaries › A17:F17".
+
+    `marked` is the citation at each of its places in the answer; each marks a row.
+    """
+    found = dict.fromkeys(filter(None, (_cells_of(one, pages) for one in marked)))
+    cells = ", ".join(list(found)[:MOST_ROWS])
+    return (
+        replace(citation, section=PATH_SEPARATOR.join(filter(None, (citation.section, cells)))) if cells else citation
+    )
+
+
+def _cells_of(citation: Citation, pages: Sequence[SheetPage]) -> str:
+    """Return the cells of the row that has most of the marked words, as a sheet names them; empty for none."""
+    span = telling_span(citation.passage, citation.matched_terms)
+    if span is None:
+        return ""
+    line = citation.passage[citation.passage.rfind("\n", 0, span[0]) + 1 :].partition("\n")[0].strip()
+    for page in pages:
+        for index, text in enumerate(page.text.split("\n")):
+            # The places of those lines whose row does not follow that of the line above.
+            before = [place for place in page.places if place[0] <= index] if text.strip() == line else []
+            if before and before[-1][1]:
+                start, first_row, left, right = before[-1]
+                row = first_row + index - start
+                return f"{left}{row}" if left == right else f"{left}{row}:{right}{row}"
+    return ""

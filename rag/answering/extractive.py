@@ -20,6 +20,7 @@ from uuid import UUID
 from rag.answering.answer_types import asked_type
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, written
 from rag.answering.ranges import holds
+from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import POINTER, Kind, ends, section_pointed_to, units_of
 from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
@@ -40,7 +41,7 @@ from rag.types import Citation, ContextResponse
 #: the sentences' values for each question.
 Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 
-MAXIMUM_QUOTES = 4
+MAXIMUM_QUOTES = 3
 MAXIMUM_CHARACTERS = 900
 #: A further sentence has to be at least so good, compared with the best.
 LEAST_OF_BEST = 0.6
@@ -52,7 +53,7 @@ LEAST_BESIDE = 0.4
 #: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
 #: every sentence would be about it.
 LEAST_OWN = 0.5
-#: The sentence for a part of the question holds so much of that part's words.
+#: A sentence answers a part of the question when it holds at least this share of the part's words.
 LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
 #: What one word of an expression counts without the others: "second" of "second job".
@@ -63,7 +64,7 @@ BELOW_HEADING = (0.5, 0.25)
 LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
 FRAGMENT_VALUE = 0.5
-#: A sentence of another document than the one the question names, such as the plan next to it.
+#: The question names a document, and the sentence is in another one: the other health plan, for example.
 OTHER_DOCUMENT_VALUE = 0.5
 #: Questions about rules and plans mostly ask for an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
@@ -75,7 +76,7 @@ OTHER_BRANCH_VALUE = 0.6
 #: One of a passage that nowhere says what the question is about, where another passage does: near in meaning are all of
 #: the question's own language. From 0.3 to 0.6 the same quotations come first.
 OTHER_SUBJECT_VALUE = 0.6
-#: One of a document whose title says that it holds no longer.
+#: The document's title says that it is withdrawn.
 WITHDRAWN_VALUE = 0.5
 WITHDRAWN = re.compile(
     r"\b(?:withdrawn|superseded|repealed|obsolete|expired|no longer valid|vervallen|ingetrokken|aufgehoben|außer kraft"
@@ -107,6 +108,11 @@ ALL_IN_WORDS = 0.9
 SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 #: Sentences quoted of the best passage then, from its first on.
 FIRST_SENTENCES = 3
+#: The neighbourhood of the best sentence: places beside it in the order they are taken, and characters of all of it.
+NEIGHBOURS, LONGEST_NEIGHBOURHOOD = (-1, 1, 2, -2), 560
+#: A line that only names something, as the entry of a table of contents does; a sentence that gives an example.
+LABEL_VALUE, LABEL_WORDS = 0.3, 6
+EXAMPLE_VALUE = 0.7
 #: In languages that write compounds as one word, words of at least this length are also searched within longer ones;
 #: of a compound split into parts, this share has to be found.
 LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
@@ -115,6 +121,17 @@ WITHIN_EXPRESSION = 1
 #: Characters of a passage used to detect its language.
 LANGUAGE_CHARACTERS = 400
 
+#: What is written for a model that reads the document, and for no employee.
+TO_A_MODEL = re.compile(
+    r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
+    re.IGNORECASE,
+)
+#: How a sentence begins that gives an example of a rule.
+EXAMPLE = re.compile(
+    r"(?:for (?:instance|example)|e\.g\.|zum beispiel|z\. ?b\.|bijvoorbeeld|par exemple|por ejemplo|per esempio"
+    r"|por exemplo|na przykład|np\.|örneğin|예를 들|例えば|たとえば|例如|比如|على سبيل المثال)",
+    re.IGNORECASE,
+)
 #: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
@@ -154,18 +171,21 @@ def best_quotes(
     similarities: Similarities | None = None,
     parts_by_number: Mapping[int, Sequence[MeantPart]] | None = None,
     days: Mapping[UUID, str] | None = None,
+    with_neighbours: bool = False,
 ) -> Quotes | None:
     """Quote what the passages say about the question; None when there is no sentence in them.
 
     `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
     `similarities` tells how near each of some sentences is in meaning; without it words and places decide.
     `parts_by_number` are the parts of passages with their nearness, as `meant_parts` gives them. `days` are the
-    documents' dates (ISO 8601): of two that disagree, the newer comes first.
+    documents' dates (ISO 8601): of two that disagree, the newer comes first. `with_neighbours` quotes the sentences
+    around the best one with it, and sets that in bold.
     """
     language = language or detect_language(question)
     if not re.search(r"\w", question):
         return None
     kind = asked_type(question)
+    similarities = similarities and _remembering(similarities)
     readings = [_read(question, citations, language)]
     other = reworded(question, language)
     if other and not _parts(question, language):
@@ -206,13 +226,39 @@ def best_quotes(
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
         subject = frozenset().union(*subjects)
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, is_sure=is_sure)
-    quotes = written(chosen, scores, everything, citations, asked, days or {})
+    around = _around(chosen[0], everything) if with_neighbours else []
+    quotes = written(chosen, scores, everything, citations, asked, days or {}, around)
     return replace(
         quotes,
         is_of_type=kind is None or any(kind.held.search(text) for text in QUOTED.findall(quotes.text)),
         is_about=not subjects
         or any(said[place] for place, citation in enumerate(citations) if citation.number == quotes.numbers[0]),
         points_to=_pointed_to(candidates, scores, citations),
+        best=(citations[chosen[0].passage].number, chosen[0].text),
+        signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
+    )
+
+
+def _signals(
+    question: str,
+    language: str,
+    first: CandidateSentence,
+    everything: Sequence[CandidateSentence],
+    weights: dict[str, float],
+    citations: Sequence[Citation],
+    similarities: Similarities | None,
+) -> ReplySignals:
+    """Return what is known of the first quotation; the caller knows the meaning of its passage."""
+    near = (c.terms for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1)
+    said = first.heading.union(*near)
+    likeness = similarities([question], [first.text])[0][0] if similarities is not None else 0.0
+    return ReplySignals(
+        words=len(asked_words(question, language, analyser_code(language))),
+        said=_weight(weights, said) / (sum(weights.values()) or 1.0),
+        meaning=None,
+        # A model that does not answer likens nothing.
+        likeness=likeness or None,
+        is_across=_spoken(citations[first.passage], language) != language,
     )
 
 
@@ -233,8 +279,10 @@ def _subjects_said(
 
 
 def _subject_values(words: Sequence[frozenset[str]], said: Sequence[int], asked: frozenset[str]) -> list[float]:
-    """Return what a sentence of each passage counts: less than 1 where others say more of what the question names, and
-    nothing where those do and it holds no word of the question either.
+    """Return a weight from 0 to 1 for the sentences of each passage.
+
+    It is below 1 where other passages say more about what the question names, and 0 where the passage, besides, holds
+    no word of the question.
     """
     most = max(said, default=0)
     if not most:
@@ -296,7 +344,7 @@ def _names(question: str, language: str) -> frozenset[str]:
 def _pointed_to(
     candidates: Sequence[CandidateSentence], scores: dict[CandidateSentence, float], citations: Sequence[Citation]
 ) -> tuple[int, str] | None:
-    """Return where the sentence leads that would be the best were it no pointer; None where it is none."""
+    """Return the section that the best sentence points to, with its citation's number; None if it is no pointer."""
     leading = {c: section for c in candidates if c.value < 1 and (section := section_pointed_to(c.text))}
     best = max(leading, key=lambda c: scores[c], default=None)
     if best is None:
@@ -337,6 +385,19 @@ def likeness_by(embedder: Embedder) -> Similarities:
             return [[0.0] * len(sentences) for _ in questions]
         asked, said = vectors[: len(questions)], vectors[len(questions) :]
         return [[float(value) for value in said @ vector] for vector in asked]
+
+    return likeness
+
+
+def _remembering(compare: Similarities) -> Similarities:
+    """Return what compares each question with each sentence once."""
+    known: dict[tuple[str, str], float] = {}
+
+    def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
+        new = [s for s in dict.fromkeys(sentences) if any((q, s) not in known for q in questions)]
+        for question, values in zip(questions, compare(questions, new) if new else [], strict=False):
+            known.update(zip(((question, s) for s in new), values, strict=True))
+        return [[known[question, sentence] for sentence in sentences] for question in questions]
 
     return likeness
 
@@ -391,7 +452,7 @@ class _Reading(NamedTuple):
 
     question: str
     asked: frozenset[str]
-    #: Of them, those of each expression that names what the question is about.
+    #: The terms in `asked` by the expression that names a subject of the question.
     subjects: tuple[frozenset[str], ...]
     everything: list[CandidateSentence]
     candidates: list[CandidateSentence]
@@ -417,7 +478,7 @@ def _read(question: str, citations: Sequence[Citation], language: str) -> _Readi
 
 
 def _parts(question: str, language: str) -> list[str]:
-    """Return the parts of a question of several; none where it has only one."""
+    """Return the parts of a compound question; an empty list for a simple one."""
     parts = split_question(question, language) or _between(language).split(question)
     said = [part.strip() for part in parts if part and tokenize(part, language)]
     return said if len(said) > 1 else []
@@ -444,7 +505,7 @@ def _candidates(
     named = named_languages(question)
     branch_value = OTHER_BRANCH_VALUE if named and spoken not in named else 1.0
     if WITHDRAWN.search(citation.title) and not WITHDRAWN.search(question):
-        # The question names its year, so it means this one.
+        # A question with a figure of the title, such as its year, means this document.
         branch_value *= 1.0 if _figures(question) & _figures(citation.title) else WITHDRAWN_VALUE
     title = terms_in(citation.title)
     section = title | terms_in(citation.section)
@@ -455,7 +516,9 @@ def _candidates(
     in_range = [holds(unit.text, known) if unit.kind == "row" else None for unit in units]
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
+    is_listed = False
     for position, unit in enumerate(units):
+        is_listed = unit.text.endswith(":") or (is_listed and unit.kind == "item")
         terms = terms_in(unit.subject or unit.text)
         # Column heads are above each row, row names beside each column.
         heads = terms_in(unit.text) if unit.subject else frozenset()
@@ -472,6 +535,16 @@ def _candidates(
             value *= OUTSIDE_VALUE
         if unit.kind == "row" and (is_inside := in_range[position]) is not None:
             value *= INSIDE_VALUE if is_inside else OUTSIDE_VALUE
+        if EXAMPLE.match(unit.text):
+            value *= EXAMPLE_VALUE
+        if (
+            unit.kind in ("item", "sentence")
+            and not ends(unit.text)
+            and len(unit.text.split()) <= LABEL_WORDS
+            and not any(map(str.isdigit, unit.text))
+            and not is_listed
+        ):
+            value *= LABEL_VALUE
         if len(unit.text) <= LONGEST_POINTER and (POINTER.search(unit.text) or section_pointed_to(unit.text)):
             value *= POINTER_VALUE
         found.append(
@@ -487,6 +560,7 @@ def _candidates(
                 value,
                 is_of_type,
                 above or last,
+                unit.block,
             )
         )
     return found
@@ -729,6 +803,28 @@ def _choose(
     return chosen
 
 
+def _around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
+    """Return the sentences of the best one's paragraph around it: what it means is often said there."""
+    if best.kind != "sentence":
+        return []
+    same = {c.position: c for c in everything if c.passage == best.passage}
+    found: list[CandidateSentence] = []
+    said = {best.text}
+    room = LONGEST_NEIGHBOURHOOD - len(best.text)
+    for step in NEIGHBOURS:
+        beside = same.get(best.position + step)
+        is_next = best.position + step - (1 if step > 0 else -1) in {best.position, *(c.position for c in found)}
+        if beside is None or beside.kind != "sentence" or not is_next:
+            continue
+        if POINTER.search(beside.text) or TO_A_MODEL.search(beside.text) or beside.text in said:
+            continue
+        if len(beside.text) <= room:
+            found.append(beside)
+            said.add(beside.text)
+            room -= len(beside.text)
+    return found
+
+
 def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
     """Return the sentences right before and after the best one."""
     return [
@@ -744,9 +840,7 @@ def _beside(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> lis
 def _best_of_part(
     part: _Part, ranked: Sequence[CandidateSentence], scores: dict[CandidateSentence, float], weights: dict[str, float]
 ) -> CandidateSentence | None:
-    """Return the sentence that answers a part of the question; None where none has enough of its words or its
-    meaning.
-    """
+    """Return the sentence that answers a part of the question; None if no sentence shares enough words or meaning."""
     own = {term: weights[term] for term in part.terms & weights.keys()}
     total = sum(own.values())
     if not total:

@@ -14,8 +14,10 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from rag.answering.number_check import days, figures, missing_days, missing_figures
+from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.language import detect_language
+from rag.retrieval.search_query import asked_words
 
 Fault = Literal["figures", "dates", "names", "words", "negation"]
 
@@ -237,6 +239,22 @@ def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
             term for term in rest if len(term) < STEM_LETTERS or not any(term in part or part in term for part in long)
         )
     return len(own) - len(rest)
+
+
+def share_held(claim: str, source: CitedSource, language: str) -> float:
+    """Return the share, 0 … 1, of a sentence's words that a passage in its language has, also by another word for the
+    same; 1 for a sentence without words.
+    """
+    if language in _UNSPACED:
+        own = _terms(claim, language)
+        return _shared(own, source.terms, language) / len(own) if own else 1.0
+    words = asked_words(claim, language, analyser_code(language))
+    held = sum(
+        _shared(frozenset(word.terms), source.terms, language) * 2 >= len(word.terms)
+        or any(source.terms.issuperset(synonym) for synonym in word.synonyms)
+        for word in words
+    )
+    return held / len(words) if words else 1.0
 
 
 def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: str) -> bool:

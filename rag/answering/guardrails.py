@@ -17,7 +17,7 @@ from rag.answering.groundedness import LANGUAGE_CHARACTERS, CitedSource, Fault, 
 from rag.retrieval.bm25.analysers import is_unspaced
 from rag.types import Citation
 
-Trouble = Literal["repeats", "unsupported"]
+Trouble = Literal["repeats", "unsupported", "says nothing"]
 
 #: So many words in a row, or characters of a script without spaces, are seen to come again.
 RUN_WORDS, RUN_CHARACTERS = 8, 14
@@ -142,11 +142,13 @@ class AnswerWatch:
                 self._pending = self._pending[end:]
         return self._trouble(LEAST_TO_STOP)
 
-    def finish(self) -> Trouble | None:
-        """Return the trouble with the complete answer."""
+    def finish(self, *, supported: Sequence[str] = (), unsupported: Sequence[str] = ()) -> Trouble | None:
+        """Return the trouble with the complete answer; the sentences without a number count beside those with one."""
         self._repetition.finish()
         self._check(self._pending)
         self._pending = ""
+        self.checked += [CheckedClaim(sentence, (), frozenset()) for sentence in supported]
+        self.checked += [CheckedClaim(sentence, (), frozenset({"words"})) for sentence in unsupported]
         return self._trouble(LEAST_AT_END)
 
     def _check(self, text: str) -> None:

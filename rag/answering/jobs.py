@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event, Lock, Thread
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -46,7 +47,17 @@ from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.storage.database import Database
 from rag.storage.sql import queries
-from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters, limited_to
+from rag.types import (
+    ChatMessage,
+    Collection,
+    Identity,
+    Message,
+    MessageState,
+    Question,
+    SearchFilters,
+    limited_to,
+    narrowing,
+)
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
 
@@ -108,12 +119,14 @@ class LiveAnswers:
         languages: Sequence[str] = (),
         history: Sequence[ChatMessage] = (),
         others: tuple[Collection, ...] = (),
+        is_again: bool = False,
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
         `options` replace settings of the collection for this question; `languages` come from the asker's browser or
         program. `history` holds the earlier messages of a program that keeps conversations itself. `others` are
-        searched beside the collection.
+        searched beside the collection. With `is_again`, the same question was answered just before: the new answer is
+        written as that one was, without knowing it.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
@@ -132,6 +145,7 @@ class LiveAnswers:
                     languages,
                     history,
                     others,
+                    is_again,
                     give_up_place,
                     turn,
                 )
@@ -150,6 +164,7 @@ class LiveAnswers:
         languages: Sequence[str],
         history: Sequence[ChatMessage],
         others: tuple[Collection, ...],
+        is_again: bool,
         give_up_place: Callable[[], None],
         turn: AnswerSlot,
     ) -> LiveAnswer:
@@ -160,9 +175,15 @@ class LiveAnswers:
         profile = options.applied_to(profile_of(collection))
         history = tuple(history)[-HISTORY_MESSAGES:]
         if conversation_id is not None:
-            history = _history(self._conversations.messages(identity, conversation_id, last=HISTORY_MESSAGES))
+            messages = self._conversations.messages(identity, conversation_id, last=HISTORY_MESSAGES + 2 * is_again)
+            history = _history(_before(messages, text) if is_again else messages)[-HISTORY_MESSAGES:]
         conversation_id, message_id, chat_log_id = self._store_question(
-            identity, conversation_id, collection, text, others=others
+            identity,
+            conversation_id,
+            collection,
+            text,
+            others=others,
+            narrowed_to=narrowing(document_ids, options.filters or SearchFilters()),
         )
         live = LiveAnswer(
             message_id=message_id,
@@ -369,12 +390,17 @@ class LiveAnswers:
         text: str,
         *,
         others: Sequence[Collection],
+        narrowed_to: Mapping[str, Any],
     ) -> tuple[UUID, UUID, UUID]:
         """Write question, log and empty answer in one transaction; the ids of conversation, answer and log."""
-        stored = self._stored_question(identity, conversation_id, collection, text, others=others)
+        stored = self._stored_question(
+            identity, conversation_id, collection, text, others=others, narrowed_to=narrowed_to
+        )
         # What a dead process left unfinished is no reason to wait.
         if stored is None and conversation_id is not None and self._close_abandoned_in(identity, conversation_id):
-            stored = self._stored_question(identity, conversation_id, collection, text, others=others)
+            stored = self._stored_question(
+                identity, conversation_id, collection, text, others=others, narrowed_to=narrowed_to
+            )
         if stored is None:
             raise InvalidInput(BUSY)
         return stored
@@ -387,6 +413,7 @@ class LiveAnswers:
         text: str,
         *,
         others: Sequence[Collection],
+        narrowed_to: Mapping[str, Any],
     ) -> tuple[UUID, UUID, UUID] | None:
         """Do it unless an answer is still being written there: then nothing is stored."""
         with self._database.writing(identity) as pipeline:
@@ -416,7 +443,9 @@ class LiveAnswers:
             answer = {"role": "assistant", "content": "", "state": "streaming", "chat_log_id": chat_log_id}
             pipeline.run(queries["add_message"], where_shown | asked)
             added = pipeline.run(queries["add_message"], where_shown | answer)
-            pipeline.run(queries["touch_conversation"], where | {"asks_all": bool(others)})
+            pipeline.run(
+                queries["touch_conversation"], where | {"asks_all": bool(others), "narrowed_to": Jsonb(narrowed_to)}
+            )
             pipeline.run(queries["note_last_collection"], {"collection_id": collection.id})
             pipeline.finish()
             row = added.fetchone()
@@ -531,6 +560,13 @@ def _stream_safe(text: str) -> str:
         if marks <= MARKS_ON_A_LETTER:
             kept.append(character)
     return "".join(kept)
+
+
+def _before(messages: list[Message], text: str) -> list[Message]:
+    """Return the messages before a question that ends a conversation with its answers, once or several times."""
+    while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
+        messages = messages[:-2]
+    return messages
 
 
 def _history(messages: list[Message]) -> tuple[ChatMessage, ...]:

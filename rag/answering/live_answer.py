@@ -290,7 +290,7 @@ class LiveAnswer:
     def _stopped_state(self) -> MessageState:
         """Once the text is whole, only follow-up questions are stopped."""
         why, self.notices = self.notices, self.context.notices if self.context else ()
-        if self.written is not None:
+        if self.written is not None and self.written.state is not MessageState.STOPPED:
             return self.written.state
         self.notices = (*why, *self.notices)
         return MessageState.CUT if why else MessageState.STOPPED

@@ -28,7 +28,7 @@ from rag.money.ledger import Ledger
 from rag.money.price_list import charge
 from rag.profile import Options, Profile
 from rag.profiles import PROFILES, REFERENCE_PROFILES, profile_of
-from rag.providers import Completed, Lost, TextDelta, defused
+from rag.providers import Completed, Discarded, Lost, TextDelta, defused
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat, lost_calls
 from rag.records.chat_logs import ChatLogs
@@ -287,6 +287,8 @@ class Opinions:
                         if piece := filtered.feed(event.text):
                             text += piece
                             yield piece
+                    elif isinstance(event, Discarded):
+                        text, filtered = "", CitationFilter(range(1, references + 1))
                     elif isinstance(event, Lost):
                         pay(event.usage)
                     elif isinstance(event, Completed):

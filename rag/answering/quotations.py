@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from uuid import UUID
 
+from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import POINTS_BACK, Kind, ends
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.types import Citation
@@ -49,9 +50,12 @@ class Quotes:
     is_of_type: bool = True
     #: Whether the first of them is from a passage that says what the question names: "parking".
     is_about: bool = True
-    #: Where what fits the question best sends its reader, in place of an answer: the number of a passage, and that of a
-    #: section of its document.
+    #: A reference in place of an answer, "see section 5.2": the number of its passage and the number of the section.
     points_to: tuple[int, str] | None = None
+    #: Measured on the first quotation.
+    signals: ReplySignals | None = None
+    #: The best sentence, with the number of the passage.
+    best: tuple[int, str] = (0, "")
 
     @property
     def answers(self) -> bool:
@@ -64,10 +68,10 @@ class CandidateSentence:
     text: str
     kind: Kind
     terms: frozenset[str]
-    #: Place of its passage in the list, and its own within the passage.
+    #: The passage's place in the list, and the sentence's place in the passage.
     passage: int
     position: int
-    #: The terms of its document's title, of its section and of the heading above it; and the title's terms alone.
+    #: Terms of the document's title, the section and the heading above the sentence; and terms of the title alone.
     heading: frozenset[str]
     title: frozenset[str]
     #: The numbers in it, without the question's.
@@ -78,6 +82,8 @@ class CandidateSentence:
     is_of_type: bool = True
     #: The terms of the heading right above it alone.
     under: frozenset[str] = frozenset()
+    #: The number of its paragraph within the passage.
+    block: int = 0
 
 
 def written(
@@ -87,9 +93,12 @@ def written(
     citations: Sequence[Citation],
     asked: frozenset[str],
     days: Mapping[UUID, str],
+    around: Collection[CandidateSentence] = (),
 ) -> Quotes:
     """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
     first.
+
+    `around` are sentences shown for what stands beside them; the one they surround is set in bold.
 
     Of documents that disagree the newer comes first, each with its date.
     """
@@ -103,7 +112,8 @@ def written(
     )
     lines: list[tuple[str, str]] = []
     for passage in passages:
-        places = {c.position for c in chosen if c.passage == passage}
+        places = {c.position for c in (*chosen, *around) if c.passage == passage}
+        surrounding = {c.position for c in around if c.passage == passage}
         for place in sorted(places):
             # "… as follows:" says nothing without the lines after it.
             if by_place[passage, place].text.endswith(":"):
@@ -131,7 +141,8 @@ def written(
                 runs.append([])
                 best_of_runs.append(0.0)
                 firsts.append(place)
-            runs[-1].append(this.text)
+            is_marked = this == chosen[0] and bool(surrounding) and "*" not in this.text
+            runs[-1].append(f"**{this.text}**" if is_marked else this.text)
             best_of_runs[-1] = max(best_of_runs[-1], scores.get(this, 0.0) if this in chosen else 0.0)
             previous = place
         ordered = sorted(range(len(runs)), key=lambda number: -best_of_runs[number])
@@ -143,7 +154,7 @@ def written(
             heading = _heading_above(by_place, passage, firsts[run]) or _last_heading(citations[passage])
             source = _source(citations[passage], heading, day) if is_named else heading if has_rows else ""
             lines.append((source, f"“{_joined(runs[run])}” [{number}]"))
-    # Lines of one source in a row name it once.
+    # Consecutive lines of one source name the source once.
     named = [
         f"{source}: {text}" if source and source != before else text
         for (before, _), (source, text) in pairwise([("", ""), *lines])
@@ -214,7 +225,7 @@ def _last_heading(citation: Citation) -> str:
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of the sentences that limit this one; of the one it limits itself."""
+    """Return the places of exceptions to a sentence, and of the rule if the sentence is an exception itself."""
     found: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from rag.answering.answer_run import AnswerRun
+from rag.answering.answer_run import AnswerRun, why_failed
 from rag.answering.canned_answers import MODEL_FAILED, UNCITED, phrase
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
@@ -77,7 +77,7 @@ class RoutedAnswer:
             if not run.text:
                 yield from run.show(f"{phrase(MODEL_FAILED, run.answer_language)}\n\n")
                 yield from run.show_pieces(reply.text, context)
-            run.end(Outcome.FAILED, MessageState.CUT, str(exc))
+            run.end(Outcome.FAILED, MessageState.CUT, why_failed(exc, model.provider))
 
     def _at_once(self, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
         """Have a comparison or a list worded; the documents' own words follow where the model's cannot be used."""

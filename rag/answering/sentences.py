@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Literal
@@ -129,6 +129,8 @@ class Unit:
     kind: Kind
     #: Of a column: its head. Of a row: its cells without the heads, which all rows have.
     subject: str = ""
+    #: The number of its paragraph within the passage.
+    block: int = 0
 
 
 def sentences(passage: str) -> list[str]:
@@ -145,7 +147,7 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
     found: list[Unit] = []
     begin = 0
     for table in tables_in(text):
-        found.extend(_units_of_prose(text[begin : table.start]))
+        found.extend(_units_of_prose(text[begin : table.start], len(found)))
         heads = table.heads.cells if table.heads else None
         found.extend(
             Unit(" ".join(row_in_words(heads, row.cells).split()), "row", " ".join(row.cells)) for row in table.rows
@@ -153,10 +155,12 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
         if heads and 2 <= len(table.rows) <= LONGEST_COLUMN:
             found.extend(_columns(heads, [row.cells for row in table.rows]))
         begin = table.end
-    found.extend(_units_of_prose(text[begin:]))
+    found.extend(_units_of_prose(text[begin:], len(found)))
     names = {folded(title) for title in titles} - {""}
     return [
-        Unit(unit.text, "heading") if unit.kind not in ("row", "column") and _is_heading(found, index, names) else unit
+        replace(unit, kind="heading")
+        if unit.kind not in ("row", "column") and _is_heading(found, index, names)
+        else unit
         for index, unit in enumerate(found)
         if len(unit.text) > 1
     ]
@@ -169,7 +173,7 @@ def folded(heading: str) -> str:
 
 def ends(text: str) -> bool:
     """Whether a text ends as a sentence does, or announces what follows."""
-    return bool(re.search(r"[.!?:。！？][\"'”’)\]]*$", text))
+    return bool(re.search(r"[.!?:。！？][\"'”’)\]*]*$", text))
 
 
 def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
@@ -204,10 +208,13 @@ def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Unit]:
     return [Unit(row_in_words(("", *names), (head, *values)), "column", head) for head, values in columns if head]
 
 
-def _units_of_prose(text: str) -> list[Unit]:
-    """Join the lines of a paragraph; a line that was broken on purpose ends a unit."""
+def _units_of_prose(text: str, first_block: int) -> list[Unit]:
+    """Join the lines of each paragraph; a line that was broken on purpose ends a unit. Paragraphs count from
+    `first_block`.
+    """
     found: list[Unit] = []
-    for block in re.split(r"\n\s*\n", text):
+    for number, block in enumerate(re.split(r"\n\s*\n", text), first_block):
+        begin = len(found)
         lines = [" ".join(line.split()) for line in block.splitlines() if line.strip()]
         if rows := _lost_table(lines):
             found.extend(rows)
@@ -225,6 +232,7 @@ def _units_of_prose(text: str) -> list[Unit]:
                 unit = ""
         if unit:
             found.extend(_split(unit))
+        found[begin:] = [replace(unit, block=number) for unit in found[begin:]]
     return [unit for unit in found if len(unit.text) > 1]
 
 

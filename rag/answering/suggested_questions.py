@@ -9,7 +9,7 @@ from threading import Event, Timer
 
 from rag.answering.prompts import follow_up_messages
 from rag.errors import ProviderError
-from rag.providers import ChatModel, Lost, TextDelta
+from rag.providers import ChatModel, Discarded, Lost, TextDelta
 from rag.providers.retry import estimated_chat
 from rag.types import Usage
 
@@ -74,6 +74,8 @@ def suggest_follow_ups(
         for event in stream:
             if isinstance(event, TextDelta):
                 text += event.text
+            elif isinstance(event, Discarded):
+                text = ""
             elif isinstance(event, Lost):
                 lost.append(event.usage)
             else:

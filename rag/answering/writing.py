@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 from uuid import UUID
 
-from rag.answering.answer_run import AnswerRun
+from rag.answering.answer_run import AnswerRun, why_failed
 from rag.answering.canned_answers import (
     BUDGET_SPENT,
     CLOSEST,
@@ -30,8 +31,11 @@ from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
-from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
+from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns
 from rag.answering.quotations import Quotes
+from rag.answering.reply_odds import PERHAPS, outcome_of, probability
+from rag.answering.since import SinceReply, since_reply
+from rag.answering.unsourced import SourceFinder, first_of
 from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
@@ -41,21 +45,46 @@ from rag.errors import (
 )
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
-from rag.providers import ChatModel, Completed, Lost
+from rag.providers import ChatModel, Completed, Discarded, Lost
 from rag.providers.retry import estimated_chat
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.language import detect_language
 from rag.retrieval.processor import working
-from rag.types import ContextResponse, MessageState, Outcome, Usage
+from rag.retrieval.since import since_meant
+from rag.types import ContextResponse, Evidence, MessageState, Outcome, Usage
 
 #: The name of the call that writes the answer.
 ANSWER = "answer"
 TOO_LONG = N_("The answer reached its length limit and ends here.")
+#: A server cuts a prompt that is longer than its window: perhaps the passage that answers was not read.
+PROMPT_CUT = N_(
+    "The language model could read only a part of what was found, so this answer may miss something. An "
+    "administrator can give the model a larger context window."
+)
+UNSOURCED = N_("No passage was found that says: “{sentence}”")
 #: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
 WITHDRAWN: dict[Trouble, str] = {
     "repeats": N_("The language model repeated itself, so its answer was stopped and withdrawn."),
     "unsupported": N_("Most of what the language model wrote is not in the passages it named: it was withdrawn."),
+    "says nothing": N_("What the language model wrote states nothing, so it was withdrawn."),
 }
+
+
+def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
+    """Return whether quotations answer: by their own probability, where meaning was compared and no reranker judged.
+
+    Else the search decides, and quotations without the kind of fact asked for, or not on what is named, perhaps do.
+    """
+    # A passage of a section that was pointed to has no result of its own.
+    meanings = {result.chunk_id: result.meaning for result in context.results}
+    first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
+    meaning = meanings.get(first.chunk_id)
+    is_reranked = any(result.rerank_score is not None for result in context.results)
+    if quotes.signals is not None and meaning is not None and context.usual_meaning is not None and not is_reranked:
+        signals = replace(quotes.signals, meaning=meaning, above_usual=meaning - context.usual_meaning)
+        if (likely := probability(signals)) is not None:
+            return "perhaps" if context.lacks_name and likely >= PERHAPS else outcome_of(likely)
+    return context.evidence if quotes.answers else "perhaps"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +133,14 @@ class AnswerWriter:
                 run.show_nearest()
         except ProviderError as exc:
             if run.text:
-                run.end(Outcome.FAILED, MessageState.CUT, str(exc))
+                run.end(Outcome.FAILED, MessageState.CUT, why_failed(exc, model.provider))
+                if not run.citations:
+                    # It broke off before it named a source: what was found is shown below it.
+                    run.show_nearest()
                 return
             yield from self._quote(MODEL_FAILED)
             # Perhaps none of the model's words were shown, so there is nothing to keep.
-            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else str(exc)
+            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else why_failed(exc, model.provider)
             run.end(Outcome.FAILED, MessageState.CUT, why)
 
     def stream(
@@ -117,23 +149,13 @@ class AnswerWriter:
         """Have the model write from a context; `asked` is for a call about whole documents."""
         run = self._run
         run.model = model.model
-        system = (
-            asked.system
-            if asked
-            else system_prompt(
-                run.profile.answer.prompt,
-                language=run.answer_language,
-                persona_name=run.profile.answer.persona_name,
-                persona_facts=run.profile.answer.persona_facts,
-                own_name=run.profile.answer.own_name,
-                own_rules=run.profile.answer.own_rules,
-            )
-        )
+        system = asked.system if asked else run.rules()
         messages = answer_messages(
             system=system,
             history=() if asked else recent_turns(run.question.history),
             context_text=context.context_text,
             question=run.question.text,
+            form="" if asked else run.profile.answer.prompt if run.profile.answer.source_prompt else "",
         )
         run.messages = messages
         run.details.openai.model = model.model
@@ -142,12 +164,16 @@ class AnswerWriter:
         mark = NotFoundMark()
         filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
         received: list[str] = []
+        #: The part of `received` that is the answer, without the reasoning before it.
+        answer: list[str] = []
+        before = run.text
         completed: Completed | None = None
         usage: Usage | None = None
         error: ProviderError | None = None
         call_id = run.calls.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
         # A summary is written in parts: one may lack what another says.
         watch = None if asked and asked.quotes is None else self._watch(context, filtered)
+        finder = None if asked else self._finder(context, filtered)
         trouble: Trouble | None = None
         started = time.perf_counter()
         try:
@@ -164,8 +190,18 @@ class AnswerWriter:
                 if isinstance(event, Lost):
                     run.calls.charge("chat", event.usage, line="openai")
                     continue
+                if isinstance(event, Discarded):
+                    answer.clear()
+                    run.start_again(before)
+                    mark = NotFoundMark()
+                    if asked is None:
+                        filtered = CitationFilter([citation.number for citation in context.citations])
+                        watch, finder = self._watch(context, filtered), self._finder(context, filtered)
+                    continue
                 received.append(event.text)
+                answer.append(event.text)
                 shown = filtered.feed(mark.feed(event.text))
+                shown = finder.feed(shown) if finder else shown
                 yield from run.show(shown)
                 trouble = watch.feed(shown) if watch else None
                 if trouble or run.cancel.is_set():
@@ -184,14 +220,21 @@ class AnswerWriter:
             )
             run.citations = cited(context.citations, filtered.shown)
         last = filtered.feed(mark.finish()) + filtered.finish()
+        is_not_found = mark.is_set or says_not_found(run.text + last)
+        if finder and completed is not None:
+            last = finder.feed(last) + ("" if is_not_found else finder.finish())
         if watch and trouble is None and completed is not None:
-            trouble = watch.feed(last) or watch.finish()
-        if trouble and not mark.is_set and not says_not_found(run.text + last):
+            trouble = watch.feed(last) or self._trouble_at_end(watch, finder, "".join(answer))
+        if trouble and not is_not_found:
             yield from self._withdraw(trouble, asked)
             return
         yield from run.show(last)
         run.citations = cited(context.citations, filtered.shown)
-        self._note_ending(completed, mark.is_set or says_not_found(run.text), "".join(received))
+        self._note_ending(completed, is_not_found, "".join(answer))
+        if finder and run.outcome is Outcome.ANSWERED:
+            # An answer without any number says so as a whole.
+            without = [*finder.unsupported, *(finder.unknown if run.kind == "cited" else ())]
+            run.asides += [UNSOURCED.format(sentence=sentence) for sentence in first_of(without)]
 
     def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
         """Return the guard that reads the answer while it is written."""
@@ -199,6 +242,21 @@ class AnswerWriter:
         likely = (run.question.collection.language,)
         sources = sources_of(context.citations, context.context_text, likely)
         return AnswerWatch(sources, filtered.shown, run.question.text, self._written_language)
+
+    def _finder(self, context: ContextResponse, filtered: CitationFilter) -> SourceFinder:
+        """Return what finds the sources of sentences without a number while the answer is written."""
+        run = self._run
+        sources = sources_of(context.citations, context.context_text, (run.question.collection.language,))
+        return SourceFinder(sources, filtered.shown, run.question.text, self._written_language)
+
+    @staticmethod
+    def _trouble_at_end(watch: AnswerWatch, finder: SourceFinder | None, received: str) -> Trouble | None:
+        if finder is None:
+            return watch.finish()
+        trouble = watch.finish(supported=finder.supported, unsupported=finder.unsupported)
+        # A question back to the reader is no statement either, and no fault.
+        is_empty = received.strip() and not finder.says_something and not received.rstrip().endswith(("?", "？", "؟"))
+        return trouble or ("says nothing" if is_empty else None)
 
     def _written_language(self, text: str) -> str:
         """Return the language a text is written in, most likely the one it was asked to be in."""
@@ -219,6 +277,8 @@ class AnswerWriter:
         """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
         run = self._run
         reason = completed.finish_reason if completed else ""
+        if completed is not None and completed.is_prompt_cut:
+            run.asides.append(PROMPT_CUT)
         if completed is None and run.cancel.is_set():
             run.end(Outcome.STOPPED, MessageState.STOPPED)
         elif is_not_found:
@@ -259,20 +319,50 @@ class AnswerWriter:
             yield from run.say(phrase(NOTHING_FOUND if run.citations else NOTHING_NEAR, run.answer_language))
             return
         opening = phrase(reason, run.answer_language)
-        if context.evidence == "perhaps" or not quotes.answers:
-            # The question asks for an amount and no quotation names one, or for parking and none speaks of it.
+        evidence = evidence_of(quotes, context)
+        if evidence == "none":
+            run.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
+            run.show_nearest()
+            yield from run.say(phrase(NOTHING_FOUND, run.answer_language))
+            return
+        if evidence == "perhaps":
             opening = f"{phrase(CLOSEST, run.answer_language)} {opening}"
             if run.outcome is Outcome.ANSWERED:
                 run.end(Outcome.PERHAPS, MessageState.COMPLETE)
+        text = quotes.text
+        asked = since_meant(run.question.text, run.language)
+        if asked is not None:
+            since = self._since(context, quotes, asked)
+            if since == "not said":
+                run.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
+                run.show_nearest()
+                yield from run.say(phrase(NOTHING_FOUND, run.answer_language))
+                return
+            if isinstance(since, SinceReply):
+                text, context = since.text, replace(context, citations=since.citations)
+                quotes = replace(quotes, numbers=tuple(citation.number for citation in since.citations))
+                if not since.is_known and run.outcome is Outcome.ANSWERED:
+                    run.end(Outcome.PERHAPS, MessageState.COMPLETE)
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, run.answer_language))))
-        yield from run.show_pieces(f"{opening}\n\n{quotes.text}", context)
+        yield from run.show_pieces(f"{opening}\n\n{text}", context)
+
+    @working()
+    def _since(
+        self, context: ContextResponse, quotes: Quotes, asked: str
+    ) -> SinceReply | Literal["own words", "not said"]:
+        """Return since when the quotations hold, from the versions of the document."""
+        run = self._run
+        database = run.parts.chat_logs.database
+        return since_reply(database, run.question, context, quotes, asked=asked, language=run.answer_language)
 
     @working()
     def _quotes(self, context: ContextResponse) -> tuple[ContextResponse, Quotes | None]:
         """Return the sentences to quote, and the context they are from: with a section that they point to."""
         run = self._run
         translated = run.details.query.translated_query
+        if translated and any(detect_language(c.passage) == run.language for c in context.citations):
+            translated = None  # what was asked can be compared with them itself
         searched = translated or "\n".join(self._searched_text())
         likely = [run.question.collection.language] if translated else [run.language]
         quote = partial(
@@ -282,6 +372,7 @@ class AnswerWriter:
             similarities=self._likeness(),
             parts_by_number=meant_parts(context),
             days=run.calls.document_days(context.citations),
+            with_neighbours=True,
         )
         quotes = quote(context.citations)
         if quotes is None or quotes.points_to is None:

@@ -17,7 +17,7 @@ from rag.api.routing import ApiModel, ApiRoute, Caller, needs
 from rag.errors import NotFound
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
-from rag.ingestion.loaders.text import decode
+from rag.ingestion.loaders.decoding import decode
 from rag.services import services
 from rag.types import Document, DocumentStatus, Identity
 

@@ -20,8 +20,9 @@ from starlette.types import Receive, Scope, Send
 from rag.access.problems import request_id
 from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
+from rag.answering.readers import notice_for
 from rag.errors import RagError
-from rag.language import N_, _, translated
+from rag.language import N_, _
 from rag.types import Citation, ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
@@ -160,10 +161,14 @@ async def answer_events(
         yield error_event(live, request_id(), numbered)
 
 
-def ending(live: LiveAnswer) -> dict[str, Any]:
-    """Return how an answer ended: outcome, state, notices in the reader's language, and sentences to be checked."""
+def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]:
+    """Return how an answer ended: outcome, state, notices in the reader's language, and sentences to be checked.
+
+    A program's notices are those for whoever runs it; `is_for_operators` is False where people read them.
+    """
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
-    notices = [translated(notice) for notice in live.notices]
+    read = [notice_for(notice, is_for_operators=is_for_operators) for notice in live.notices]
+    notices = [notice for notice in read if notice]
     if not notices and live.state is not MessageState.COMPLETE:
         notices = [_(STOPPED)]
     ended = {"outcome": outcome.value, "state": live.state.value, "notices": notices}
@@ -173,7 +178,7 @@ def ending(live: LiveAnswer) -> dict[str, Any]:
 
 def remarks(live: LiveAnswer) -> list[str]:
     """Return what a reader should know of an answer, in their language: its notices, and sentences to be checked."""
-    ended = ending(live)
+    ended = ending(live, is_for_operators=False)
     doubts = (_(UNSUPPORTED, sentence=sentence) for sentence in ended.get("unsupported", ()))
     return [*ended["notices"], *doubts]
 

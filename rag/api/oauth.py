@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from anyio import to_thread
 from markupsafe import Markup
@@ -45,16 +45,16 @@ from rag.access.connected_apps import (
     Grant,
     shown_address,
 )
-from rag.access.guard import MCP_PATH, OAUTH, base_of
+from rag.access.guard import CONSENT, MCP_PATH, OAUTH, base_of
 from rag.api.form_pages import FormPages, page_of, read_form
 from rag.errors import InvalidInput, NotAllowed
 from rag.language import N_, _
 from rag.services import services
 from rag.types import Identity
 
-CONSENT = "/account/connect"
 TITLE = N_("Connect a program")
 STALE = N_("This request has expired, or was not made for this page. Begin again in the program.")
+REFUSED = N_("The program asked for something that cannot be granted: {reason}")
 MAXIMUM_BYTES = 16 * 1024
 
 
@@ -85,6 +85,8 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             program = self._apps.register(client_info.client_name or "", addresses)
         except InvalidInput as exc:
             raise RegistrationError("invalid_redirect_uri", exc.message) from None
+        except NotAllowed as exc:
+            raise RegistrationError("invalid_client_metadata", exc.message) from None
         # Every program is a public client: the code's challenge proves it, and a secret inside a program is no secret.
         client_info.client_id, client_info.client_name = program.client_id, program.name
         client_info.client_secret = client_info.client_secret_expires_at = None
@@ -100,6 +102,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             "s": scopes,
             "h": params.code_challenge,
             "t": params.state,
+            "r": (params.resource or "").rstrip("/"),
             "e": int(time.time()) + ASK_SECONDS,
         }
         return f"{CONSENT}?{urlencode({'request': self._apps.seal('request', asked)})}"
@@ -109,6 +112,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     ) -> AuthorizationCode | None:
         grant = await self._grant(client, authorization_code)
         if grant is None or grant.kind != "code":
+            await to_thread.run_sync(self._apps.drop_if_used, authorization_code)
             return None
         return AuthorizationCode(
             code=authorization_code,
@@ -127,11 +131,8 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
         grant = await self._grant(client, refresh_token)
-        if grant is None or grant.kind not in ("refresh", "previous"):
-            return None
-        if grant.kind == "previous":
-            # It was used before: one of its two holders stole it, and nobody can tell which.
-            await to_thread.run_sync(self._apps.drop, grant)
+        if grant is None or grant.kind != "refresh":
+            await to_thread.run_sync(self._apps.drop_if_used, refresh_token)
             return None
         return RefreshToken(
             token=refresh_token,
@@ -169,6 +170,21 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         )
 
 
+async def authorize(request: Request) -> Response:
+    """Lead to the page that asks the person; say here what is wrong with a request.
+
+    Nobody is sent on to the program from here, as the protocol would have it for errors: a program registers itself,
+    and could send anybody who follows a link of ours anywhere.
+    """
+    answer = await AUTHORIZATION.handle(request)
+    address = answer.headers.get("location", "")
+    if not address or address.startswith(f"{CONSENT}?"):
+        return answer
+    parts = urlsplit(address)
+    said = parse_qs(parts.query).get("error_description") or parse_qs(parts.query).get("error") or [""]
+    return _message(_(REFUSED, reason=said[-1]), status=400)
+
+
 async def consent(request: Request) -> Response:
     """Ask the person whether this program may act for them; with a form, carry out what they chose."""
     identity = request.scope["identity"]
@@ -177,9 +193,13 @@ async def consent(request: Request) -> Response:
     form = await read_form(request) if request.method == "POST" else {}
     sealed = form.get("request") or request.query_params.get("request", "")
     asked = apps.unseal("request", sealed)
+    base = base_of(request.scope, services().settings)
+    resources = {"": "", base: "", f"{base}{MCP_PATH}": MCP_PATH}
     program = apps.program(asked["c"]) if asked else None
     if asked is None or program is None or asked["e"] < time.time():
         return _message(_(STALE), status=400)
+    if asked.get("r", "") not in resources:
+        return _message(_(REFUSED, reason="the resource is not of this server"), status=400)
     try:
         apps.require_allowed(identity.role)
     except NotAllowed as exc:
@@ -198,11 +218,18 @@ async def consent(request: Request) -> Response:
             allowed=allowed,
             request=sealed,
         )
-    answer: dict[str, Any] = {"state": asked["t"], "iss": base_of(request.scope, services().settings)}
+    answer: dict[str, Any] = {"state": asked["t"], "iss": base}
     if form.get("choice") != "allow":
         return _onward(construct_redirect_uri(asked["u"], error="access_denied", **answer), program.name)
     code = await to_thread.run_sync(
-        lambda: apps.connect(identity, program, asked["s"], redirect_uri=asked["u"], code_challenge=asked["h"])
+        lambda: apps.connect(
+            identity,
+            program,
+            asked["s"],
+            redirect_uri=asked["u"],
+            code_challenge=asked["h"],
+            resource=resources[asked.get("r", "")],
+        )
     )
     return _onward(construct_redirect_uri(asked["u"], code=code, **answer), program.name)
 
@@ -271,7 +298,7 @@ def _limited(handle: Any) -> ASGIApp:
 PROVIDER = Provider()
 CLIENTS = ClientAuthenticator(PROVIDER)
 REGISTRATION = ClientRegistrationOptions(enabled=True, valid_scopes=list(SCOPES), default_scopes=list(SCOPES))
-authorize = AuthorizationHandler(PROVIDER).handle
+AUTHORIZATION = AuthorizationHandler(PROVIDER)
 token = _limited(TokenHandler(PROVIDER, CLIENTS).handle)
 register = _limited(RegistrationHandler(PROVIDER, REGISTRATION).handle)
 revoke = _limited(_revoke)

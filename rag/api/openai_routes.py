@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag.access.guard import base_of
 from rag.access.problems import openai_errors, openai_fields
+from rag.answering.citations import title_with_place
 from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
 from rag.api.questions import accepted_languages, chosen_collection, failure_of, until_done
@@ -38,7 +39,6 @@ from rag.types import (
     Outcome,
     Question,
     page_path,
-    title_with_pages,
 )
 
 router = APIRouter(route_class=OpenAIRoute, tags=["OpenAI"], prefix="/v1")
@@ -445,7 +445,7 @@ def _model(collection: Collection) -> Model:
 
 
 def _title(citation: Citation) -> str:
-    return title_with_pages(citation.title or citation.file_name, citation.first_page, citation.last_page)
+    return title_with_place(citation)
 
 
 def _escaped(title: str) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.identity import AccessServices
+from rag.access.limits import Browser
 from rag.access.second_factor import SecondFactors
 from rag.access.sessions import CONFIRM
 from rag.api.form_pages import (
@@ -76,7 +77,8 @@ class SecondFactorPages:
             )  # fmt: skip
         try:
             account = await to_thread.run_sync(self._factors.account_of, token)
-            codes = await to_thread.run_sync(self._give, account, token, form.get("code", "")[:64])
+            browser = self._forms.browser_of(request)
+            codes = await to_thread.run_sync(self._give, account, token, form.get("code", "")[:64], browser)
         except LinkExpired:
             return redirect("/login")
         except RagError as exc:
@@ -86,14 +88,14 @@ class SecondFactorPages:
         answer.delete_cookie(PENDING_COOKIE, path=SECOND_FACTOR)
         return answer
 
-    def _give(self, account: Account, token: str, code: str) -> list[str]:
+    def _give(self, account: Account, token: str, code: str, browser: Browser) -> list[str]:
         """Check the code; return recovery codes after the first one."""
         factors = self._factors
         if factors.state(account.tenant_id, account.id).is_on:
-            factors.check(account.tenant_id, account.id, code)
+            factors.check(account.tenant_id, account.id, code, browser)
             factors.finish(account, token)
             return []
-        codes = factors.confirm(_identity(account), code)
+        codes = factors.confirm(_identity(account), code, browser)
         factors.finish(account, token)
         return codes
 
@@ -131,17 +133,18 @@ class SecondFactorPages:
             await self._forms.with_password(
                 self._services.accounts.require_password, identity, form.get("password", ""), source=identity.session_id
             )
-            codes = await to_thread.run_sync(self._change_own, identity, form)
+            codes = await to_thread.run_sync(self._change_own, identity, form, self._forms.browser_of(request))
         except RagError as exc:
             return await self._own(request, error=exc.message, status=exc.status)
         return self._codes_page(request, codes, "/") if codes else redirect(OWN)
 
-    def _change_own(self, identity: Identity, form: Mapping[str, str]) -> list[str]:
+    def _change_own(self, identity: Identity, form: Mapping[str, str], browser: Browser) -> list[str]:
         factors, code, wish = self._factors, form.get("code", "")[:64], form.get("wish", "")
         if wish == "off":
-            factors.turn_off(identity, code)
+            factors.turn_off(identity, code, browser)
             return []
-        return factors.new_recovery_codes(identity, code) if wish == "codes" else factors.confirm(identity, code)
+        act = factors.new_recovery_codes if wish == "codes" else factors.confirm
+        return act(identity, code, browser)
 
     async def _own(self, request: Request, *, error: str = "", status: int = 200) -> Response:
         identity: Identity = request.scope["identity"]
@@ -247,18 +250,18 @@ class ConfirmPages:
                 self._forms.browser_of(request),
                 source=identity.session_id,
             )
-            await to_thread.run_sync(self._prove, identity, form)
+            await to_thread.run_sync(self._prove, identity, form, self._forms.browser_of(request))
         except RagError as exc:
             # 401 would say that the session has ended; it has not.
             status = 422 if exc.status == 401 else exc.status
             return await self._page(request, target, error=exc.message, status=status)
         return redirect(target)
 
-    def _prove(self, identity: Identity, form: Mapping[str, str]) -> None:
+    def _prove(self, identity: Identity, form: Mapping[str, str], browser: Browser) -> None:
         """Check the code where a second factor is in use, and note the proof in the session."""
         if self._asks_for_code(identity):
             code = form.get("code", "")[:64]
-            self._services.accounts.second_factors.check(identity.tenant_id, identity.account_id, code)
+            self._services.accounts.second_factors.check(identity.tenant_id, identity.account_id, code, browser)
         self._services.sessions.prove(identity)
 
     def _asks_for_code(self, identity: Identity) -> bool:

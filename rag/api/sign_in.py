@@ -27,7 +27,7 @@ from rag.access.limits import Browser
 from rag.api import password_pages, second_factor_pages
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, said
 from rag.errors import AccessError, DatabaseUnavailable, NotFound, RagError, TooManyAttempts, WrongPassword
-from rag.language import LANGUAGES, N_, _
+from rag.language import LANGUAGES, N_, _, ngettext
 from rag.settings import Settings
 from rag.types import Account
 
@@ -41,6 +41,8 @@ ATTEMPT_COOKIE = "hr_sso"
 #: How long somebody may take at the provider, in seconds.
 ATTEMPT_SECONDS = 600
 STALE = N_("This sign-in took too long, or was begun in another browser. Please try again.")
+#: Of a page that was open when its session ended (`frame.KEEP_DRAFT`).
+KEPT_DRAFT = N_("A question that you had begun is there again when you have signed in.")
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -91,7 +93,25 @@ class SignInPages:
         with suppress(DatabaseUnavailable):  # the page is shown all the same
             mark = await to_thread.run_sync(self._services().accounts.company_mark)
             self._mark = f"data:image/png;base64,{base64.b64encode(mark).decode()}" if mark else ""
-        return self._sign_in_page(request, next=target, message=_("You are signed out.") if is_signed_out else "")
+        message = _("You are signed out.") if is_signed_out else await self._why_signed_out(request, token)
+        return self._sign_in_page(request, next=target, message=message)
+
+    async def _why_signed_out(self, request: Request, token: str) -> str:
+        """Return why somebody who was signed in is asked to sign in again; empty for everybody else."""
+        was_open = "ended" in request.query_params
+        if not token and not was_open:
+            return ""
+        with suppress(DatabaseUnavailable):
+            if await to_thread.run_sync(self._services().sessions.ended_idle, token):
+                minutes = self._services().settings.session_idle_minutes
+                reason = ngettext(
+                    "You were signed out because nothing was done for {count} minute.",
+                    "You were signed out because nothing was done for {count} minutes.",
+                    minutes,
+                )
+                return f"{reason} {_(KEPT_DRAFT)}" if was_open else reason
+        reason = _("You were signed out: this session was ended elsewhere, or its time was over.")
+        return f"{reason} {_(KEPT_DRAFT)}" if was_open else reason
 
     async def sign_in(self, request: Request) -> Response:
         form = await read_form(request)

@@ -26,6 +26,7 @@ from starlette.responses import Response
 
 from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.problems import refusal
+from rag.answering.citations import title_with_place
 from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
 from rag.api.questions import chosen_collection
@@ -33,7 +34,7 @@ from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
 from rag.language import N_, _
 from rag.profile import Options
 from rag.services import Services, services
-from rag.types import Citation, Collection, Identity, Role, page_path, title_with_pages
+from rag.types import Citation, Collection, Identity, Role, page_path
 
 log = logging.getLogger("rag.slack")
 PROGRAM = "slack"
@@ -241,7 +242,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _source_line(citation: Citation, base: str) -> str:
-    title = title_with_pages(citation.title or citation.file_name, citation.first_page, citation.last_page)
+    title = title_with_place(citation)
     return f"[{citation.number}] <{base}{page_path(citation.document_id, citation.first_page)}|{_plain(title)}>"
 
 

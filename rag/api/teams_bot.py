@@ -38,14 +38,16 @@ from pydantic import ValidationError
 from rag import language
 from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.teams import TeamsBot
+from rag.answering.citations import title_with_place
 from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
 from rag.api.slack import LONGER, OUTSIDE, WAITING, asked_collection
 from rag.errors import BodyUnreadable, KeyRejected, NotAllowed, NotFound, RagError, TooManyRequests
 from rag.language import N_, _
 from rag.profile import Options
+from rag.providers.bounds import Bounds, bound
 from rag.services import Services
-from rag.types import Citation, Identity, page_path, title_with_pages
+from rag.types import Citation, Identity, page_path
 
 log = logging.getLogger("rag.teams")
 # It writes what people say into the log.
@@ -105,7 +107,7 @@ class TeamsConversations:
         self._parts = parts
         self._lock = threading.Lock()
         self._applications: OrderedDict[bytes, msal.ConfidentialClientApplication] = OrderedDict()
-        self._login = httpx.Client(timeout=CALL_SECONDS)
+        self._login = bound(httpx.Client(timeout=CALL_SECONDS), Bounds(longest_seconds=2 * CALL_SECONDS))
         self._at_work: set[asyncio.Task[None]] = set()
 
     async def take(self, token: str, content: bytes) -> None:
@@ -407,7 +409,7 @@ def _message(live: LiveAnswer, base: str) -> Activity:
 
 
 def _source_line(citation: Citation, base: str) -> str:
-    title = title_with_pages(citation.title or citation.file_name, citation.first_page, citation.last_page)
+    title = title_with_place(citation)
     shown = _plain(title).replace("[", "(").replace("]", ")")
     return f"[{citation.number}] [{shown}]({base}{page_path(citation.document_id, citation.first_page)})"
 

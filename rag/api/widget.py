@@ -27,12 +27,13 @@ from rag.access.guard import WIDGET, base_of
 from rag.access.problems import invalid, problems, refusal
 from rag.access.widgets import CLOSED, Widget
 from rag.answering.jobs import LiveAnswer
+from rag.answering.readers import notice_for
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending, remarks
 from rag.api.form_pages import filled, page_of
 from rag.api.questions import accepted_languages, chosen_collection
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
-from rag.language import N_, _, translated
+from rag.language import N_, _
 from rag.profile import Options
 from rag.services import services
 from rag.types import Citation
@@ -344,7 +345,13 @@ async def _events(live: LiveAnswer) -> AsyncIterator[str]:
             if not await changes.wait(HEARTBEAT_SECONDS):
                 yield HEARTBEAT
     sources = [] if live.kind == "nearest" else [_source(citation) for citation in live.citations]
-    yield _event("done", sources=sources, notice=translated(live.notice), remarks=remarks(live), **ending(live))
+    yield _event(
+        "done",
+        sources=sources,
+        notice=notice_for(live.notice, is_for_operators=False),
+        remarks=remarks(live),
+        **ending(live, is_for_operators=False),
+    )
 
 
 def _source(citation: Citation) -> dict[str, Any]:

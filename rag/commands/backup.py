@@ -6,10 +6,16 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command
 from rag.errors import SettingsError
+from rag.language import counted
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.storage.backup import BackedUp
+    from rag.storage.scheduled_backups import BackupRun
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -47,7 +53,7 @@ def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.storage import backup
 
     made = backup.back_up(settings, arguments.path, recipients=" ".join(arguments.recipient))
-    print(f"{arguments.path}: {made.documents} documents, {made.files} originals, {made.size / 1e6:,.1f} MB.")
+    print(f"{arguments.path}: {_contents(made)}, {made.size / 1e6:,.1f} MB.")
     return 0
 
 
@@ -65,10 +71,14 @@ def restore(arguments: argparse.Namespace, settings: Settings) -> int:
             file=sys.stderr,
         )
     brought = backup.restore(settings, arguments.path, identity=arguments.identity, erasures=erasures)
-    print(f"{settings.data_dir}: {brought.documents} documents, {brought.files} originals. Start with: make run")
+    print(f"{settings.data_dir}: {_contents(brought)}. Start with: make run")
     if brought.erasures_since:
         print(f"People erased since this backup was made: {brought.erasures_since}. The first start erases them again.")
     return 0
+
+
+def _contents(backup: BackedUp | BackupRun) -> str:
+    return f"{counted(backup.documents, 'document')}, {counted(backup.files, 'original')}"
 
 
 def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -84,7 +94,7 @@ def list_backups(arguments: argparse.Namespace, settings: Settings) -> int:
     if trial is not None and not trial.error:
         print(
             f"Tried on {trial.at:%Y-%m-%d}: {trial.name} was restored completely in {trial.seconds:.0f} s, "
-            f"{trial.documents} documents, {trial.files} originals."
+            f"{_contents(trial)}."
         )
     if trouble := backups.trouble():
         print(trouble)
@@ -95,7 +105,7 @@ def make_backup(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.storage.scheduled_backups import ScheduledBackups
 
     made = ScheduledBackups(settings).make()
-    print(f"{made.name}: {made.documents} documents, {made.files} originals, {made.seconds:.0f} s.")
+    print(f"{made.name}: {_contents(made)}, {made.seconds:.0f} s.")
     return 0
 
 
@@ -103,7 +113,7 @@ def try_backup(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.storage.scheduled_backups import ScheduledBackups
 
     tried = ScheduledBackups(settings).try_newest()
-    brought = f"{tried.documents} documents, {tried.files} originals, {tried.seconds:.0f} s"
+    brought = f"{_contents(tried)}, {tried.seconds:.0f} s"
     print(f"{tried.name} was restored completely: {brought}.")
     return 0
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag.commands import Commands, add_command, add_place, agreed
 from rag.errors import InvalidInput, SettingsError
+from rag.language import counted
 from rag.settings import Settings
 
 if TYPE_CHECKING:
@@ -226,10 +227,11 @@ def _print_index(chosen: Collection, found: VectorIndex) -> None:
     if measured is None:
         return
     print(
-        f"{chosen.name}: {found.kind} on {found.passages:,} passages of {found.dimensions} dimensions, made in "
-        f"{found.seconds:g} seconds, {found.bytes / 2**20:.1f} MB on disk"
+        f"{chosen.name}: {found.kind} on {counted(found.passages, 'passage')} of "
+        f"{counted(found.dimensions, 'dimension')}, made in {found.seconds:g} s, {found.bytes / 2**20:.1f} MB on disk"
     )
-    print(f"Measured by {measured.questions} questions that were asked and {measured.passages} of its passages")
+    asked = counted(measured.questions, "question that was asked", "questions that were asked")
+    print(f"Measured by {asked} and {measured.passages} of its passages")
     print(f"{'':24}{'recall@10':>10}{f'recall@{FUSED_CANDIDATES}':>11}{'p50 ms':>9}{'p95 ms':>9}")
     for name, times in (("exact scan", measured.exact_ms), ("search without index", measured.scan_ms)):
         recall = f"{1:10.3f}{1:11.3f}" if name == "exact scan" else f"{'':21}"
@@ -292,7 +294,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
             document = parts.documents.get(tenant, document_id)
             failed += document.status is DocumentStatus.FAILED
             note = f": {document.message}" if document.message else ""
-            print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
+            print(f"{document.title}: {document.status}, {counted(document.chunk_count, 'passage')}{note}", flush=True)
         runs = parts.syncs.runs(tenant, collection.id, limit=1)
         kept = parts.syncs.sources(collection)
     finally:
@@ -304,9 +306,9 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     for problem in report.problems:
         print(f"  {problem}")
     for source in kept:
-        if source.next_sync_at is not None:
+        if source.next_sync_at is not None and source.every_minutes is not None:
             print(
-                f"Synced automatically ({source.kind}): every {source.every_minutes} minutes, next at "
+                f"Synced automatically ({source.kind}): every {counted(source.every_minutes, 'minute')}, next at "
                 f"{source.next_sync_at:%Y-%m-%d %H:%M %Z}, wherever the application or a worker runs"
             )
     return 1 if failed else 0
@@ -441,7 +443,7 @@ def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
 
 def cost_words(move: Reembedding) -> str:
     cost = "unpriced" if move.estimated_cost is None else f"about ${move.estimated_cost:.4f}"
-    return f"{move.chunks_total:,} passages, {move.estimated_tokens:,} tokens, {cost}"
+    return f"{counted(move.chunks_total, 'passage')}, {counted(move.estimated_tokens, 'token')}, {cost}"
 
 
 def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -453,7 +455,7 @@ def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
         found = parts.calibrations.measure(collection, keep=not arguments.dry_run)
     finally:
         parts.close()
-    print(f"{collection.name}: {found.passages} passages measured, embedded by {collection.embedding_model}")
+    print(f"{collection.name}: {counted(found.passages, 'passage')} measured, embedded by {collection.embedding_model}")
     print(f"{'similarity of a sentence with':32}{'lowest 5 %':>12}{'median':>9}{'highest 5 %':>13}")
     low, middle = found.related
     print(f"{'  the rest of its own passage':32}{low:12.3f}{middle:9.3f}")

@@ -9,17 +9,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag.commands import Commands, add_command, add_place, agreed
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
+from rag.language import counted
 from rag.settings import Settings
 
 if TYPE_CHECKING:
     from rag.ingestion.bin import BinnedDocument
+    from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import FoundFile
     from rag.ingestion.sources.import_vectors import ImportPlan
     from rag.services import Services
@@ -36,8 +38,8 @@ SHOWN_PROBLEMS = 50
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = add_command(commands, "ingest", "process a file, a folder or a ZIP archive")
-    parser.add_argument("path", type=Path)
+    parser = add_command(commands, "ingest", "process files, folders and ZIP archives")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, a folder or a ZIP archive")
     add_place(parser)
     parser.add_argument(
         "--chunking",
@@ -98,21 +100,21 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
+    """Take the files of all paths through the whole pipeline: one line for each, a bar and a summary for all."""
     from rag.ingestion.loaders import ExtractionLimits
-    from rag.ingestion.sources.folder import count_files, files_at, unreadable_files
+    from rag.ingestion.sources.folder import unreadable_files
     from rag.services import services
 
-    path: Path = arguments.path
-    if not path.exists():
-        raise SettingsError(f"There is no file or folder {path}.")
+    paths: list[Path] = [*dict.fromkeys(arguments.paths)]
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise SettingsError(f"There is no file or folder {', '.join(missing)}.")
     limits = ExtractionLimits.of(settings)
-    total = count_files(path, limits)
+    total = _count(paths, limits)
     if not total:
-        raise SettingsError(f"There is no file in {path} that could be read.")
+        raise SettingsError(f"There is no file in {', '.join(map(str, paths))} that could be read.")
     password = arguments.password_file.read_text("utf-8").strip("\r\n") if arguments.password_file else None
     tenant = arguments.tenant or settings.tenant
-    failed = 0
+    added = stored = failed = 0
 
     def process(found: FoundFile) -> ProcessingResult:
         if found.refusal:
@@ -132,22 +134,27 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         collection = parts.choose_collection(tenant, arguments.collection)
         show_progress(0, total, "")
-        for number, (found, future) in enumerate(in_order(process, files_at(path, limits)), 1):
+        for number, (found, future) in enumerate(in_order(process, _files(paths, limits)), 1):
             try:
                 result = future.result()
             except DocumentAlreadyStored as exc:
+                stored += 1
                 line = exc.message
             except RagError as exc:
                 failed += 1
                 line = exc.message
             else:
+                added += 1
                 cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
-                line = f"{result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}"
+                line = f"{counted(result.chunk_count, 'passage')}, {result.processing_time / 1000:.1f} s, {cost}"
                 line += f". {result.message}" if result.message else ""
             clear_progress()
             print(f"[{number}/{total}] {found.place}: {line}", flush=True)
             show_progress(number, total, found.place)
-        if left_out := unreadable_files(path):
+        if total > 1:
+            clear_progress()
+            print(f"{counted(added, 'document')} processed, {stored} stored before, {failed} failed.", flush=True)
+        if left_out := [_shown(paths, path, name) for path in paths for name in unreadable_files(path)]:
             shown = ", ".join(left_out[:SHOWN_PROBLEMS])
             more = f" and {len(left_out) - SHOWN_PROBLEMS:,} more" if len(left_out) > SHOWN_PROBLEMS else ""
             clear_progress()
@@ -156,6 +163,34 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
         clear_progress()
         parts.close()
     return 1 if failed else 0
+
+
+def _count(paths: list[Path], limits: ExtractionLimits) -> int:
+    """Count the files at all paths. Raises `SettingsError` that names the archive which cannot be used."""
+    from rag.ingestion.sources.folder import count_files
+
+    total = 0
+    for path in paths:
+        try:
+            total += count_files(path, limits)
+        except RagError as exc:
+            raise SettingsError(f"{path}: {exc.message}") from exc
+    return total
+
+
+def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
+    from rag.ingestion.sources.folder import files_at
+
+    for path in paths:
+        for found in files_at(path, limits):
+            yield replace(found, place=_shown(paths, path, found.place))
+
+
+def _shown(paths: list[Path], path: Path, place: str) -> str:
+    """Return where a file is: within its folder or archive, and where there are several paths, with that path."""
+    if len(paths) == 1:
+        return place
+    return str(path) if path.is_file() and place == path.name else str(path / place)
 
 
 def documents(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -200,7 +235,7 @@ def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) ->
         if arguments.json:
             print(json.dumps(asdict(row), default=str, ensure_ascii=False))
         elif isinstance(row, Document):
-            facts = f"{row.created_at:%Y-%m-%d}  {row.status:<10}  {row.chunk_count:>5} passages"
+            facts = f"{row.created_at:%Y-%m-%d}  {row.status:<10}  {counted(row.chunk_count, 'passage'):>14}"
             reason = f": {row.message}" if row.message else ""
             print(f"{row.id}  {facts}  {names.get(row.collection_id, '')}  {row.title} ({row.file_name}){reason}")
         else:
@@ -276,19 +311,20 @@ def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
     finally:
         parts.close()
     if failed:
-        print(f"{failed} documents are not done. Run the same command again; what was paid is kept.", file=sys.stderr)
+        undone = counted(failed, "document is", "documents are")
+        print(f"{undone} not done. Run the same command again; what was paid is kept.", file=sys.stderr)
     return 1 if failed or plan.problems else 0
 
 
 def described(plan: ImportPlan) -> str:
     """Describe the plan in one line."""
-    parts = [f"{len(plan.documents):,} documents with {plan.passages:,} passages to import"]
+    parts = [f"{counted(len(plan.documents), 'document')} with {counted(plan.passages, 'passage')} to import"]
     if plan.unfinished:
         parts.append(f"{len(plan.unfinished):,} to finish")
     if plan.unchanged:
         parts.append(f"{plan.unchanged:,} unchanged")
     cost = "unpriced" if plan.cost is None else f"about ${plan.cost:.4f}"
-    return f"{', '.join(parts)}; {plan.tokens:,} tokens, {cost}"
+    return f"{', '.join(parts)}; {counted(plan.tokens, 'token')}, {cost}"
 
 
 def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
@@ -311,7 +347,7 @@ def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
         print(exc.message, file=sys.stderr)
     document = parts.documents.get(tenant, document_id)
     note = f": {document.message}" if document.message else ""
-    print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
+    print(f"{document.title}: {document.status}, {counted(document.chunk_count, 'passage')}{note}", flush=True)
     return document.status is DocumentStatus.COMPLETED
 
 
@@ -321,4 +357,5 @@ def _show_problems(plan: ImportPlan) -> None:
     if len(plan.problems) > SHOWN_PROBLEMS:
         print(f"… and {len(plan.problems) - SHOWN_PROBLEMS:,} more.", file=sys.stderr)
     if plan.problems:
-        print(f"{len(plan.problems):,} records are left out; the others can be imported.", file=sys.stderr)
+        left_out = counted(len(plan.problems), "record is", "records are")
+        print(f"{left_out} left out; the others can be imported.", file=sys.stderr)

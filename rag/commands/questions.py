@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command, add_place, no_documents
 from rag.commands.running_server import Output, Terminal, run_in_server
-from rag.language import LANGUAGES
+from rag.language import LANGUAGES, counted
 from rag.settings import Settings
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
     for citation in found.citations or found.nearest:
         lines += shortened(citation, scores.get(citation.chunk_id, citation.score))
     if (cut := found.rag_details.search.below_threshold) is not None:
-        lines.append(f"{cut} passages were cut: they are not above the threshold.")
+        were = counted(cut, "passage was cut: it is", "passages were cut: they are")
+        lines.append(f"{were} not above the threshold.")
     if not found.citations and found.nearest:
         lines.append("The documents do not answer this; above are the nearest passages.")
     elif not found.citations:
@@ -123,6 +124,7 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
 def ask_question(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
     """Answer a question and write the answer as it comes, until `cancel` is set."""
     from rag.answering.pipeline import DoneEvent, TextEvent
+    from rag.ingestion.loaders import has_rows
     from rag.profiles import profile_of
 
     collection = parts.choose_collection(arguments.tenant, arguments.collection)
@@ -139,7 +141,8 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
             output.out("\n")
             for citation in event.citations:
                 place = f", {citation.collection}" if citation.collection else ""
-                output.out(f"[{citation.number}] {citation.title}, page {citation.first_page}{place}\n")
+                where = citation.section if has_rows(citation.file_name) else f"page {citation.first_page}"
+                output.out(f"[{citation.number}] {citation.title}, {where}{place}\n")
             doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
             say([*(f"Check this, its source does not say it: “{claim}”" for claim in doubts), *event.notices], output)
             status = exit_status(event.outcome, event.state)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command
 from rag.errors import DatabaseUnavailable, InvalidInput, NotFound
-from rag.language import LANGUAGES, speaking
+from rag.language import LANGUAGES, counted, speaking
 from rag.settings import Settings
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def privacy(arguments: argparse.Namespace, settings: Settings) -> int:
             if arguments.days:
                 kept.set_retention_days(tenant, _days(arguments.days))
             days = kept.retention_days(tenant)
-            print("Texts are kept." if days is None else f"Texts are forgotten after {days} days.")
+            print("Texts are kept." if days is None else f"Texts are forgotten after {counted(days, 'day')}.")
         else:
             for kind, rows in kept.forget_old(tenant).items():
                 print(f"{kind.replace('_', ' '):16} {rows}")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rag.commands import Commands, add_command
@@ -50,15 +51,23 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
 
     import uvicorn
 
+    from rag.commands.http_connections import HttpConnection
     from rag.samples.load import prepare_tenant
     from rag.services import services
 
-    parts = services()
+    # The pages take as long to import as the database takes to start.
+    with ThreadPoolExecutor(1, "services") as beside:
+        starting = beside.submit(services)
+        try:
+            from app import app
+
+            parts = starting.result()
+        except BaseException:
+            starting.result().close()
+            raise
     try:
         prepare_tenant(parts)
         link = parts.accounts.first_admin_link()
-        from app import app
-
     except BaseException:
         parts.close()
         raise
@@ -77,6 +86,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         app,
         host=settings.address,
         port=settings.port,
+        http=HttpConnection,
         log_config=None,
         access_log=False,
         ws_per_message_deflate=False,  # a redraw is small; compressing it takes longer than sending it

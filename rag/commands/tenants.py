@@ -11,6 +11,7 @@ from uuid import UUID
 
 from rag.commands import Commands, add_command
 from rag.errors import InvalidInput
+from rag.language import counted
 from rag.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _add_tenant(commands: Commands[argparse.ArgumentParser]) -> None:
         ("list", "all tenants"),
         ("create", "add a tenant and print the link of its first administrator"),
         ("domains", "let it invite people with e-mail addresses of these domains only"),
+        ("password-link", "print a link that sets a person's password once, where no administrator can sign in"),
         ("suspend", "sign its people out and let nothing be processed; nothing is lost"),
         ("resume", "end a suspension"),
         ("export", "write everything of a tenant into a ZIP"),
@@ -51,6 +53,8 @@ def _add_tenant(commands: Commands[argparse.ArgumentParser]) -> None:
             )  # fmt: skip
         if act == "domains":
             command.add_argument("domains", nargs="*", metavar="DOMAIN", help="such as example.com; none: any")
+        if act == "password-link":
+            command.add_argument("email", help="the person's e-mail address, such as an administrator's")
         if act == "export":
             command.add_argument("path", type=Path, help="the ZIP to write")
         if act == "delete":
@@ -63,7 +67,7 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.act == "create" and settings.sign_in == "supabase" and not arguments.domains:
         raise InvalidInput(DOMAINS_NEEDED)
     from rag.access.tenants import all_tenants
-    from rag.services import connect_services
+    from rag.services import connect_services, program_of
 
     parts = connect_services(settings)
     try:
@@ -82,6 +86,11 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
         elif arguments.act == "domains":
             domains = tenants.set_domains(tenant_id, arguments.domains)
             print(f"{tenant_id} invites people at {', '.join(domains) or 'any domain'}.")
+        elif arguments.act == "password-link":
+            parts.require_tenant(tenant_id)
+            path = parts.accounts.operators_password_link(program_of(tenant_id), arguments.email)
+            print(f"This link sets the password of {arguments.email}, once, for three days. Earlier links are void.")
+            print(f"\n  {settings.own_address}{path}\n")
         elif arguments.act == "suspend":
             tenants.suspend(tenant_id)
             print(f"{tenant_id} is suspended. Its people are signed out; nothing of it is processed.")
@@ -90,7 +99,8 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
             print(f"{tenant_id} is active again.")
         elif arguments.act == "export":
             rows = tenants.export(tenant_id, arguments.path)
-            print(f"{arguments.path}: {sum(rows.values()):,} rows of {len(rows)} tables, and the originals.")
+            held = f"{counted(sum(rows.values()), 'row')} of {counted(len(rows), 'table')}"
+            print(f"{arguments.path}: {held}, and the originals.")
         else:
             return _delete(tenants, tenant_id, arguments.confirm)
     finally:
@@ -223,7 +233,7 @@ def webhook(arguments: argparse.Namespace, settings: Settings) -> int:
                 again = f", again at {delivery.next_at:%H:%M}" if delivery.next_at else ""
                 print(
                     f"{when}  {delivery.kind:16} {delivery.status:9} "
-                    f"{delivery.attempts} attempts{again}  {delivery.answer}"
+                    f"{counted(delivery.attempts, 'attempt')}{again}  {delivery.answer}"
                 )
         else:
             for found in webhooks.list(caller):

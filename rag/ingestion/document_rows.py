@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from pgvector import HalfVector
 from psycopg import Connection
 from psycopg.types.numeric import Int4
@@ -117,7 +118,7 @@ def add_chunks(
 ) -> None:
     """Write chunks with their vectors, shape (chunks, dimensions), within the caller's transaction.
 
-    Without `tokens` they are estimated, which takes as long as the writing itself.
+    A row of NaN is a chunk without a vector. Without `tokens` they are estimated, which takes as long as the writing.
     """
     counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
     for first in range(0, len(chunks), ROWS_PER_STATEMENT):
@@ -128,7 +129,7 @@ def add_chunks(
             "collection_id": document.collection_id,
             "embedding_model": embedding_model,
             "contents": [storable(chunk.content) for chunk in part],
-            "embeddings": [HalfVector(vector) for vector in vectors[first:last]],
+            "embeddings": halfvecs(vectors[first:last]),
             "indexes": [Int4(chunk.index) for chunk in part],
             "metadata": [json.dumps(dict(chunk.metadata)) if chunk.metadata else "{}" for chunk in part],
             "first_pages": [Int4(chunk.first_page) for chunk in part],
@@ -139,6 +140,23 @@ def add_chunks(
             "tokens": [Int4(count) for count in counts[first:last]],
         }
         connection.execute(queries["add_chunks"], columns)
+
+
+def find_bare_chunks(database: Database, document: Document, embedding_model: str) -> list[Chunk]:
+    """Find the stored chunks of a document without a vector of this model, in their order."""
+    parameters = {"document_id": document.id, "embedding_model": embedding_model}
+    with database.transaction(document.tenant_id) as connection:
+        rows = connection.execute(queries["bare_chunks"], parameters).fetchall()
+    return [
+        Chunk(index=i, content=content, first_page=first, last_page=last, start=start, end=end, section=section)
+        for i, content, first, last, start, end, section in rows
+    ]
+
+
+def halfvecs(vectors: FloatMatrix) -> list[HalfVector | None]:
+    """Return the rows as Postgres takes them; one of NaN is none."""
+    missing = [bool(np.isnan(vector).any()) for vector in vectors]
+    return [None if is_missing else HalfVector(vector) for vector, is_missing in zip(vectors, missing, strict=True)]
 
 
 def add_bare_chunks(connection: Connection, document: Document, chunks: Sequence[Chunk]) -> None:
@@ -170,7 +188,7 @@ def set_vectors(
     columns = {
         "document_id": document.id,
         "embedding_model": embedding_model,
-        "embeddings": [HalfVector(vector) for vector in vectors],
+        "embeddings": halfvecs(vectors),
         "indexes": [Int4(chunk.index) for chunk in chunks],
     }
     connection.execute(queries["set_vectors"], columns)

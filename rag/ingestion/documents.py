@@ -32,6 +32,7 @@ from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document
 from rag.ingestion.particulars import DocumentParticulars
+from rag.ingestion.question_templates import nobody_asks
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.suggestions import SuggestStep, form_of, varied
 from rag.ingestion.text_search import documents_with_words
@@ -571,7 +572,8 @@ class DocumentLibrary(CollectionLibrary):
         found: Questions = []
         for group in (*dict.fromkeys(wanted), None):
             own = [
-                row.questions
+                # Some were chosen before there was this rule.
+                [question for question in row.questions if not nobody_asks(question)]
                 for row in rows
                 if (row.language == group if group is not None else row.language not in wanted)
             ]

@@ -6,27 +6,32 @@ a collection that moves to another model. Vectors of meaning are made elsewhere 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Generic, Literal, TypeVar
 from uuid import UUID
 
 import numpy as np
 
+from rag.errors import VectorUnusable
 from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding, groups_in_parallel
+from rag.ingestion.uploads import page_list
 from rag.providers import Embedder
-from rag.providers.embeddings import generate_embeddings_batch
+from rag.providers.embeddings import generate_embeddings_batch, setting_aside
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import queries
 from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
 
+log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 EmbeddingOperation = Literal["embedding", "chunking"]
+#: Of the first passage without a vector, in the message about it.
+SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,19 @@ class Batch(Generic[Item]):
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with its vectors; `call` is None for free ones."""
+    """A batch with its vectors, NaN for a text that has none; `call` is None for free ones."""
 
     items: Sequence[Item]
     texts: Sequence[str]
     document_id: UUID
     embeddings: Embeddings
     call: PaidCall | None
+
+    @property
+    def set_aside(self) -> list[Item]:
+        """Return the items for whose texts the provider has no vector."""
+        missing = [bool(np.isnan(vector).any()) for vector in self.embeddings.vectors]
+        return [item for item, is_missing in zip(self.items, missing, strict=True) if is_missing]
 
 
 def embed_batches(
@@ -67,7 +78,10 @@ def embed_batches(
     """
 
     def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
-        make = partial(generate_embeddings_batch, batch.texts, embedder=embedder, batch_size=len(batch.texts))
+        def make() -> Embeddings:
+            with setting_aside():
+                return generate_embeddings_batch(batch.texts, embedder=embedder, batch_size=len(batch.texts))
+
         if embedder.is_paid:
             call, embeddings = calls.make(
                 tenant_id,
@@ -97,6 +111,21 @@ def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[
     return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
 
 
+def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:
+    """Tell an admin which passages have no vector; empty when all have one."""
+    if not chunks:
+        return ""
+    have, them = ("has", "it") if len(chunks) == 1 else ("have", "them")
+    pages = page_list(sorted({chunk.first_page for chunk in chunks}))
+    first = " ".join(chunks[0].content.split())
+    shown = first if len(first) <= SHOWN_CHARACTERS else f"{first[:SHOWN_CHARACTERS].rstrip()}…"
+    return (
+        f"{pages}: {len(chunks):,} of {total:,} passages {have} no vector, because {embedding_model} gave no usable "
+        f"numbers for {them} (“{shown}”). Only the words there are searched for. Choose another embedding model for "
+        "the collection, or change the text and upload the document again."
+    )
+
+
 class EmbedStep:
     """Embeds a document's chunks; vectors that are stored already cost nothing."""
 
@@ -104,10 +133,12 @@ class EmbedStep:
         self._calls = calls
         self._control = calls.control
 
-    def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
-        """Embed the chunks without a vector. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
+    def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
+        """Embed the chunks without a vector; return those that the provider has none for, which are found by their
+        words.
 
-        Paid batches are kept.
+        Paid batches are kept. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s; `VectorUnusable` where no
+        chunk has a vector.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
@@ -116,11 +147,11 @@ class EmbedStep:
         self._control.note_progress(job, Step.EMBED, len(stored), len(chunks))
         # The batches are the same on every run, and each is stored as a whole: a call sent again is the same call.
         batches = [[c for c in batch if c.index not in stored] for batch in self._batches(job, chunks)]
-        self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
+        return self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
 
-    def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
-        """Embed stored chunks that have no vector, and leave their other columns alone. Raises as `run`."""
-        self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
+    def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
+        """Embed stored chunks that have no vector, and leave their other columns alone. Returns and raises as `run`."""
+        return self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
 
     def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
         size = job.profile.embedding.embedding_batch_size
@@ -135,8 +166,9 @@ class EmbedStep:
         done: int,
         total: int,
         are_stored: bool = False,
-    ) -> None:
+    ) -> list[Chunk]:
         document = job.document
+        set_aside: list[Chunk] = []
         has_titles = job.profile.embedding.index_titles
         wanted = [
             Batch(
@@ -158,7 +190,14 @@ class EmbedStep:
             done += sum(len(embedded.items) for embedded in group)
             noted = progress(job, Step.EMBED, done, total, started)
             self._store(job, group, embedder, noted, are_stored=are_stored)
+            set_aside += [chunk for embedded in group for chunk in embedded.set_aside]
             started = time.perf_counter()
+        if set_aside and len(set_aside) == total:
+            raise VectorUnusable
+        if set_aside:
+            places = ", ".join(str(chunk.index) for chunk in set_aside)
+            log.warning("%s has no vector for passages %s of document %s", embedder.id, places, document.id)
+        return sorted(set_aside, key=lambda chunk: chunk.index)
 
     def _store(
         self,
@@ -264,7 +303,7 @@ class DurableEmbedder:
             for embedded in group:
                 vectors[list(embedded.items)] = embedded.embeddings.vectors
                 usages.extend(embedded.embeddings.usages)
-        return Embeddings(vectors=vectors, usages=tuple(usages))
+        return Embeddings(vectors=_of_neighbours(vectors), usages=tuple(usages))
 
     def _digest(self, texts: Sequence[str]) -> str:
         return digest_of(known_by("chunking", self._embedder, texts))
@@ -289,3 +328,18 @@ class DurableEmbedder:
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone
+
+
+def _of_neighbours(vectors: FloatMatrix) -> FloatMatrix:
+    """Give a sentence without a vector that of the one before it, or after it: no topic ends there.
+
+    Raises `VectorUnusable` where no sentence has one.
+    """
+    usable = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+    if len(usable) == len(vectors):
+        return vectors
+    if not len(usable):
+        raise VectorUnusable
+    nearest = np.searchsorted(usable, np.arange(len(vectors)), side="right") - 1
+    made: FloatMatrix = vectors[usable[np.maximum(nearest, 0)]]
+    return made

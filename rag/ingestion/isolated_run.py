@@ -8,7 +8,6 @@ application is killed, and would then work on a document that the next start has
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -16,18 +15,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 from uuid import UUID
 
 from rag.errors import WorkKeepsDying
-from rag.money.ledger import Ledger
-from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.storage.files import FileStore, Originals
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-COMMAND = (sys.executable, "-m", "rag.ingestion.isolated_run")
+COMMAND = (sys.executable, "-m", "rag.ingestion.isolated_process")
 #: How many processes a document may end before it is set aside: one may have run out of the machine's memory.
 ATTEMPTS = 3
 
@@ -104,56 +99,3 @@ class IsolatedRuns:
                 process.kill()
                 with self._lock:
                     self._running.discard(process)
-
-
-def serve(files: Originals | None = None) -> None:
-    """Do the task from stdin and answer with its error, or None; end at once when stdin ends."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    tasks = sys.stdin.buffer
-    try:
-        task: DocumentTask = pickle.load(tasks)  # noqa: S301 - from the process that started this one
-    except EOFError:  # which is gone already
-        return
-    threading.Thread(target=end_with, args=(tasks,), daemon=True).start()
-    error: BaseException | None = None
-    try:
-        work(task, files or originals(task.settings))
-    except BaseException as exc:
-        error = exc.with_traceback(None)
-    answers.write(pickle.dumps(error))
-    answers.flush()
-    os._exit(0)
-
-
-def work(task: DocumentTask, files: Originals) -> None:
-    """Do the task with connections of this process's own."""
-    from rag.ingestion.pipeline import IngestionPipeline  # which starts these processes
-
-    database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
-    database.open()
-    pipeline = IngestionPipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
-    try:
-        pipeline.run_claimed(task.tenant_id, task.document_id)
-    finally:
-        pipeline.close()
-
-
-def originals(settings: Settings) -> Originals:
-    """Open the originals as the application does."""
-    if not settings.supabase_service_role_key:
-        return FileStore(settings.data_dir / "files")
-    # An eighth of a second of imports that nobody else waits for.
-    from rag.providers.supabase import SupabaseFiles, SupabaseProject
-
-    return SupabaseFiles(SupabaseProject(settings), settings.supabase_bucket)
-
-
-def end_with(parent: BinaryIO) -> None:
-    """End when the application ends, however that happens."""
-    parent.read(1)
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    serve()

@@ -25,8 +25,8 @@ from rag.ingestion.document_jobs import (
     JobInterrupted,
     ModelChanged,
 )
-from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
-from rag.ingestion.embed import DurableEmbedder, EmbedStep
+from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_bare_chunks, find_pages, page_from_row
+from rag.ingestion.embed import DurableEmbedder, EmbedStep, set_aside_message
 from rag.ingestion.isolated_run import IsolatedRuns
 from rag.ingestion.loaders.ocr import TextRecognition, tesseract_program
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
@@ -148,7 +148,8 @@ class IngestionPipeline:
         pages, sections = self._recognise_step.run(job, pages, sections)
         embedder = self._providers.embedder_for(job.collection.embedding_model)
         chunks = self._chunk(job, pages, sections, spans, embedder)
-        self._embed_step.run(job, chunks, embedder)
+        set_aside = self._embed_step.run(job, chunks, embedder)
+        read = _sentences(reading_message(pages), set_aside_message(set_aside, len(chunks), embedder.id))
         tags, refused = self._tag(job, pages)
         try:
             publish(
@@ -156,7 +157,7 @@ class IngestionPipeline:
                 self._ledger,
                 job,
                 len(chunks),
-                _sentences(reading_message(pages), tags),
+                _sentences(read, tags),
                 embedder.id,
                 waits_for=Step.TAG if refused else None,
             )
@@ -182,10 +183,16 @@ class IngestionPipeline:
             "finish_step",
             **job.key,
             step=Step.TAG,
-            message=_sentences(reading_message(pages), tags),
+            message=_sentences(reading_message(pages), self._set_aside_before(job), tags),
             costs=Jsonb(amounts_to_json(self._ledger.document_costs(tenant_id, document_id))),
         )
         self._suggest(tenant_id, document_id, pages, sections)
+
+    def _set_aside_before(self, job: DocumentJob) -> str:
+        """Say which passages of a published document have no vector."""
+        model = job.collection.embedding_model
+        rows = find_bare_chunks(self._database, job.document, model)
+        return set_aside_message(rows, job.document.chunk_count, model)
 
     def suggest(self, tenant_id: str, document_id: UUID) -> None:
         """Choose questions to suggest about a document that was made searchable step by step."""

@@ -73,15 +73,12 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
          "How much are the {0}?", "money"),
         (r"(?:illness|accidents?|fire|harassment|bullying|theft|bereavement|discrimination|emergenc(?:y|ies)|injur\w+"
          r"|workplace violence)(?: .*)?", "What should I do in case of {0}?"),
-        (r"chief .+ officer", "What does the {0} do?"),
-        (r"(?:(?:vice president|director|(?:senior )?manager|head) of .+|(?:\S+ ){1,3}(?:manager"
+        (r"(?:(?:director|(?:senior )?manager|head) of .+|(?:\S+ ){1,3}(?:manager"
          r"|engineer|analyst|representative|specialist|coordinator|designer|developer|technician))",
          "What does {a} {0} do?"),
         (r"(?:acupuncture|chemotherapy|dialysis|ambulance|hospital|.*\b(?:care|therapy|testing|treatment|surgery"
          r"|equipment|drugs|supplies|reconstruction|imaging|immuni[sz]ations?|transplants?|rehabilitation|foods|trials"
          r"|transportation))(?: and .*)?", "Does the plan cover {0}?", "cover"),
-        (r"our (?:mission|vision|purpose)", "What is {0}?"),
-        (r"(?:our )?values", "What are our values?"),
         (r".* (?:policy|code|charter|agreement)", "What does the {0} say?"),
         (r"(?:\S+ ){0,4}(?:plan|scheme|programme|program|account|review|system|process)", "How does the {0} work?"),
         (r"(?:(?!\S*ing\b)\S+ ){0,3}(?:reviews|schemes|plans|accounts|permits)", "How do {0} work?"),
@@ -288,6 +285,56 @@ EMPTY = re.compile(
     r"|أحكام عامة|خاتمة",
     re.IGNORECASE,
 )
+#: What parts of documents are called that have a number, and the number.
+LABEL = (
+    r"(?:policy|rule|regulation|procedure|directive|guideline|form|clause|section|article|chapter|annex"
+    r"|appendix|schedule|table|figure|part|item|point|step|exhibit|attachment|beleid|regel|regeling|bijlage|artikel"
+    r"|hoofdstuk|tabel|figuur|formulier|stap|richtlinie|regelung|vorschrift|anlage|anhang|abschnitt|kapitel|tabelle"
+    r"|abbildung|formular|schritt|punkt|politique|règle|règlement|procédure|annexe|chapitre|tableau|formulaire|étape"
+    r"|política|norma|regla|procedimiento|anexo|artículo|capítulo|sección|tabla|figura|formulario|paso|punto|regola"
+    r"|procedura|allegato|articolo|capitolo|sezione|tabella|modulo|passo|regra|procedimento|artigo|secção|seção|tabela"
+    r"|formulário|ponto|polityka|zasada|regulamin|załącznik|artykuł|rozdział|rysunek|formularz|krok|politika|kural"
+    r"|yönetmelik|prosedür|ek|madde|bölüm|tablo|şekil|adım|(?:ال)?(?:سياسة|قاعدة|مادة|فصل|ملحق|جدول|نموذج|بند)"
+    r"|정책|규정|규칙|지침|조항|별표|별지|서식|단계|항목|規程|規則|方針|ポリシー|別表|様式|ステップ|政策|规定|制度|附表|附件|步骤)"
+    r"\s*(?:no\.?|nr\.?|n[°º]\.?|№|#|number|nummer|numéro|número|numero|numer|numara|رقم|제|第)?\s*"
+)
+#: The same before what the part is about: "Policy 29: Travel expenses".
+LABELLED = re.compile(rf"^{LABEL}\d+[a-z]?(?:[.-]\d+)*\s*[:.–—-]\s+(?=\S)", re.IGNORECASE)
+#: What a company says of itself, in the words of its own: with spaces between words, and without.
+SELF_PRAISE = (
+    r"(?:our (?:mission|vision|purpose|story|history|(?:core |company )?values)|(?:mission|vision) statement"
+    r"|company(?:['’]s)? (?:mission|vision|values)|(?:message|letter|welcome) from (?:the |our )?.{2,40}"
+    r"|onze (?:missie|visie|(?:kern)?waarden)|unsere? (?:mission|vision|werte|leitbild)|unternehmensleitbild"
+    r"|notre (?:mission|vision)|nos valeurs|nuestra (?:misión|visión)|nuestros valores"
+    r"|(?:la )?nostra (?:missione|mission|visione|vision)|(?:i )?nostri valori|(?:a )?nossa (?:missão|visão)"
+    r"|(?:os )?nossos valores|nasz[ae] (?:misja|wizja|wartości)|misyonumuz|vizyonumuz|değerlerimiz)(?!\w)"
+    r"|رسالتنا|رؤيتنا|قيمنا|(?:우리의 )?(?:미션|비전|핵심 ?가치|경영 ?이념|인사말)"
+    r"|企業理念|経営理念|ミッション|ビジョン|行動指針|(?:我们的)?(?:使命|愿景|价值观)|企业文化"
+)
+#: Who leads a company: what they do is in its organisation chart, and nobody asks an assistant for it.
+LEADERS = (
+    r"chief (?:\w+ ){1,3}officer(?: \(\w+\))?|c[efiot]o|(?:executive |senior )?vice president(?: of .+)?"
+    r"|managing director|president|board of directors"
+)
+#: Headings that no employee asks about.
+NOT_ASKED_ABOUT = re.compile(
+    rf"(?:the )?(?:{LABEL}(?:\d+[a-z]?(?:[.-]\d+)*|[ivxlc]+)|{SELF_PRAISE}|mission|values|core values|{LEADERS})",
+    re.IGNORECASE,
+)
+#: Questions that no employee asks, whoever wrote them: about a number in the place of a subject, about how a company
+#: describes itself, or what its leaders do.
+NOBODY_ASKS = re.compile(
+    rf"(?<!\w)(?:{LABEL}\d{{1,2}}(?![A-Za-z\d:.,%-]|\s*[%€$])|{SELF_PRAISE})"
+    rf"|^what (?:does|do|is the role of) (?:an? |the )?(?:{LEADERS})(?: do)?\?",
+    re.IGNORECASE,
+)
+
+
+def nobody_asks(question: str) -> bool:
+    """Return whether this is no question of an employee's, though a document may answer it."""
+    return NOBODY_ASKS.search(question) is not None
+
+
 #: Text around the subject in titles of posts: "[긴급] …", "… 안내 : 공지사항".
 AROUND_TITLE = re.compile(
     r"^(?:\[[^\]]*\]|【[^】]*】)\s*|\s*:\s*공지사항$|\s*(?:안내|공지|공고|알림|개정)$|(?:のお知らせ|について|のご案内)$|(?:的)?通知$"

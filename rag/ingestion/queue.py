@@ -275,7 +275,7 @@ class Queue:
                 for queue, concurrency, jobs in served
             ]
             rescue = asyncio.create_task(self._rescue())
-            # Each by itself, so that what takes long does not hold up the others.
+            # Each in a task of its own, so that a slow one does not delay the others.
             due = (self.on_every_minute, self.on_evaluations, self.on_backups)
             scheduled = [asyncio.create_task(self._every_minute(work)) for work in due]
             stopped = asyncio.create_task(self._wake.wait())
@@ -503,7 +503,7 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
     if not provider_spec(provider).key_variable:
         return f"{waiting}: {error.message} {again}"
     if isinstance(error, ProviderKeyRejected):
-        return f"{waiting}: the key was refused by {name}. An administrator has to check it on the page Set-up. {again}"
+        return f"{waiting}: the key was refused by {name}. A valid one is set on the page Set-up. {again}"
     return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
 
 

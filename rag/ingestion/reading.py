@@ -44,7 +44,7 @@ from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 
 #: Formats whose pages may be pictures.
-TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.has_pages)
+TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
 #: Characters below which a text is too short to tell its language by statistics.
@@ -103,6 +103,7 @@ class ReadStep:
                     content,
                     file_name=document.file_name,
                     mime_type=document.mime_type,
+                    has_paragraphs_by_gaps=job.profile.reading.pdf_paragraphs,
                     on_page=report_progress,
                     tenant_id=document.tenant_id,
                 )

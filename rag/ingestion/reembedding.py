@@ -19,6 +19,7 @@ from psycopg import Connection
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
+from rag.ingestion.document_rows import halfvecs
 from rag.ingestion.embed import Batch, embed_batches
 from rag.ingestion.paid_calls import PaidCalls, note_costs
 from rag.money.ledger import Ledger
@@ -67,6 +68,10 @@ class MoveCost(NamedTuple):
     chunks: int
     tokens: int
     cost: Decimal | None
+
+
+#: Kept in the place of a vector that the model does not give: a direction has a length.
+NO_VECTOR = HalfVector([0.0])
 
 
 class MissingVector(NamedTuple):
@@ -290,9 +295,9 @@ class ReembeddingJob:
         ):
             done += sum(len(embedded.items) for embedded in group)
             rows = [
-                {"chunk_id": chunk.chunk_id, "embedding_model": embedder.id, "embedding": HalfVector(vector)}
+                {"chunk_id": chunk.chunk_id, "embedding_model": embedder.id, "embedding": vector or NO_VECTOR}
                 for embedded in group
-                for chunk, vector in zip(embedded.items, embedded.embeddings.vectors, strict=True)
+                for chunk, vector in zip(embedded.items, halfvecs(embedded.embeddings.vectors), strict=True)
             ]
             with self._control.database.transaction(move.tenant_id) as connection, connection.cursor() as cursor:
                 for embedded in group:

@@ -25,8 +25,8 @@ from rag.ingestion.document_jobs import (
     ModelChanged,
     hold,
 )
-from rag.ingestion.document_rows import find_pages, page_from_row
-from rag.ingestion.embed import EmbedStep
+from rag.ingestion.document_rows import find_bare_chunks, find_pages, page_from_row
+from rag.ingestion.embed import EmbedStep, set_aside_message
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.publish import publish
@@ -285,11 +285,12 @@ class ReferenceDocuments:
         self._require_chunks(identity.tenant_id, document_id)
         with self._claimed(job):
             embedder = self._providers.embedder_for(job.collection.embedding_model)
-            rows = self._chunks(job, embedder.id)
+            rows = find_bare_chunks(self._database, job.document, embedder.id)
             if rows or status is not DocumentStatus.COMPLETED:
-                self._embed_step.run_on_stored(job, rows, embedder)
+                set_aside = self._embed_step.run_on_stored(job, rows, embedder)
                 count = self.get(identity, document_id).chunks
-                publish(self._control, self._ledger, job, count, job.document.message, embedder.id)
+                message = set_aside_message(set_aside, len(rows), embedder.id) or job.document.message
+                publish(self._control, self._ledger, job, count, message, embedder.id)
                 self._pipeline.suggest(identity.tenant_id, document_id)
         return self.get(identity, document_id)
 
@@ -340,15 +341,6 @@ class ReferenceDocuments:
     def _pages(self, job: DocumentJob) -> Sequence[Page]:
         rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         return [page_from_row(row) for row in rows]
-
-    def _chunks(self, job: DocumentJob, embedding_model: str) -> Sequence[Chunk]:
-        with self._database.transaction(job.document.tenant_id) as connection:
-            parameters = {**job.key, "embedding_model": embedding_model}
-            rows = connection.execute(queries["bare_chunks"], parameters).fetchall()
-        return [
-            Chunk(index=i, content=content, first_page=first, last_page=last, start=start, end=end, section=section)
-            for i, content, first, last, start, end, section in rows
-        ]
 
     def _store(self, job: DocumentJob, pages: Sequence[Page], chunks: Sequence[Chunk], language: str) -> None:
         document = job.document

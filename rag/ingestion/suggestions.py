@@ -24,12 +24,15 @@ from rag.ingestion.question_templates import (
     DEFINITIONS,
     EMPTY,
     GERUNDS,
+    LABELLED,
     NEEDS,
     NEEDS_PARENT,
+    NOT_ASKED_ABOUT,
     QUESTIONS,
     TEMPLATES,
     WITH_ARTICLE,
     Need,
+    nobody_asks,
 )
 from rag.profiles import DEFAULT
 from rag.providers.registry import Providers
@@ -96,7 +99,7 @@ class SuggestStep:
         """Return questions that the document answers: those a model wrote of it, then those about its headings."""
         document = job.document
         language = document.language or job.collection.language
-        written = [q for q in document.metadata.get("questions") or () if isinstance(q, str)]
+        written = [q for q in document.metadata.get("questions") or () if isinstance(q, str) and not nobody_asks(q)]
         candidates = [CandidateQuestion(question) for question in dict.fromkeys(written)]
         candidates += candidates_from(document.title, sections, text, language, limit=MOST_CHECKED)
         kept: list[str] = []
@@ -222,6 +225,8 @@ def _candidate(
     is_dense = language in DENSE
     subject = heading
     own, folded = title.casefold(), heading.casefold()
+    if NOT_ASKED_ABOUT.fullmatch(heading) or nobody_asks(heading):
+        return None
     is_question = heading.endswith(("?", "？", "؟"))
     pattern = QUESTIONS.get(language)
     if is_question or (pattern is not None and pattern.fullmatch(heading)):
@@ -311,7 +316,7 @@ def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[Candida
 
 def bare(heading: str) -> str:
     """Return a heading without its number; of 제3조(육아휴직), the title in the brackets."""
-    shown = NUMBERING.sub("", " ".join(heading.split())).strip(" .:–—-#*")
+    shown = LABELLED.sub("", NUMBERING.sub("", " ".join(heading.split()))).strip(" .:–—-#*")
     match = re.fullmatch(r"[(（](.+)[)）]", shown)
     return match[1] if match else shown
 

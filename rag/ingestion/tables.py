@@ -150,6 +150,19 @@ def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
     return f"{subject} — {values}" if subject and values else subject or values
 
 
+def rows_in_words(lines: Sequence[str]) -> list[str]:
+    """Write the lines of a table within another one's cell: "2025: 4 %", or "Year: 2025, Low: 3 %, High: 4 %"."""
+    rows = [line.split(" | ") for line in lines]
+    widths = set(map(len, rows))
+    # Of two columns, the first row may be a name and its value as well.
+    if len(widths) != 1 or widths <= {1, 2} or not guessed_head_rows(rows):
+        return [row_in_words(None, row) for row in rows]
+    return [
+        ", ".join(f"{head}: {cell}" if head else cell for head, cell in zip(rows[0], row, strict=True) if cell)
+        for row in rows[1:]
+    ]
+
+
 # Writing
 
 #: A cell for each column; None where the cell to the left goes on.

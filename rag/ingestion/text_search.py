@@ -76,6 +76,22 @@ def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> li
     return found[:limit]
 
 
+def page_with_words(pages: Sequence[DocumentPage], text: str) -> int:
+    """Return the number of the page to open for these words: where they are as written, else with most of their forms.
+
+    It is the first page where no page has any of them.
+    """
+    if places := find_in_pages(pages, text, limit=1):
+        return places[0].page
+
+    def forms(page: DocumentPage) -> int:
+        return len(set(tokenize(text, page.language)) & set(tokenize(page.text, page.language)))
+
+    # The first of equal ones.
+    best = max(pages, key=forms, default=None) if text.strip() else None
+    return best.number if best is not None and forms(best) else 1
+
+
 def _places(page: DocumentPage, pattern: re.Pattern[str]) -> list[Finding]:
     places, shown = [], 0
     for match in pattern.finditer(page.text):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,6 +41,8 @@ KEYWORDS: dict[str, Any] = {
 }  # fmt: skip
 COMMENT_TAGS = ("Translators:",)
 WIDTH = 100
+SENTENCE = re.compile(r"(?:[A-Z0-9]|\{count\} ).*\.")
+LOADERS = "rag/ingestion/loaders/"
 OF_AN_ERROR = "where an error is raised"
 
 
@@ -49,10 +52,14 @@ def extract_errors(
     """Find the sentences of errors in a module, and its gettext calls; an extractor of Babel's."""
     tree = ast.parse(file.read())
     named = named_sentences(tree)
+    # What a file lost on its way is said with the sentences that its loader has names for.
+    is_of_loaders = LOADERS in Path(str(getattr(file, "name", ""))).as_posix()
     for name, sentences in named.items():
         # Handed on to who raises them.
         if name.startswith("SENTENCES"):
             yield from ((0, "_", sentence, [OF_AN_ERROR]) for sentence in sentences)
+        elif is_of_loaders and not name.endswith("PROMPTS"):
+            yield from ((0, "_", sentence, []) for sentence in sentences if SENTENCE.fullmatch(sentence))
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name in ERRORS and (sentence := ast.get_docstring(node)):
             yield node.lineno, "_", " ".join(sentence.split()), []
@@ -102,6 +109,7 @@ def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
         value = getattr(node, "value", None)
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and value is not None:
             values = value.values if isinstance(value, ast.Dict) else [value]
+            values = [one for each in values for one in (each.elts if isinstance(each, ast.Tuple) else [each])]
             named.setdefault(target.id, []).extend(filter(None, map(sentence_of, values)))
     return named
 

@@ -217,6 +217,10 @@ class Reading(Part):
     pdf_type: Literal["auto", "scanned", "digital"] = setting(
         "auto", "Kind of PDFs",
         "Which pages go through text recognition.", source="002 4")
+    pdf_paragraphs: bool = setting(
+        False, "Paragraphs of PDFs",
+        "A wider gap between two lines begins a new paragraph, as an empty line does.",
+        source="001 2.2 and 2.3 split at paragraphs")
     excerpt_characters: int = setting(
         0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", ge=0, le=2000,
         source="000 Vector Record Structure")
@@ -492,6 +496,14 @@ class Answer(Part):
     context_characters: int = setting(
         0, "Text the model reads, in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
         source="001 Query Processing")
+    source_prompt: bool = setting(
+        False, "Prompt of the source",
+        "Sends rules, passages and question in the words and the order of the profile's source, where it gives them.",
+        source="000 Gemini Inference")
+    numbered_passages: bool = setting(
+        True, "Numbers before passages",
+        "The model cites passages by them. Off: the sources of an answer are found by its words.",
+        source="chosen: 000 Context Building has none")
     context_joiner: Text = setting("\n\n", "Between passages", max_length=50, source="chosen")
     context_format: Text = setting(
         "", "Format of a passage", "Empty: title, date, page and text.", max_length=1000, source="000 Context Building")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from rag.language import N_
 from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec
 from rag.types import ChatMessage, Embeddings, Usage
@@ -22,6 +23,11 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 #: 20 stay open, people who ask at once would wait for each other's calls and open a connection for each call.
 CONNECTIONS = 1000
 KEPT_CONNECTIONS = 100
+
+#: What is wrong with a provider's settings, for those who run the product.
+MODEL_UNKNOWN = N_("The provider does not know this model. Check its name in the settings.")
+NOT_ACCEPTED = N_("The provider did not accept this request (HTTP {status}). The log says why.")
+NOT_OLLAMA = N_("Nothing at OLLAMA_URL answers as Ollama does. Check the address.")
 
 
 @runtime_checkable
@@ -56,6 +62,8 @@ class Completed:
 
     usage: Usage | None
     finish_reason: str
+    #: The server read only a part of the prompt.
+    is_prompt_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,11 @@ class Lost:
     """A request without a result that was, or may have been, billed; it is sent again."""
 
     usage: Usage
+
+
+@dataclass(frozen=True)
+class Discarded:
+    """All pieces before this were the model's reasoning; the answer begins with the next."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +101,7 @@ class ChatModel(Protocol):
         maximum_output_tokens: int,
         cancel: Event,
         every_seconds: Callable[[], float] = ...,
-    ) -> Iterator[TextDelta | Lost | Completed]:
+    ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
         """Yield the answer in pieces at this interval, then `Completed`. Returns early once `cancel` is set."""
         ...
 
@@ -101,6 +114,10 @@ class ChatModel(Protocol):
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
         """Return the whole reply at once; as JSON by `json_schema` when given."""
+        ...
+
+    def context_window(self) -> int | None:
+        """Return how many tokens of prompt and answer the server reads; None where that is not known."""
         ...
 
 

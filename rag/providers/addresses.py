@@ -17,6 +17,13 @@ from rag.errors import SettingsError
 Resolve = Callable[[str], Sequence[str]]
 """The IP addresses behind a host's name. Raises `OSError`."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+#: Where clouds answer a machine about itself and hand out its keys, beside the link-local 169.254.0.0/16 and fe80::/10:
+#: Amazon (version 6), Alibaba, Azure, Oracle.
+METADATA = frozenset({"fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"})
+#: Addresses of version 6 that are translated to one of version 4, whose last 32 bits it is: NAT64 (RFC 6052 and 8215),
+#: compatible and translated ones. 6to4 and Teredo carry one elsewhere.
+TRANSLATED = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
+TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32", "fec0::/10")))
 
 
 def require_web_address(name: str, address: str) -> tuple[str, int | None]:
@@ -45,9 +52,35 @@ def require_safe_origin(name: str, address: str) -> str:
 
 def is_never_allowed(address: Address) -> bool:
     """Return whether an address can only lead to a machine's own secrets, to everybody or to nobody."""
-    address = getattr(address, "ipv4_mapped", None) or address
-    is_metadata = str(address) in ("fd00:ec2::254", "100.100.100.200")
-    return address.is_link_local or address.is_multicast or address.is_unspecified or is_metadata
+    if str(address) in ("::1", "127.0.0.1"):
+        return False
+    return any(
+        one.is_link_local or one.is_multicast or one.is_unspecified or str(one) in METADATA
+        for one in (address, *_carried(address))
+    )
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an address is of a machine out on the internet, reached as itself.
+
+    What is translated on its way, or goes through a tunnel, may come out in a network of ours: it counts as private.
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return is_public(address.ipv4_mapped)
+        if any(address in network for network in (*TRANSLATED, *TUNNELS)):
+            return False
+    return address.is_global and not is_never_allowed(address)
+
+
+def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
+    """Return the addresses of version 4 that one of version 6 stands for."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return ()
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if any(address in network for network in TRANSLATED):
+        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return [one for one in found if one is not None]
 
 
 def literal_address(host: str) -> Address | None:

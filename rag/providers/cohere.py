@@ -21,6 +21,7 @@ from rag.errors import (
 )
 from rag.monitoring.tracing import model_call
 from rag.providers import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS, Connection, Reranking
+from rag.providers.bounds import bound
 from rag.providers.retry import billed_as, requested, retry_after_seconds
 from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec
@@ -104,7 +105,7 @@ class CohereConnection(Connection):
         self._client = cohere.ClientV2(
             settings.key_of(spec.name),
             base_url=settings.address_of(spec.name).rstrip("/"),
-            httpx_client=self._transport,
+            httpx_client=bound(self._transport),
         )
 
     def reranker(self, model: str) -> CohereReranker:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rag.errors import InvalidInput, ProviderAnswerInvalid
+from rag.errors import InvalidInput, ProviderAnswerInvalid, VectorUnusable
 from rag.providers import Embedder
 from rag.providers.retry import lost_with
 from rag.providers.tokens import estimate_tokens
@@ -62,16 +64,80 @@ def _embed_checked(texts: Sequence[str], embedder: Embedder, purpose: Purpose) -
     if not all(text.strip() for text in texts):
         raise InvalidInput("A text of only spaces cannot be embedded.")
     made = embedder.embed(texts, purpose=purpose)
+    if _sets_aside.get() and np.isnan(made.vectors).all(axis=1).any():
+        return made  # checked by the embedder, which set texts aside
     with lost_with(made.usages):
         vectors = unit_rows(made.vectors, count=len(texts), dimensions=embedder.dimensions)
     return Embeddings(vectors=vectors, usages=made.usages)
 
 
+# Texts for which a provider has no vector
+
+_sets_aside: ContextVar[bool] = ContextVar("sets_aside", default=False)
+
+
+@contextmanager
+def setting_aside() -> Iterator[None]:
+    """Give texts without a usable vector a row of NaN inside the block, where the others have one.
+
+    Elsewhere such a text fails its request.
+    """
+    token = _sets_aside.set(True)
+    try:
+        yield
+    finally:
+        _sets_aside.reset(token)
+
+
+def or_set_aside(
+    request: Callable[[list[str], str], FloatMatrix], texts: list[str], part: str, *, dimensions: int
+) -> FloatMatrix:
+    """Return the rows that `request(texts, part)` makes; inside `setting_aside`, find the texts that fail it.
+
+    A provider may refuse a whole request for one of its texts: then each half is asked for by itself. `part` names a
+    request among those of its call. Raises what `request` raises.
+    """
+    try:
+        return request(texts, part)
+    except VectorUnusable as exc:
+        if not _sets_aside.get():
+            raise
+        if len(texts) == 1:
+            log.warning("a text of %d characters is set aside: %s", len(texts[0]), exc.__cause__ or exc)
+            return np.full((1, dimensions), np.nan, dtype=np.float32)
+    half = len(texts) // 2
+    halves = ((texts[:half], f"{part}a"), (texts[half:], f"{part}b"))
+    return np.concatenate([or_set_aside(request, some, name, dimensions=dimensions) for some, name in halves])
+
+
 def unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions: int) -> FloatMatrix:
     """Return the rows as one (count, dimensions) float32 matrix, each of length 1.
 
-    Raises `ProviderAnswerInvalid` for a wrong count or dimension, for NaN or infinity, and for a row of zeros.
+    Raises `ProviderAnswerInvalid` for a wrong count or dimension, for NaN or infinity, and for a row of zeros. Inside
+    `setting_aside`, such a row among others is one of NaN, and a lone one that is no direction `VectorUnusable`.
     """
+    try:
+        return _all_unit_rows(rows, count=count, dimensions=dimensions)
+    except ProviderAnswerInvalid as exc:
+        if not _sets_aside.get() or len(rows) != count:
+            raise
+        if count == 1:
+            # Of a wrong dimension is an answer of another model: asked again, it may come from the right one.
+            if np.size(np.asarray(rows[0], dtype=object)) != dimensions:
+                raise
+            raise VectorUnusable(exc.message) from exc
+        unit = np.full((count, dimensions), np.nan, dtype=np.float32)
+        for place, row in enumerate(rows):
+            try:
+                unit[place] = _all_unit_rows([row], count=1, dimensions=dimensions)[0]
+            except ProviderAnswerInvalid:
+                continue
+        if np.isnan(unit).all():  # then it is not for a text
+            raise
+        return unit
+
+
+def _all_unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions: int) -> FloatMatrix:
     if len(rows) != count:
         raise ProviderAnswerInvalid(
             f"The provider sent {len(rows)} embeddings for {count} texts. Try again in a moment."
@@ -100,8 +166,14 @@ def default_threshold_of(model: str) -> float:
 
 
 def vector_from_json(value: Any) -> FloatMatrix | list[float]:
-    """Return a vector as OpenAI sends it, little-endian float32 in base64, or as a list of numbers."""
-    return np.frombuffer(base64.b64decode(value), dtype="<f4") if isinstance(value, str) else value
+    """Return a vector as OpenAI sends it, little-endian float32 in base64, or as a list of numbers; [] for neither."""
+    try:
+        vector: FloatMatrix | list[float] = (
+            np.frombuffer(base64.b64decode(value), dtype="<f4") if isinstance(value, str) else value
+        )
+    except ValueError:
+        return []
+    return vector
 
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:

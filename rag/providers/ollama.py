@@ -9,12 +9,20 @@ from typing import Any, Literal
 import httpx2
 import numpy as np
 
-from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
+from rag.errors import (
+    InvalidInput,
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderUnavailable,
+    RagError,
+    VectorUnusable,
+)
 from rag.monitoring.tracing import model_call
-from rag.providers import Embedder
-from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows
-from rag.providers.openai_compatible import NOT_SENT, retry_soon
-from rag.providers.openai_connection import LIMITS, OpenAIConnection, timeout_of
+from rag.providers import NOT_OLLAMA, Embedder
+from rag.providers.bounds import bound
+from rag.providers.embeddings import default_threshold_of, or_set_aside, shortened_texts, unit_rows
+from rag.providers.openai_compatible import NOT_A_NUMBER, NOT_SENT, retry_soon
+from rag.providers.openai_connection import BOUNDS, LIMITS, OpenAIConnection, timeout_of
 from rag.providers.retry import accounted, billed_as, lost_with
 from rag.providers.tokens import estimate_tokens
 from rag.settings import Settings
@@ -58,7 +66,10 @@ class OllamaEmbedder:
         with lost_with(usages):
             for start in range(0, len(taken), self._batch_size):
                 batch = taken[start : start + self._batch_size]
-                vectors[start : start + len(batch)] = self._request(batch, usages)
+                rows = or_set_aside(
+                    lambda some, _: self._request(some, usages), batch, str(start), dimensions=self.dimensions
+                )
+                vectors[start : start + len(batch)] = rows
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
     def _request(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
@@ -70,15 +81,21 @@ class OllamaEmbedder:
                 usages.append(found[1])
                 return found[0]
             self._has_batches = False
-        rows = []
-        for text in texts:
-            body = {"model": self.model, "prompt": text}
-            found = self._post("/api/embeddings", body, [text], lambda answer: [answer["embedding"]])
-            if found is None:
-                raise ProviderError("Nothing at OLLAMA_URL answers as Ollama does. An administrator has to check it.")
-            usages.append(found[1])
-            rows.append(found[0][0])
-        return np.stack(rows)
+        return np.concatenate(
+            [
+                or_set_aside(lambda some, _: self._request_one(some, usages), [text], "", dimensions=self.dimensions)
+                for text in texts
+            ]
+        )
+
+    def _request_one(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
+        """Return the vector of a single text by the older route, as a matrix of one row."""
+        body = {"model": self.model, "prompt": texts[0]}
+        found = self._post("/api/embeddings", body, texts, lambda answer: [answer["embedding"]])
+        if found is None:
+            raise ProviderError(NOT_OLLAMA)
+        usages.append(found[1])
+        return found[0]
 
     def _usage(self, texts: list[str], counted: Any = None) -> Usage:
         """Return Ollama's count, or an estimate when the route gives none."""
@@ -104,6 +121,8 @@ class OllamaEmbedder:
                     if "json" not in response.headers.get("content-type", ""):
                         return None
                     raise ProviderError(f"Ollama does not have this model. Run: ollama pull {self.model}")
+                if response.status_code >= 500 and NOT_A_NUMBER.search(response.text):
+                    raise VectorUnusable
                 if response.status_code >= 500 or response.status_code in (408, 429):
                     raise ProviderUnavailable(f"Ollama could not embed (HTTP {response.status_code}). Try again soon.")
                 if response.status_code != 200:
@@ -125,7 +144,8 @@ class OllamaConnection(OpenAIConnection):
         base = settings.address_of(spec.name).rstrip("/").removesuffix("/v1").removesuffix("/api")
         # It asks for no key, but the SDK does.
         super().__init__(spec, settings, key="unused", address=f"{base}/v1")
-        self._routes = httpx2.Client(base_url=base, timeout=timeout_of(settings), limits=LIMITS)
+        routes = httpx2.Client(base_url=base, timeout=timeout_of(settings), limits=LIMITS)
+        self._routes = bound(routes, BOUNDS)
 
     def embedder(self, model: str, dimensions: int) -> Embedder:
         return OllamaEmbedder(self._routes, model=model, dimensions=dimensions)

@@ -32,9 +32,12 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
     RagError,
+    VectorUnusable,
 )
 from rag.monitoring.tracing import model_call
-from rag.providers import Completed, Completion, Lost, TextDelta
+from rag.providers import MODEL_UNKNOWN, NOT_ACCEPTED, Completed, Completion, Discarded, Lost, TextDelta
+from rag.providers.context_window import ContextWindow
+from rag.providers.reasoning import ReasoningFilter, without_reasoning
 from rag.providers.retry import (
     accounted,
     billed_as,
@@ -59,11 +62,23 @@ REASONING_TOKENS = 4096
 class OpenAIChatModel:
     """Writes text over `/chat/completions`."""
 
-    def __init__(self, client: openai.OpenAI, *, provider: str, model: str) -> None:
+    def __init__(
+        self, client: openai.OpenAI, *, provider: str, model: str, window: Callable[[], int | None] | None = None
+    ) -> None:
+        """`window` asks the server how many tokens it reads."""
         self.provider = provider
         self.model = model
         # The SDK's retries obey `Retry-After`, which may be two minutes; nobody who asked a question waits that long.
         self._client = client.with_options(max_retries=0)
+        #: What its answers have shown: reasoning without a first tag, and that it takes the parameters of reasoning
+        #: models although its name, perhaps that of a deployment, does not say so.
+        self._reasons_first = False
+        self._is_reasoning = is_reasoning_model(model)
+        self._window = ContextWindow(model, window)
+
+    def context_window(self) -> int | None:
+        """Return how many tokens of prompt and answer the server reads; None where that is not known."""
+        return self._window.size()
 
     def stream(
         self,
@@ -73,7 +88,7 @@ class OpenAIChatModel:
         maximum_output_tokens: int,
         cancel: Event,
         every_seconds: Callable[[], float] = lambda: READ_EVERY_SECONDS,
-    ) -> Iterator[TextDelta | Lost | Completed]:
+    ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
         """Yield the answer as it arrives, then `Completed`. Returns within 0.2 s once `cancel` is set.
 
         What arrives within `every_seconds` comes in one piece; the first words come at once.
@@ -96,15 +111,14 @@ class OpenAIChatModel:
         maximum_output_tokens: int,
         cancel: Event,
         every_seconds: Callable[[], float],
-    ) -> Iterator[TextDelta | Lost | Completed]:
-        request = self._request(messages, temperature, maximum_output_tokens)
+    ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
+        def opened() -> Any:
+            request = self._request(messages, temperature, maximum_output_tokens)
+            return self._client.chat.completions.create(**request, stream=True, stream_options={"include_usage": True})
 
         def open_stream() -> ChatEvents:
             with openai_errors(self.provider):
-                opened = self._client.chat.completions.create(
-                    **request, stream=True, stream_options={"include_usage": True}
-                )
-                return ChatEvents(opened, every_seconds=every_seconds, cancel=cancel)
+                return ChatEvents(self._as_it_takes(opened), every_seconds=every_seconds, cancel=cancel)
 
         received = _Received()
         try:
@@ -130,15 +144,27 @@ class OpenAIChatModel:
             raise (ProviderStreamCut if received.has_text else ProviderStreamEmpty)(None, **told)
         if not received.has_text:
             raise ProviderAnswerInvalid("The model ended its answer without a word. Try again in a moment.", **told)
-        yield Completed(usage=usage, finish_reason=received.finish_reason)
+        sent = estimated_chat(self.provider, self.model, messages).input_tokens
+        is_cut = usage is not None and self._window.cuts(sent=sent, counted=usage.input_tokens)
+        yield Completed(usage=usage, finish_reason=received.finish_reason, is_prompt_cut=is_cut)
 
-    def _pieces(self, received: _Received, open_stream: Callable[[], ChatEvents], cancel: Event) -> Iterator[TextDelta]:
+    def _pieces(
+        self, received: _Received, open_stream: Callable[[], ChatEvents], cancel: Event
+    ) -> Iterator[TextDelta | Discarded]:
+        answer = ReasoningFilter(waits=self._reasons_first)
         try:
             with openai_errors(self.provider, has_text=lambda: received.has_text):
                 for events in cancellable(open_stream, cancel=cancel):
-                    text = "".join(map(received.take, events))
+                    text = answer.feed("".join(map(received.take, events)))
+                    if answer.has_unopened and not self._reasons_first:
+                        self._reasons_first = True
+                        yield Discarded()
                     if text:
+                        received.has_text = True
                         yield TextDelta(text)
+                if text := answer.finish():
+                    received.has_text = True
+                    yield TextDelta(text)
         except ProviderError as exc:
             if received.usage:
                 exc.details["usage"] = self._usage(received.usage)
@@ -157,12 +183,19 @@ class OpenAIChatModel:
         Raises `ProviderError`s; `ProviderAnswerCut` when it ends at the length limit, with what came in
         `details["text"]`; `ProviderAnswerInvalid` when JSON was wanted and something else came.
         """
-        request = self._request(messages, temperature, maximum_output_tokens)
+        more: dict[str, Any] = {}
         if json_schema is not None:
             # Strict schemas have to close every object; others are taken as a hint.
             strict = json_schema.get("additionalProperties") is False
             named = {"name": "reply", "schema": dict(json_schema), "strict": strict}
-            request["response_format"] = {"type": "json_schema", "json_schema": named}
+            more["response_format"] = {"type": "json_schema", "json_schema": named}
+
+        def asked() -> ChatCompletion:
+            request = self._request(messages, temperature, maximum_output_tokens) | more
+            reply: ChatCompletion = self._client.chat.completions.create(
+                **request, extra_headers=current_sending().headers(0)
+            )
+            return reply
 
         def expected(text: str = "") -> Usage:
             return estimated_chat(self.provider, self.model, messages, text)
@@ -173,14 +206,12 @@ class OpenAIChatModel:
                 requested(expected),
                 openai_errors(self.provider),
             ):
-                reply: ChatCompletion = self._client.chat.completions.create(
-                    **request, extra_headers=current_sending().headers(0)
-                )
+                reply = self._as_it_takes(asked)
                 counted = self._usage(reply.usage) if reply.usage else None
                 call.used(counted)
                 with billed_as(counted or expected()), openai_errors(self.provider):
                     choice = reply.choices[0]
-                    text = choice.message.content or ""
+                    text = without_reasoning(choice.message.content or "")
                     return choice, text, counted or expected(text)
 
         choice, text, usage = retry_soon(attempt)
@@ -193,6 +224,17 @@ class OpenAIChatModel:
                 raise ProviderAnswerInvalid
         return Completion(text=text, usage=usage)
 
+    def _as_it_takes(self, ask: Callable[[], Value]) -> Value:
+        """Ask, and once more with the parameters of reasoning models where the refusal, which is free, names them."""
+        try:
+            return ask()
+        except openai.BadRequestError as exc:
+            if self._is_reasoning or not names_reasoning_parameters(exc):
+                raise
+            log.warning("%s takes the parameters of a reasoning model: %s", self.model, exc.message)
+            self._is_reasoning = True
+            return ask()
+
     def _request(
         self, messages: Sequence[ChatMessage], temperature: float, maximum_output_tokens: int
     ) -> dict[str, Any]:
@@ -200,7 +242,7 @@ class OpenAIChatModel:
             "model": self.model,
             "messages": [{"role": message.role, "content": content_of(message)} for message in messages],
         }
-        if is_reasoning_model(self.model):
+        if self._is_reasoning:
             request["max_completion_tokens"] = maximum_output_tokens + REASONING_TOKENS
         else:
             request["max_tokens"] = maximum_output_tokens
@@ -223,6 +265,7 @@ class _Received:
 
     def __init__(self) -> None:
         self.has_events = False
+        #: Whether a part of the answer came, reasoning left out.
         self.has_text = False
         self.is_refusal = False
         self.finish_reason: str | None = None
@@ -240,13 +283,17 @@ class _Received:
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         self.is_refusal = self.is_refusal or bool(delta.get("refusal"))
         text: str = delta.get("content") or ""
-        self.has_text = self.has_text or bool(text)
         return text
 
 
 def is_reasoning_model(model: str) -> bool:
     """Tell whether the model takes `max_completion_tokens` and no temperature; OpenRouter puts a vendor in front."""
     return REASONING_MODEL.match(model.rsplit("/", 1)[-1]) is not None
+
+
+def names_reasoning_parameters(exc: openai.BadRequestError) -> bool:
+    """Tell whether a refusal says that the model takes `max_completion_tokens`, or no temperature but its own."""
+    return "max_completion_tokens" in exc.message or exc.param == "temperature" or "'temperature'" in exc.message
 
 
 def _is_json(text: str) -> bool:
@@ -268,6 +315,8 @@ def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
 
 # Errors
 
+#: What a server says that made an embedding it cannot write as JSON, as Ollama's "json: unsupported value: NaN".
+NOT_A_NUMBER = re.compile(r"\b(NaN|[+-]?Inf(inity)?)\b|unsupported value")
 QUOTA_CODES = frozenset(
     {"insufficient_quota", "rate_limit_exceeded", "rate_limit_error", "tokens", "requests", "402", "429"}
 )
@@ -356,6 +405,8 @@ def _error_from_status(exc: openai.APIStatusError) -> ProviderError:
         return ProviderQuotaExhausted(retry_after_seconds=retry_after_seconds(exc.response.headers))
     if codes & FILTER_CODES:
         return ProviderRefused()
+    if status >= 500 and NOT_A_NUMBER.search(exc.message):
+        return VectorUnusable()
     if status in (408, 409, 425) or status >= 500:
         return ProviderUnavailable(retry_after_seconds=retry_after_seconds(exc.response.headers))
     log.warning("HTTP %d from the provider: %s", status, exc.message)
@@ -364,10 +415,8 @@ def _error_from_status(exc: openai.APIStatusError) -> ProviderError:
             "The question and its passages are longer than the model can take. Ask a shorter question."
         )
     if status == 404:
-        return ProviderError("The provider does not know this model. An administrator has to choose another one.")
-    return ProviderError(
-        f"The provider did not accept this request (HTTP {status}). An administrator finds why in the log."
-    )
+        return ProviderError(MODEL_UNKNOWN)
+    return ProviderError(NOT_ACCEPTED.format(status=status))
 
 
 def _codes(exc: openai.APIError) -> set[str]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import httpx2
 import openai
 
 from rag.errors import SettingsError
 from rag.providers import CONNECT_TIMEOUT_SECONDS, CONNECTIONS, KEPT_CONNECTIONS, ChatModel, Connection, Embedder
+from rag.providers.bounds import Bounds, bound
+from rag.providers.context_window import loaded_window
 from rag.providers.openai_compatible import OpenAIChatModel, openai_errors
 from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.settings import Settings
 from rag.settings.providers import Capability, ProviderSpec
 
+#: An answer may be written for an hour; a batch of embeddings as JSON is 80 MB.
+BOUNDS = Bounds(most_bytes=2**28, longest_seconds=3600.0)
 LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)
 
 
@@ -23,6 +29,7 @@ class _Transport(openai.DefaultHttpxClient):
 
     def __init__(self) -> None:
         super().__init__(follow_redirects=False, limits=LIMITS)
+        bound(self, BOUNDS)
 
     def __del__(self) -> None:
         # While the interpreter ends, what closing needs may be gone already.
@@ -41,10 +48,13 @@ class OpenAIConnection(Connection):
         self, spec: ProviderSpec, settings: Settings, *, key: str = "", address: str = "", variables: str = ""
     ) -> None:
         super().__init__(spec, settings)
+        self._key, self._address = key or settings.key_of(spec.name), address or settings.address_of(spec.name)
+        #: By name: what a model has shown of itself is remembered.
+        self._models: dict[str, OpenAIChatModel] = {}
         try:
             self._client = openai.OpenAI(
-                api_key=key or settings.key_of(spec.name),
-                base_url=address or settings.address_of(spec.name),
+                api_key=self._key,
+                base_url=self._address,
                 max_retries=0,
                 timeout=timeout_of(settings),
                 http_client=_Transport(),
@@ -53,7 +63,16 @@ class OpenAIConnection(Connection):
             raise SettingsError(f"{variables or spec.address_variable} cannot be used: {exc}.") from exc
 
     def chat_model(self, model: str) -> ChatModel:
-        return OpenAIChatModel(self._client, provider=self.spec.name, model=model)
+        if model not in self._models:
+            self._models[model] = OpenAIChatModel(
+                self._client, provider=self.spec.name, model=model, window=self._window_of(model)
+            )
+        return self._models[model]
+
+    def _window_of(self, model: str) -> Callable[[], int | None] | None:
+        if self.spec.name != "ollama":
+            return None
+        return partial(loaded_window, self._address.rstrip("/").removesuffix("/v1"), self._key, model)
 
     def embedder(self, model: str, dimensions: int) -> Embedder:
         return OpenAIEmbedder(self._client, provider=self.spec.name, model=model, dimensions=dimensions)

@@ -11,9 +11,21 @@ import httpx2
 import numpy as np
 import openai
 
-from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderQuotaExhausted, ProviderUnavailable
+from rag.errors import (
+    InvalidInput,
+    ProviderAnswerInvalid,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+    VectorUnusable,
+)
 from rag.monitoring.tracing import model_call
-from rag.providers.embeddings import default_threshold_of, shortened_texts, unit_rows, vector_from_json
+from rag.providers.embeddings import (
+    default_threshold_of,
+    or_set_aside,
+    shortened_texts,
+    unit_rows,
+    vector_from_json,
+)
 from rag.providers.openai_compatible import openai_errors, retry_soon
 from rag.providers.retry import billed_as, current_sending, lost_with, requested
 from rag.providers.tokens import estimate_tokens
@@ -62,20 +74,27 @@ class OpenAIEmbedder:
         )
         with lost_with(usages):
             for start, batch in self._batches(taken):
-                if purpose == "query":
-                    rows, usage = retry_soon(lambda batch=batch: self._request(batch))  # type: ignore[misc]
-                else:
-                    rows, usage = self._with_retries(batch, start)
+
+                def request(some: list[str], part: str) -> FloatMatrix:
+                    if purpose == "query":
+                        rows, usage = retry_soon(lambda: self._request(some, part))
+                    else:
+                        rows, usage = self._with_retries(some, part)
+                    usages.append(usage)
+                    return rows
+
+                rows = or_set_aside(request, batch, str(start), dimensions=self.dimensions)
                 vectors[start : start + len(batch)] = rows
-                usages.append(usage)
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
-    def _with_retries(self, texts: list[str], part: int) -> tuple[FloatMatrix, Usage]:
+    def _with_retries(self, texts: list[str], part: str) -> tuple[FloatMatrix, Usage]:
         # Not the SDK's own retries: what they lose, nobody gets to know.
         retries = current_sending().retries
         for attempt in range(DOCUMENT_RETRIES if retries is None else retries):
             try:
                 return self._request(texts, part)
+            except VectorUnusable:
+                raise  # of the same text, the answer is the same
             except (ProviderUnavailable, ProviderQuotaExhausted, ProviderAnswerInvalid) as exc:
                 log.warning("%s is asked again: %s", self.id, exc.__cause__ or exc)
                 asked = exc.details.get("retry_after_seconds")
@@ -85,7 +104,7 @@ class OpenAIEmbedder:
                 time.sleep(wait)
         return self._request(texts, part)
 
-    def _request(self, texts: list[str], part: int = 0) -> tuple[FloatMatrix, Usage]:
+    def _request(self, texts: list[str], part: str) -> tuple[FloatMatrix, Usage]:
         body: dict[str, Any] = {"model": self.model, "input": texts}
         if self.model.startswith(SHORTENABLE):
             body["dimensions"] = self.dimensions

@@ -7,7 +7,8 @@ import ipaddress
 import httpx
 
 from rag.errors import InvalidInput
-from rag.providers.addresses import Address, Resolve, is_never_allowed, literal_address, resolve
+from rag.providers.addresses import Address, Resolve, is_public, literal_address, resolve
+from rag.providers.bounds import timed
 
 
 class OutwardTransport(httpx.BaseTransport):
@@ -23,7 +24,7 @@ class OutwardTransport(httpx.BaseTransport):
     def __init__(self, *, resolve: Resolve = resolve, transport: httpx.BaseTransport | None = None) -> None:
         self._resolve = resolve
         # No connection is kept: two names may share an address, and only one of them has shown its certificate.
-        self._transport = transport or httpx.HTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))
+        self._transport = transport or timed(httpx.HTTPTransport(limits=httpx.Limits(max_keepalive_connections=0)))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host
@@ -48,7 +49,7 @@ class OutwardTransport(httpx.BaseTransport):
             raise httpx.ConnectError(f"There is no host {host}.") from exc
         if not found:
             raise httpx.ConnectError(f"There is no host {host}.")
-        if any(is_never_allowed(address) or not address.is_global for address in found):
+        if not all(map(is_public, found)):
             raise InvalidInput(f"{host} leads into a private network.")
         return list(dict.fromkeys(found))
 

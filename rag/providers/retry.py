@@ -18,7 +18,13 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TypeVar
 
-from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderQuotaExhausted, ProviderUnavailable
+from rag.errors import (
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+    VectorUnusable,
+)
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChatMessage, Usage
 
@@ -58,6 +64,8 @@ class CallGate:
             try:
                 with self._place(wait):
                     return function()
+            except VectorUnusable:
+                raise  # of the same text, the answer is the same
             except (ProviderQuotaExhausted, ProviderUnavailable, ProviderAnswerInvalid) as exc:
                 asked = retry_after(exc)
                 pause = max(asked, FIRST_WAIT_SECONDS * 2**attempt)
@@ -117,7 +125,7 @@ class Sending:
     #: Attempts made here after the first; None leaves it to the operation.
     retries: int | None = None
 
-    def headers(self, part: int) -> dict[str, str]:
+    def headers(self, part: int | str) -> dict[str, str]:
         """Return the headers of one request; a call that is split into several has a key for each."""
         return {"Idempotency-Key": f"{self.key}-{part}"} if self.key else {}
 

@@ -35,6 +35,7 @@ from rag.errors import (
     WrongPassword,
 )
 from rag.providers.addresses import require_safe_origin
+from rag.providers.bounds import Bounds, bound
 from rag.settings import Settings
 from rag.storage.files import KEY, TENANT, storage_key
 from supabase import Client, ClientOptions, create_client
@@ -44,7 +45,7 @@ Result = TypeVar("Result")
 
 UNREACHABLE = "Supabase cannot be reached at the moment. Try again in a moment."
 UNREADABLE = "Supabase sent an answer that cannot be read. Try again in a moment."
-KEY_REJECTED = "Supabase rejected the server's key. An administrator has to check SUPABASE_SERVICE_ROLE_KEY."
+KEY_REJECTED = "Supabase rejected the server's key, SUPABASE_SERVICE_ROLE_KEY."
 NOT_CONFIRMED = "This address is not confirmed yet. Open the link in Supabase's e-mail, then sign in."
 #: Errors by Supabase Auth's codes; any other code is a `ProviderError`.
 BY_CODE: dict[str, Callable[[], RagError]] = {
@@ -91,7 +92,8 @@ class SupabaseProject:
 
     def _new_transport(self) -> httpx.Client:
         timeout = httpx.Timeout(self._timeout_seconds, connect=min(5.0, self._timeout_seconds))
-        return httpx.Client(timeout=timeout, follow_redirects=False, verify=self._certificates)
+        client = httpx.Client(timeout=timeout, follow_redirects=False, verify=self._certificates)
+        return bound(client, Bounds(longest_seconds=3 * self._timeout_seconds))
 
     def _client(self, key: str, transport: httpx.Client) -> Client:
         options = ClientOptions(
@@ -150,7 +152,7 @@ def _storage_error(exc: StorageException) -> RagError:
         return ProviderQuotaExhausted("Supabase's limit of requests is reached. Try again in a few minutes.")
     if status.startswith("5"):
         return ProviderUnavailable(UNREACHABLE)
-    return ProviderError("Supabase Storage did not accept this file. Tell your administrator.")
+    return ProviderError("Supabase Storage did not accept this file. Its own log says why.")
 
 
 # Originals

@@ -18,6 +18,7 @@ from rag.errors import (
 )
 from rag.monitoring.tracing import model_call
 from rag.providers import Connection, ParsedPages
+from rag.providers.bounds import bound
 from rag.providers.retry import accounted, billed_as, current_sending, retry_after_seconds
 from rag.settings import Settings
 from rag.settings.providers import ProviderSpec
@@ -52,7 +53,7 @@ class UpstageParser:
         self.model = model
         self._url = base_url.rstrip("/") + PATH
         self._headers = {"Authorization": f"Bearer {api_key}"}
-        self._client = client or httpx.Client(timeout=httpx.Timeout(timeout_seconds, connect=5.0))
+        self._client = bound(client or httpx.Client(timeout=httpx.Timeout(timeout_seconds, connect=5.0)))
 
     def close(self) -> None:
         self._client.close()
@@ -146,7 +147,7 @@ def _rows(html: str) -> str:
 
 def _error_of(answer: httpx.Response) -> ProviderError:
     if answer.status_code in (401, 403):
-        return ProviderKeyRejected("Upstage rejected its key. An administrator has to check it on the page Set-up.")
+        return ProviderKeyRejected("Upstage rejected its key. A valid one is set on the page Set-up.")
     seconds = retry_after_seconds(answer.headers)
     asked = {} if seconds is None else {"retry_after_seconds": seconds}
     if answer.status_code in (402, 429):

@@ -1,7 +1,9 @@
 """Metrics for the analytics page: each is computed in SQL, within one tenant, by the days of its time zone.
 
 Costs come from the ledger, counts and times from the log of questions. A call without a known price counts as unpriced,
-never as zero. Days that are over are added up once (`AddedDays`); percentiles of times are within one percent.
+never as zero. Days that are over are added up once (`AddedDays`). What counts as answered, and of what, is in one view,
+`question_outcomes`. Percentiles of times are those of the questions themselves. From `EXACT_BELOW` questions on, they
+come from sums of days, within one percent, and say so (`is_about`).
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ FIRST, WHOLE = "first", "whole"
 ADDING_SECONDS = 0.5
 LONGEST_SECONDS = 600.0
 DAYS_AT_ONCE = 7
+#: From so many questions on, percentiles of times are read from the sums of days.
+EXACT_BELOW = 1_000_000
 KINDS_OF_SUMS = ("question", "time", "document", "cost")
 WEEKS_AT_ONCE = 4
 
@@ -127,11 +131,18 @@ class QuestionFilters:
         }  # fmt: skip
 
 
+def share_of(part: int, whole: int) -> float | None:
+    """Return 0 … 1; None when there is nothing to divide by."""
+    return part / whole if whole else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
     """How questions ended. Rates are 0 … 1, None when there is nothing to divide by."""
 
     questions: int
+    #: Questions that came to an end; small talk and questions asked back are none.
+    ended: int
     answered: int
     perhaps: int
     no_context: int
@@ -144,17 +155,12 @@ class Outcomes:
     helpful: int
 
     @property
-    def closed(self) -> int:
-        """Count questions that came to an end; small talk and questions asked back are none."""
-        return self.answered + self.perhaps + self.no_context + self.refused + self.stopped + self.failed
-
-    @property
     def answered_rate(self) -> float | None:
-        return self.answered / self.closed if self.closed else None
+        return share_of(self.answered, self.ended)
 
     @property
     def helpful_rate(self) -> float | None:
-        return self.helpful / self.rated if self.rated else None
+        return share_of(self.helpful, self.rated)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +205,8 @@ class StageTimes:
     questions: int
     p50_ms: float
     p95_ms: float
+    #: Within one percent, from sums of days; False: exact.
+    is_about: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +219,7 @@ class Summary:
     #: Times to the first words and to the whole answer, by `FIRST` and `WHOLE`; a stage that never ran is missing.
     times: Mapping[str, StageTimes]
     previous_times: Mapping[str, StageTimes]
+    #: Of the lines beside the figures, which show no value: from sums of days, ten times as fast as from the questions.
     times_by_day: tuple[StageTimes, ...]
 
 
@@ -259,10 +268,14 @@ class Breakdown:
     answered: int
     perhaps: int
     no_context: int
-    #: Small talk and questions asked back.
-    aside: int
+    #: All but small talk, questions asked back and those being answered.
+    ended: int
     rated: int
     helpful: int
+
+    @property
+    def answered_rate(self) -> float | None:
+        return share_of(self.answered, self.ended)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +303,7 @@ class UnusedDocument:
 class LoggedSearch:
     """What the search brought for one question."""
 
-    outcome: str
+    is_answered: bool
     language: str
     user_group: str
     collection: str
@@ -301,10 +314,6 @@ class LoggedSearch:
     moved_from: int | None
     is_reranked: bool
     is_translated: bool
-
-    @property
-    def is_answered(self) -> bool:
-        return self.outcome == "answered"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -447,8 +456,9 @@ class AddedDays:
 class Analytics:
     """Computes metrics for managers. Each method runs a few statements; nothing is cached in the process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, exact_below: int = EXACT_BELOW) -> None:
         self._database = database
+        self._exact_below = exact_below
         self.days = AddedDays(database)
         self.zones = TimeZones(database)
 
@@ -467,7 +477,7 @@ class Analytics:
             by_day=tuple(self.by_day(who, period, filters)),
             times={row.stage: row for row in times},
             previous_times={row.stage: row for row in previous_times},
-            times_by_day=tuple(self.times(who, period, filters, unit=period.unit, stages=waited)),
+            times_by_day=tuple(self._times_about(who, period, filters, unit=period.unit, stages=waited)),
         )
 
     def by_day(self, who: Who, period: Period, filters: Filters, unit: Unit | None = None) -> list[Day]:
@@ -495,12 +505,20 @@ class Analytics:
     ) -> list[StageTimes]:
         """Return median and 95th percentile of each stage: of the whole period, or by day, week or month.
 
-        Days on which a stage did not run are left out.
+        Days on which a stage did not run are left out. Exact with fewer than `exact_below` questions in the period.
         """
+        wanted = [FIRST, WHOLE, *STAGES] if stages is None else stages
+        if self.count_questions(who, period, filters, QuestionFilters()) >= self._exact_below:
+            return self._times_about(who, period, filters, unit=unit, stages=wanted)
+        return self._all(who, "analytics_times", StageTimes, period, filters, unit=unit, stages=wanted)
+
+    def _times_about(
+        self, who: Who, period: Period, filters: Filters, *, unit: Unit | None, stages: list[str]
+    ) -> list[StageTimes]:
+        in_weeks = unit in (None, "week")
         return self._all(
-            who, "analytics_times", StageTimes, period, filters, unit=unit, in_weeks=unit in (None, "week"),
-            stages=[FIRST, WHOLE, *STAGES] if stages is None else stages,
-        )  # fmt: skip
+            who, "analytics_times_about", StageTimes, period, filters, unit=unit, stages=stages, in_weeks=in_weeks
+        )
 
     def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
         """Return how long each of `STAGES` took, as the period is best divided."""

@@ -47,6 +47,14 @@ class PassagePlace:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SheetPage:
+    """A page of a spreadsheet, and the rows of its lines as `rag.ingestion.loaders.sheets.pages.Book` has them."""
+
+    text: str
+    places: tuple[tuple[int, int, str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class SentPassage:
     """A numbered passage of a question's context as it was then."""
 
@@ -238,6 +246,16 @@ class ChatLogs:
             chunk_id: PassagePlace(start=start, end=end, sections=sections_from_json(sections))
             for chunk_id, start, end, sections in rows
         }
+
+    def sheet_pages(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, list[SheetPage]]:
+        """Return the pages that passages of spreadsheets are on."""
+        with self.database.transaction(tenant_id) as connection:
+            rows = connection.execute(queries["sheet_pages"], {"chunk_ids": list(chunk_ids)}).fetchall()
+        found: dict[UUID, list[SheetPage]] = {}
+        for chunk_id, text, places in rows:
+            page = SheetPage(text=text, places=tuple((line, row, left, right) for line, row, left, right in places))
+            found.setdefault(chunk_id, []).append(page)
+        return found
 
     def days_of_invalid(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, tuple[bool, date]]:
         """Return the documents that are not valid today: whether they were before, and their last or first day."""

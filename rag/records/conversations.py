@@ -71,6 +71,20 @@ class Conversations:
 
         return self._database.read(identity, read, owner_id=identity.account_id)
 
+    def find(self, identity: Identity, text: str, *, limit: int) -> builtins.list[Conversation]:
+        """List this person's conversations with every word of `text` in their title or messages, the last used first.
+
+        Capital and small letters are the same, and a word is also found within a longer one.
+        """
+        return self._database.fetch_all(
+            identity,
+            "find_conversations",
+            Conversation,
+            account_id=identity.account_id,
+            patterns=[_within(word) for word in text.split()],
+            limit=limit,
+        )
+
     def create(self, identity: Identity, collection_id: UUID, title: str) -> Conversation:
         """Begin a conversation. Raises `NotFound` when the collection is not of this tenant."""
         with self._database.writing(identity) as pipeline:
@@ -204,6 +218,11 @@ class Conversations:
         if messages is None:
             raise NotFound
         return [_with_states(row) for row in messages]
+
+
+def _within(word: str) -> str:
+    """Return the LIKE pattern of any text that holds a word as it is."""
+    return "%" + re.sub(r"[%_\\]", r"\\\g<0>", word) + "%"
 
 
 def _with_states(row: Message) -> Message:

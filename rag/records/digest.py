@@ -12,7 +12,7 @@ from decimal import Decimal
 from html import escape
 from typing import Any
 
-from rag.language import _, current, day, direction, dollars, ngettext, number, percentage
+from rag.language import _, current, day, direction, dollars, duration, ngettext, number, percentage
 from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period, StageTimes, Summary
 from rag.records.gaps import Gap, Gaps
 from rag.types import Who
@@ -28,6 +28,8 @@ class Digest:
     sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]
     #: Questions by day, to be drawn.
     days: Sequence[tuple[date, int]] = ()
+    #: Whether a median is within one percent, from sums of days; its line says so.
+    is_about: bool = False
 
     def as_text(self) -> str:
         """Return plain text in two columns."""
@@ -48,6 +50,7 @@ class Digest:
                 for heading, rows in self.sections
             ],
             "text": self.as_text(),
+            "is_about": self.is_about,
         }
 
     def as_html(self) -> str:
@@ -99,6 +102,7 @@ def make_digest(
             ),
         ),
         days=[(day.day, day.questions) for day in summary.by_day],
+        is_about=any(times.is_about for times in (*summary.times.values(), *summary.previous_times.values())),
     )
 
 
@@ -132,7 +136,7 @@ def _dollars(cost: Decimal | None) -> str:
 
 def _seconds(summary: Summary, stage: str) -> tuple[str, str]:
     def written(times: StageTimes | None) -> str:
-        return "–" if times is None else _("{number} s", number=number(times.p50_ms / 1000, 1))
+        return "–" if times is None else duration(times.p50_ms, is_about=times.is_about)
 
     return written(summary.times.get(stage)), written(summary.previous_times.get(stage))
 

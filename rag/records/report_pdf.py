@@ -9,7 +9,11 @@ import re
 import unicodedata
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from fontTools.varLib.instancer import instantiateVariableFont
 from fpdf import FPDF
 from fpdf.fonts import FontFace
 
@@ -32,12 +36,15 @@ IN_ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\uf
 EAST_ASIAN = re.compile("[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 INK, QUIET, ACCENT, PAPER = (24, 30, 50), (110, 116, 135), (53, 84, 214), (243, 245, 251)
 WIDTH = 180.0
+#: In every document, whatever its text: Latin letters, digits and marks.
+LATIN = range(0x20, 0x250)
+BOLD = {"wght": 650.0, "wdth": 100.0}
 
 
 class ReportPdf(FPDF):
     """A document with the line `foot` at the bottom of each page.
 
-    `text` is all text of the document: fonts take seconds to read, and only those it needs are read.
+    `text` is all text of the document: fonts take seconds to read, and only what it needs of them is read.
     """
 
     def __init__(self, foot: str, text: str) -> None:
@@ -46,7 +53,8 @@ class ReportPdf(FPDF):
         self.set_margins(15, 18, 15)
         self.set_auto_page_break(True, margin=18)
         self.add_font("Sans", "", SANS)
-        self.add_font("Sans", "B", SANS, variations={"wght": 650.0})
+        self._fonts = TemporaryDirectory(prefix="fonts-")
+        self.add_font("Sans", "B", bold_font(foot + text, Path(self._fonts.name)))
         own = next((path for path in CJK if path.exists()), None) if EAST_ASIAN.search(text) else None
         others = {"Arabic": ARABIC if IN_ARABIC.search(text) else None, "CJK": own}
         for name, font in others.items():
@@ -56,11 +64,28 @@ class ReportPdf(FPDF):
         self.set_fallback_fonts([name for name, font in others.items() if font is not None])
         self.add_page()
 
+    def written(self) -> bytes:
+        """Return the whole document, which ends with this: its fonts are read once more, and thrown away."""
+        with self._fonts:
+            return bytes(self.output())
+
     def footer(self) -> None:
         self.set_y(-13)
         self.set_font("Sans", size=8)
         self.set_text_color(*QUIET)
         self.cell(0, 5, f"{self._foot} · {self.page_no()}", align="C")
+
+
+def bold_font(text: str, folder: Path) -> Path:
+    """Write a bold font with the letters of a text to a folder: one with all letters takes eight seconds."""
+    path = folder / "bold.ttf"
+    subsetter = subset.Subsetter(subset.Options(layout_features=[]))
+    subsetter.populate(unicodes=[*LATIN, *map(ord, text)])
+    with TTFont(SANS, lazy=True) as font:
+        subsetter.subset(font)
+        instantiateVariableFont(font, BOLD, inplace=True)
+        font.save(path)
+    return path
 
 
 def digest_pdf(digest: Digest) -> bytes:
@@ -95,7 +120,7 @@ def digest_pdf(digest: Digest) -> bytes:
                 cells = [(label, side, QUIET), (said, "R" if is_right_to_left(said) else side, INK)]
                 for words, align, color in reversed(cells) if is_turned else cells:
                     row.cell(words, align=align, style=FontFace(color=color))
-    return bytes(page.output())
+    return page.written()
 
 
 def _draw_days(page: ReportPdf, digest: Digest) -> None:

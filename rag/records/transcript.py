@@ -25,13 +25,13 @@ from rag.types import Conversation, Message, page_path, title_with_pages
 
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "html_inline"])
 LINK_COLOR = RGBColor(0x1F, 0x4F, 0xA8)
-#: What begins HTML, a link, an image or an address for one in Markdown: an answer has none of its own.
+#: The beginning of HTML, a link or an image in Markdown. Answers have none.
 ACTING = re.compile(r"<|(?<=\])[(:\[]")
 #: What XML cannot hold, and halves of characters.
 UNSTORABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 #: Marks that set the direction of what follows them, or of a part of it.
 TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-#: Lists within lists are set in up to so far; tables of PDF have at most so many columns.
+#: Nested lists are indented by at most this much. A table in the PDF has at most so many columns.
 DEEPEST_MM, MOST_COLUMNS = 40, 10
 #: Of a title at the foot of a page.
 FOOT_CHARACTERS = 90
@@ -104,7 +104,7 @@ def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: 
             _write(page, [_Run(f"[{source['number']}] "), link], size=9, indent=4)
         if message.help_status == "answered":
             _write(page, [_Run(f"{message.help_by}: ", is_bold=True), _Run(message.help_answer)])
-    return bytes(page.output())
+    return page.written()
 
 
 def _add_blocks(document: Any, node: SyntaxTreeNode, style: str | None = None) -> None:

@@ -186,7 +186,7 @@ class ContextPassage:
     text: str
     #: What tells its document from others of the same title, and the day it is of; empty where neither is known.
     label: str = ""
-    #: Of its document. What the passage itself says of a field comes first.
+    #: Metadata of the passage's document. A value that the passage has of its own takes precedence.
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
@@ -203,8 +203,11 @@ def format_context(profile: Profile, passages: Sequence[ContextPassage]) -> str:
 
 
 def format_passage(profile: Profile, passage: ContextPassage) -> str:
-    """One passage with its number: title, date, page and section above the text, or as `context_format` has it."""
-    head = f"[{passage.number}] "
+    """One passage: title, date, page and section above the text, or as `context_format` has it.
+
+    Its number stands in front unless `numbered_passages` is off.
+    """
+    head = f"[{passage.number}] " if profile.answer.numbered_passages else ""
     if not profile.answer.context_format:
         return f"{head}{place(passage.result, passage.label)}\n{passage.text}"
     if profile.answer.attachment_format:

@@ -10,6 +10,8 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 
+from rag.retrieval.relative_days import in_digits
+
 #: Notice boards write local time without saying so; the one described to us is Korean.
 KOREA = timezone(timedelta(hours=9))
 
@@ -107,7 +109,7 @@ _FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
 
 def dates_in(text: str, today: date) -> DateRange | None:
     """Return the days a question asks about; None where it names none."""
-    text = " ".join(text.split())
+    text = in_digits(" ".join(text.split()))
     between = _BETWEEN.search(text)
     if between is not None:
         return DateRange(date(int(between["first"]), 1, 1), date(int(between["last"]), 12, 31))
@@ -141,7 +143,7 @@ def dates_in(text: str, today: date) -> DateRange | None:
 
 def years_in(text: str, today: date) -> tuple[int, ...]:
     """Return the years a question names, "FY25-26" and "last year" among them, in their order."""
-    text = " ".join(text.split())
+    text = in_digits(" ".join(text.split()))
     years = [int(year) for year in _YEAR.findall(text)]
     years += [2000 + int(year) for year in _FISCAL_YEAR.findall(text)]
     for found in _ALONE.finditer(text):

@@ -56,6 +56,10 @@ class Coverage:
     words: int
 
 
+#: Of a wording that a passage is not measured by; less than that of any other.
+NOTHING_COVERED = Coverage(share=-1.0, found=(), words=0)
+
+
 def background(similarities: Sequence[float | None]) -> float | None:
     """Return the similarity that any candidate has: their median; None where there are too few to say."""
     known = [similarity for similarity in similarities if similarity is not None]
@@ -184,6 +188,11 @@ COMPANION_SHARE = 0.5
 MARGIN_OF_ONE_WORD = (ENOUGH - 0.5) / MARGIN_WEIGHT
 
 
+#: What log odds lose where a document nowhere says whose rules the question asks for, perhaps those of another, and the
+#: most they are there: it perhaps answers.
+LACKING_NAME, JUST_NO_ANSWER = 3.0, -0.01
+
+
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
     """The signals of how well one passage answers; None for a missing signal."""
@@ -197,6 +206,8 @@ class PassageSignals:
     nearness: float | None = None
     #: What the reranker gives it, 0 … 1.
     relevance: float | None = None
+    #: Whether its document nowhere says whose rules the question asks for.
+    lacks_name: bool = False
 
 
 def probability(signals: PassageSignals) -> float:
@@ -211,6 +222,8 @@ def probability(signals: PassageSignals) -> float:
     if signals.relevance is not None:
         by_reranker = _log_odds(signals.relevance) - _log_odds(SURE_RELEVANCE)
         odds = max(odds, by_reranker) if signals.relevance >= RELEVANCE_FLOOR else min(odds, _log_odds(PERHAPS) - 1)
+    if signals.lacks_name:
+        odds = min(odds - LACKING_NAME, JUST_NO_ANSWER)
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
 
 
@@ -266,9 +279,12 @@ def score_hits(
     found: SearchHits,
     *,
     wordings: Sequence[tuple[str, str]],
+    own_language: str = "",
     thresholds: Sequence[float] = (),
 ) -> list[ScoredHit]:
     """Score each result by the question's wordings, pairs of text and language; the best wording counts.
+
+    `own_language` is that of a question that was translated: passages in it are measured by what was asked alone.
 
     `thresholds` are similarities that are evidence by themselves, the first that a passage reaches; none where the
     embedder compares words only.
@@ -293,7 +309,11 @@ def score_hits(
         language = found.languages[result.document_id]
         text = contextual_text(result.title, result.section, result.content)
         coverages = []
+        is_own = own_language != "" and language.partition("+")[0] == own_language
         for number, (wording, wording_language) in enumerate(wordings):
+            if is_own and wording_language.split("-")[0] != own_language:
+                coverages.append(NOTHING_COVERED)
+                continue
             key = (number, language)
             if key not in words:
                 words[key] = question_words(wording, wording_language, language)
@@ -335,6 +355,18 @@ def _meaning(result: SearchResult, language: str, asked_in: str, across: float) 
     """Return the cosine by meaning as it would be were the passage in the question's language."""
     is_other = asked_in and asked_in != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
+
+
+def without_name(item: ScoredHit) -> ScoredHit:
+    """Return a passage of a document that does not say whose rules the question asks for."""
+    return replace(item, signals=replace(item.signals, lacks_name=True))
+
+
+def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
+    """Put passages of documents that say whose rules are meant before the others, where one of them may answer."""
+    if not any(outcome_of(item.probability) != "none" for item in scored if not item.signals.lacks_name):
+        return list(scored)
+    return sorted(scored, key=lambda item: item.signals.lacks_name)
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:

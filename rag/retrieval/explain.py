@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rag.language import counted
 from rag.profile import Profile
 from rag.retrieval.context_builder import place
 from rag.retrieval.evidence import ANSWERED, PERHAPS, ScoredHit, outcome_of
@@ -31,7 +32,8 @@ def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Colle
     yield "step             ms  what it did"
     for step in details.steps or []:
         yield f"{step.name:13}{step.ms:6.1f}  {step.detail}"
-    yield f"{'all':13}{details.timing.total_ms:6.1f}  {len(retrieval.cited)} of {len(retrieval.hits)} passages cited"
+    cited = f"{len(retrieval.cited)} of {counted(len(retrieval.hits), 'passage')} cited"
+    yield f"{'all':13}{details.timing.total_ms:6.1f}  {cited}"
     for paid in retrieval.response.charges:
         cost = "unpriced" if paid.cost is None else f"${paid.cost:.8f}"
         yield f"{paid.operation:21}{paid.usage.model} {cost} ({paid.unit_prices.get('source', 'no price')})"
@@ -44,7 +46,8 @@ def _wanted(retrieval: RetrievalResult, profile: Profile) -> str:
     """Return what the profile asks for, and which of it no provider is there for."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
-    said = [f"{search.final_top_k} passages of {profile.search.top_k * profile.search.candidate_factor} candidates"]
+    candidates = counted(profile.search.top_k * profile.search.candidate_factor, "candidate")
+    said = [f"{counted(search.final_top_k, 'passage')} of {candidates}"]
     if profile.ranking.reranking and "rerank" not in done and retrieval.scored:
         said.append("not reranked, no reranker is configured")
     return "; ".join(said)

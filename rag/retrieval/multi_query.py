@@ -21,14 +21,12 @@ from rag.errors import InvalidInput, ProviderError, SettingsError
 from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.embeddings import generate_embeddings_batch
-from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.bm25.synonyms import in_words_of, reworded
-from rag.retrieval.evidence import passage_terms
 from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
 from rag.retrieval.meaning import is_worded, without_place
 from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import ParsedQuestion
-from rag.retrieval.search_query import TermStatistics, asked_words
+from rag.retrieval.search_query import TermStatistics
 from rag.retrieval.trace import RetrievalTrace
 from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchFilters, SearchQueryDetails, SearchResult
@@ -52,12 +50,12 @@ class EmbeddedWordings:
 
 def embed_wordings(trace: RetrievalTrace, asked: ParsedQuestion, providers: Providers) -> EmbeddedWordings:
     """Embed the question's wordings by the collection's model, and by that of meaning where it has one beside."""
-    wordings = [asked.translation.query, *asked.others]
-    vectors = _embed(trace, wordings, providers)
     spoken = _language(trace, asked)
-    return EmbeddedWordings(
-        vectors=vectors, meanings=_embed_meaning(trace, [(text, spoken) for text in wordings], providers)
-    )
+    wordings = [(text, spoken) for text in (asked.translation.query, *asked.others)]
+    if asked.original:
+        wordings.append((asked.original, trace.language))
+    vectors = _embed(trace, [text for text, _ in wordings], providers)
+    return EmbeddedWordings(vectors=vectors, meanings=_embed_meaning(trace, wordings, providers))
 
 
 def search_wordings(
@@ -75,13 +73,15 @@ def search_wordings(
     # Another search of the same question takes the place of the one before it, and adds its time.
     searched_before, trace.details.search.queries = trace.details.search.queries, []
     spent_before = sum(query.search_ms for query in searched_before)
-    for number, text in enumerate([asked.text, *asked.others]):
+    wordings = [asked.text, *asked.others, *filter(None, [asked.original])]
+    for number, text in enumerate(wordings):
+        is_asked = number == 0 or text is asked.original
         started = time.perf_counter()
         found = search(
             database,
             SearchQuery(
                 text=text,
-                language=trace.language if number == 0 else _language(trace, asked),
+                language=trace.language if is_asked else _language(trace, asked),
                 vector=None if embedded.vectors is None else embedded.vectors[number],
                 embedding_model=trace.question.collection.embedding_model,
                 meaning=None if embedded.meanings is None else embedded.meanings[number],
@@ -110,7 +110,7 @@ def search_wordings(
             by_keyword=profile.search.search_type == "hybrid" or embedded.vectors is None,
         )
         found_by_wording.append(found)
-        first, original = _apart(found.text, asked) if number == 0 else (found.text, "")
+        first = _apart(found.text, asked)[0] if number == 0 else found.text
         trace.details.search.queries.append(
             SearchQueryDetails(
                 query=first,
@@ -119,10 +119,6 @@ def search_wordings(
                 result_count=len(found.results),
             )
         )
-        if original:
-            trace.details.search.queries.append(
-                SearchQueryDetails(query=original, result_count=_holding(found, original, trace.language))
-            )
     return merged(found_by_wording, candidates)
 
 
@@ -250,17 +246,6 @@ def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
         return text, ""
     translated, _, original = text.partition("\n")
     return translated, original
-
-
-def _holding(found: SearchHits, wording: str, language: str) -> int:
-    """Count the results that contain a word of this wording."""
-    count = 0
-    for result in found.results:
-        analyser = found.languages[result.document_id]
-        words = {term for word in asked_words(wording, language, analyser) for term in word.terms}
-        text = contextual_text(result.title, result.section, result.content)
-        count += not words.isdisjoint(passage_terms(text, analyser))
-    return count
 
 
 def _least_similarity(trace: RetrievalTrace) -> float:

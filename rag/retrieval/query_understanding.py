@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
@@ -22,6 +22,7 @@ from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import report_lost
 from rag.retrieval.dates import dates_in, years_in
+from rag.retrieval.language import detect_language_heuristic
 from rag.retrieval.trace import RetrievalTrace
 from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.types import ChatMessage, QueryDetails, SearchFilters, Usage
@@ -39,14 +40,27 @@ class ParsedQuestion:
     text: str
     #: Other wordings and the questions it consists of, each searched for by itself.
     others: tuple[str, ...] = ()
+    #: The question as asked, where it was translated: searched for by itself too, because a translation may be wrong.
+    original: str = ""
     #: The limits that the question itself names.
     filters: SearchFilters = field(default_factory=SearchFilters)
 
+    def said_as(self, before: str, now: str) -> ParsedQuestion:
+        """Return the question in other words; a translation keeps its own."""
+        if self.translation.translated_from:
+            return replace(self, text=self.text.replace(before, now))
+        return replace(self, text=self.text.replace(before, now), translation=Translation(query=now))
 
-def understand(trace: RetrievalTrace, providers: Providers, today: date) -> ParsedQuestion:
-    """Translate a question, split it and read its limits, each if the profile wants it."""
+
+def understand(
+    trace: RetrievalTrace, providers: Providers, today: date, *, languages: Callable[[], Container[str]]
+) -> ParsedQuestion:
+    """Translate a question, split it and read its limits, each if the profile wants it.
+
+    `languages` are those of the documents.
+    """
     trace.details.query = QueryDetails(original=trace.text)
-    translation = translate(trace, providers)
+    translation = translate(trace, providers, languages)
     query, target = translation.query, trace.question.collection.language
     expansion, alternatives, parts = rephrased(trace, providers, query)
     if not parts and trace.profile.understanding.split_questions:
@@ -62,12 +76,19 @@ def understand(trace: RetrievalTrace, providers: Providers, today: date) -> Pars
     # collection may hold documents in the question's own.
     wordings = [f"{query} {expansion}" if expansion else query, *([trace.text] if translation.translated_from else [])]
     return ParsedQuestion(
-        translation=translation, text="\n".join(wordings), others=(*alternatives, *parts), filters=filters
+        translation=translation,
+        text="\n".join(wordings),
+        others=(*alternatives, *parts),
+        original=trace.text if translation.translated_from else "",
+        filters=filters,
     )
 
 
-def translate(trace: RetrievalTrace, providers: Providers) -> Translation:
-    """Return the question in the collection's language; as it is where that needs no translation or none can be had."""
+def translate(trace: RetrievalTrace, providers: Providers, languages: Callable[[], Container[str]]) -> Translation:
+    """Return the question in the collection's language; as it is where that needs no translation or none can be had.
+
+    No document in that language needs none. What is evidently in another language is no translation.
+    """
     target = trace.question.collection.language or "en"
     if (
         not trace.profile.language.translate_queries
@@ -78,7 +99,7 @@ def translate(trace: RetrievalTrace, providers: Providers) -> Translation:
     started = time.perf_counter()
     try:
         model = providers.translation_model_for(trace.profile)
-        if model is None:
+        if model is None or target.split("-")[0] not in languages():
             return Translation(query=trace.text)
         trace.on_step("translating", "")
         with trace.step("translate") as step, trace.paying("translation"):
@@ -90,6 +111,9 @@ def translate(trace: RetrievalTrace, providers: Providers) -> Translation:
     finally:
         trace.details.timing.translation_ms = ms_since(started)
     trace.pay("translation", translation.usage)
+    if (written_in := detect_language_heuristic(translation.query)) not in ("", target.split("-")[0]):
+        trace.skip(NO_TRANSLATION, ProviderAnswerInvalid(f"The model translated into {written_in}, not {target}."))
+        return Translation(query=trace.text)
     trace.details.query.translated_from = translation.translated_from
     trace.details.query.translated_query = translation.query if translation.translated_from else None
     return translation

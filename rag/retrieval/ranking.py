@@ -16,7 +16,7 @@ from rag.retrieval.dates import KOREA
 from rag.retrieval.evidence import ScoredHit
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
-from rag.types import ATTACHMENT_HEADS, SearchFilters, SearchResult, Who, tenant_of
+from rag.types import ATTACHMENT_HEADS, SearchResult, Who, tenant_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,27 +34,48 @@ class Signals:
 LONGEST_JOB_YEARS = 80
 
 
-def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return the signals of one passage: where it says its years or kind itself, that counts; else its document's.
-
-    A job counts for each year of it, and one that goes on until `this_year`.
-    """
-    category, year = result.metadata.get("category"), _value(result.metadata, "year")
+def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, ...]:
+    """Return the years that a passage itself says: all of a job, which lasts until `this_year` where it goes on."""
+    year = _value(result.metadata, "year")
     first, last = (str(_value(result.metadata, name) or "") for name in ("start_year", "end_year"))
     if first.isdigit() and (last.isdigit() or last == "present"):
         until = int(last) if last.isdigit() else this_year or datetime.now(UTC).year
-        year = list(range(int(first), min(until, int(first) + LONGEST_JOB_YEARS) + 1))
+        return tuple(range(int(first), min(until, int(first) + LONGEST_JOB_YEARS) + 1))
+    return tuple(int(item) for item in _listed(year) if str(item).isdigit())
+
+
+def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
+    """Return the signals of one passage: where it says its years or kind itself, that counts; else its document's."""
+    category = result.metadata.get("category")
     return replace(
         document,
         categories=tuple(dict.fromkeys((*document.categories, *map(str, _listed(category))))),
-        years=tuple(int(item) for item in _listed(year) if str(item).isdigit()) or document.years,
+        years=own_years(result, this_year) or document.years,
     )
 
 
-def meets(signals: Signals, filters: SearchFilters) -> bool:
-    """Whether a passage is of one of the categories, and of one of the years, where any are wanted."""
-    return (not filters.categories or not set(filters.categories).isdisjoint(signals.categories)) and (
-        not filters.years or not set(filters.years).isdisjoint(signals.years)
+def of_categories(
+    results: Sequence[SearchResult], facts: Mapping[UUID, Facts], categories: Sequence[str]
+) -> tuple[SearchResult, ...]:
+    """Keep the passages of one of these categories."""
+    wanted = set(categories)
+    return tuple(r for r in results if wanted & set(of_passage(r, facts[r.document_id].signals).categories))
+
+
+def of_years(
+    results: Sequence[SearchResult], facts: Mapping[UUID, Facts], years: Sequence[int]
+) -> tuple[SearchResult, ...]:
+    """Keep the passages of one of these years.
+
+    A passage without a year has its document's, unless others of the document say their own: beside the jobs of a
+    curriculum vitae, a list of skills is of no year.
+    """
+    wanted, own = set(years), [own_years(result) for result in results]
+    dated = {result.document_id for result, said in zip(results, own, strict=True) if said}
+    return tuple(
+        result
+        for result, said in zip(results, own, strict=True)
+        if wanted & set(said or (() if result.document_id in dated else facts[result.document_id].signals.years))
     )
 
 

@@ -12,8 +12,9 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from statistics import median
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -22,18 +23,31 @@ from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.profile import Options, Profile
 from rag.profiles import profile_of
+from rag.retrieval.as_of import DayMeant, day_meant, day_to_come, days_said, in_their_versions, versions_on
+from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
 from rag.retrieval.deduplication import limited_per_document, without_near_repeats
-from rag.retrieval.evidence import ScoredHit, best_of, in_order, outcome_of, score_hits, worth_citing
+from rag.retrieval.evidence import (
+    ScoredHit,
+    best_of,
+    in_order,
+    named_first,
+    outcome_of,
+    score_hits,
+    without_name,
+    worth_citing,
+)
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
+from rag.retrieval.names import LEAST_DOCUMENTS, Names, names_in, without
 from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
 from rag.retrieval.query_understanding import ParsedQuestion, describe, understand
-from rag.retrieval.ranking import meets, needs_signals, of_passage, ordered, read_facts
+from rag.retrieval.ranking import needs_signals, of_categories, of_years, ordered, read_facts
 from rag.retrieval.reranker import rerank
+from rag.retrieval.since import since_meant
 from rag.retrieval.trace import (
     CallRecorder,
     OnStep,
@@ -59,6 +73,7 @@ from rag.types import (
     SearchResult,
     StepDetails,
     TokenUsage,
+    VersionOnDay,
     Who,
 )
 
@@ -69,6 +84,8 @@ if TYPE_CHECKING:
 IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 #: Nearest passages shown when there is no answer.
 NEAREST = 3
+#: Without the month or year, a question must have at least this many terms to be searched.
+LEAST_ASKED = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +220,7 @@ class Retriever:
             metadata=metadata,
             neighbours=(lambda hits: self._neighbours(trace, hits)) if profile.ranking.stitch_neighbours else None,
         )
+        context_text = days_said(trace.versions, {item.result.document_id for item in cited}) + context_text
         self._finish(trace, cited, started)
         response = ContextResponse(
             context_text=context_text,
@@ -219,26 +237,140 @@ class Retriever:
             results=tuple(item.result for item in cited),
             evidence=evidence.outcome if profile.ranking.only_evidence or not cited else "answered",
             probability=evidence.probability,
+            usual_meaning=_usual_meaning(scored),
+            versions=trace.versions,
+            staying=trace.staying,
+            lacks_name=bool(cited) and all(item.signals.lacks_name for item in cited),
         )
         return RetrievalResult(response=response, hits=hits, scored=tuple(scored), cited=tuple(cited))
 
     def _find(self, trace: RetrievalTrace, wanted: int, today: date, *, is_strict: bool) -> _Found:
         """Search collections that differ in nothing a search depends on, and order what they hold."""
         trace.thresholds = self._thresholds(trace, is_strict=is_strict)
-        asked = understand(trace, self._providers, today)
+        said = trace.text
+        if trace.profile.search.refine_order:
+            trace.text = since_meant(said, trace.language) or said
+        asked = understand(trace, self._providers, today, languages=lambda: self._languages(trace))
+        if trace.text != said:
+            trace.details.query.original = said
+            trace.details.query.expanded = [*trace.details.query.expanded, trace.text]
         candidates = wanted * trace.profile.search.candidate_factor
         hits = self._search(trace, asked, candidates)
         if self._has_new_model(trace):
             trace.thresholds = self._thresholds(trace, is_strict=is_strict)
             hits = self._search(trace, asked, candidates)
+        meant = self._day_meant(trace, hits, today)
+        if meant is not None:
+            asked = asked.said_as(trace.text, meant.text)
+            trace.text = meant.text
+            trace.details.query.expanded = [*trace.details.query.expanded, meant.text]
+            hits = self._search(trace, asked, candidates)
+        names = self._names(trace, hits)
+        if names.text != trace.text and not asked.translation.translated_from:
+            asked = asked.said_as(trace.text, names.text)
+            hits = self._search(trace, asked, candidates)
+            names = self._names(trace, hits)
+        hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)
         distinct = self._distinct(trace, hits.results)
         wordings = wordings_of(trace, asked, hits)
-        scored = score_hits(distinct, hits, wordings=wordings, thresholds=trace.thresholds)
+        own = trace.language.split("-")[0] if asked.original else ""
+        scored = score_hits(distinct, hits, wordings=wordings, own_language=own, thresholds=trace.thresholds)
+        if names.names:
+            scored = [item if item.result.document_id in names.said_by else without_name(item) for item in scored]
         scored = rerank(trace, asked.translation, scored, self._providers)
         named = named_languages(trace.text) - {trace.language}
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)
+        scored = named_first(scored)
         return _Found(trace, hits.results, scored, self._order(trace, self._speaking(trace, scored), today))
+
+    def _day_meant(self, trace: RetrievalTrace, hits: SearchHits, today: date) -> DayMeant | None:
+        """Return the day that the question asks about: a past one, where the version of a document found is known for
+        it, or a coming one, until which another version begins.
+
+        Profiles that search by the days of documents take days otherwise.
+        """
+        understanding = trace.profile.understanding
+        if understanding.filter_by_date or understanding.filter_by_year:
+            return None
+
+        def valid_on(day: date) -> set[UUID]:
+            return {version.document_id for version in on(day)}
+
+        def on(day: date) -> list[VersionOnDay]:
+            return versions_on(self._database, trace.question.identity, hits, day)
+
+        if meant := day_meant(trace.text, trace.language, today):
+            return meant if valid_on(meant.day) else None
+        coming = day_to_come(trace.text, trace.language, today)
+        if coming is None or valid_on(coming.day) - valid_on(today):
+            return coming
+        # A passage with the name of the month or year is about it. A day within a month seldom begins a version.
+        is_said = any(coming.named.casefold() in result.content.casefold() for result in hits.results)
+        is_period = coming.day.day == 1 or (coming.day + timedelta(days=1)).day == 1
+        if is_said or not is_period or len(set(tokenize(coming.text, trace.language))) < LEAST_ASKED:
+            return None
+        valid = on(coming.day)
+        trace.staying = tuple(version for version in valid if version.document_id == version.published_id)
+        return replace(coming, day=today) if valid else None
+
+    def _as_of(self, trace: RetrievalTrace, hits: SearchHits, day: date) -> SearchHits:
+        """Return the hits with passages of the versions that are valid on a day, today or earlier."""
+        who = trace.question.identity
+        versions = [
+            version
+            for version in versions_on(self._database, who, hits, day)
+            if version.document_id != version.published_id
+        ]
+        if not versions:
+            return hits
+        with trace.step("versions") as step:
+            trace.versions = tuple(versions)
+            step.detail = f"as of {day}: " + ", ".join(f"{found.title}, version {found.version}" for found in versions)
+            return in_their_versions(self._database, who, hits, versions, trace.text, trace.language)
+
+    def _names(self, trace: RetrievalTrace, hits: SearchHits) -> Names:
+        """Return whose rules the question asks for, where the profile refines the order."""
+        asked = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
+        # Of two health plans the question names one: that name tells passages apart.
+        if not asked or hits.twins or not hits.results:
+            return Names(trace.text)
+        documents = list(dict.fromkeys(result.document_id for result in hits.results))
+        own = f"{trace.question.collection.name}\n{trace.profile.answer.own_name}".casefold()
+
+        def read(pipeline: Pipeline) -> list[tuple[UUID, int]]:
+            found = pipeline.execute(queries["documents_saying"], {"names": asked, "document_ids": documents})
+            pipeline.finish()
+            return found.fetchall()
+
+        with trace.step("whose rules") as step:
+            # A collection's own name holds for all of its documents.
+            saying = {name: set(documents) if name.casefold() in own else set[UUID]() for name in asked}
+            for document_id, place in self._database.read(trace.question.identity, read):
+                saying[asked[place - 1]].add(document_id)
+            if trace.language == "de":
+                # "Bei Krankheit": German writes every noun with a capital, so what German documents say is no name.
+                german = {document for document in documents if hits.languages[document].startswith("de")}
+                saying = {name: found for name, found in saying.items() if not found & german}
+            missing = tuple(name for name, found in saying.items() if not found)
+            meant = [name for name, found in saying.items() if len(found) >= min(LEAST_DOCUMENTS, len(documents))]
+            said_by = frozenset.intersection(*(frozenset(saying[name]) for name in meant)) if meant else frozenset()
+            step.detail = "; ".join(
+                f"{name}: {len(found)} of {len(documents)} documents" for name, found in saying.items()
+            )
+        return Names(without(trace.text, meant, trace.language), (*meant, *missing), said_by, missing)
+
+    def _languages(self, trace: RetrievalTrace) -> set[str]:
+        """Return the languages of the documents that are searched."""
+        ids = list(trace.collection_ids or (trace.question.collection.id,))
+
+        def read(pipeline: Pipeline) -> list[tuple[str, float, float]]:
+            asked = pipeline.execute(queries["search_scope"], {"tenant_id": trace.tenant_id, "collection_ids": ids})
+            pipeline.finish()
+            return asked.fetchall()
+
+        found = self._database.read(trace.question.identity, read)
+        return {language.partition("+")[0] for language, chunks, _ in found if chunks}
 
     def _has_new_model(self, trace: RetrievalTrace) -> bool:
         """Tell whether the collection has another embedding model than when it was read, and use it if so."""
@@ -312,7 +444,12 @@ class Retriever:
         candidates: int,
     ) -> SearchHits:
         within = _combined(trace, filters)
-        return search_wordings(trace, asked, embedded, within, self._database, self._providers, candidates=candidates)
+        hits = search_wordings(trace, asked, embedded, within, self._database, self._providers, candidates=candidates)
+        if not trace.filters.years:
+            return hits
+        # The search chose documents that have this year; of their passages some may be of another.
+        facts = read_facts(self._database, trace.question.identity, hits.results)
+        return replace(hits, results=of_years(hits.results, facts, trace.filters.years))
 
     def _filtered(self, trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
         """Keep the hits that match the question's categories and years (source 001, step 4).
@@ -328,12 +465,13 @@ class Retriever:
         with trace.step("filter") as step:
             facts = read_facts(self._database, trace.question.identity, hits.results)
             kept, said = hits.results, list[str]()
-            for condition in (replace(filters, years=()), replace(filters, categories=())):
-                if not (condition.categories or condition.years):
-                    continue
-                left = tuple(r for r in kept if meets(of_passage(r, facts[r.document_id].signals), condition))
-                dropped = "" if left else ", dropped"
-                said.append(f"{len(left)} of {len(kept)} passages with {describe(condition)}{dropped}")
+            if filters.categories:
+                left = of_categories(kept, facts, filters.categories)
+                said.append(_left_said(left, kept, SearchFilters(categories=filters.categories)))
+                kept = left or kept
+            if filters.years:
+                left = of_years(kept, facts, filters.years)
+                said.append(_left_said(left, kept, SearchFilters(years=filters.years)))
                 kept = left or kept
             step.detail = "; ".join(said)
         return replace(hits, results=kept)
@@ -430,6 +568,11 @@ class Retriever:
         trace.details.timing.total_ms = ms_since(started)
 
 
+def _usual_meaning(scored: Sequence[ScoredHit]) -> float | None:
+    known = [item.result.meaning for item in scored if item.result.meaning is not None]
+    return median(known) if known else None
+
+
 @dataclass(frozen=True)
 class _Found:
     """The passages of one group of collections, best first; an answer may cite `cited`."""
@@ -488,6 +631,8 @@ def _together(
         details.timing.search_ms += own.details.timing.search_ms
         details.timing.embedding_ms += own.details.timing.embedding_ms
     details.steps = steps
+    trace.versions = tuple(version for found in searched for version in found.trace.versions)
+    trace.staying = tuple(version for found in searched for version in found.trace.staying)
     trace.notices[:] = list(dict.fromkeys(notices))
     # The facts cover the documents of one group only.
     trace.facts = {}
@@ -527,6 +672,11 @@ def _named(citations: Sequence[Citation], cited: Sequence[ScoredHit], question: 
         replace(citation, collection=names[item.result.collection_id])
         for citation, item in zip(citations, cited, strict=True)
     )
+
+
+def _left_said(left: Sequence[SearchResult], of: Sequence[SearchResult], condition: SearchFilters) -> str:
+    dropped = "" if left else ", dropped"
+    return f"{len(left)} of {len(of)} passages with {describe(condition)}{dropped}"
 
 
 def _combined(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:

@@ -35,6 +35,7 @@ from rag.types import (
     SearchResult,
     StepDetails,
     Usage,
+    VersionOnDay,
 )
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,10 @@ class RetrievalTrace:
     collection_ids: tuple[UUID, ...] = ()
     #: Vectors of this question by their model and texts, None where it did not answer; other collections share them.
     vectors: dict[tuple[str, ...], FloatMatrix | None] = field(default_factory=dict)
+    #: Published versions that are still valid on a coming day, because no later version begins by then.
+    staying: tuple[VersionOnDay, ...] = ()
+    #: Earlier versions that were searched because they were valid on the day asked about.
+    versions: tuple[VersionOnDay, ...] = ()
     _prices: Mapping[str, Any] | None = None
 
     @property

@@ -26,6 +26,7 @@ import pyrage
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import SettingsError
+from rag.language import counted
 from rag.settings import Settings
 from rag.storage.data_folder import (
     BACKUP,
@@ -63,7 +64,7 @@ MOST_MOMENTS = 20
 
 @dataclass(frozen=True)
 class Moment:
-    """One moment of the database: its name for `pg_dump`, what it holds, and the originals it speaks of."""
+    """A snapshot of the database: its name for `pg_dump`, its counts, and the keys of its originals."""
 
     snapshot: str
     documents: int
@@ -262,7 +263,9 @@ def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Seq
                 erased = erasures_in(connection)
             brought = _extract_files(archive, folder / FILES, wanted)
             if missing := wanted - brought:
-                raise SettingsError(f"{path} is damaged: {len(missing)} of {len(wanted)} originals are not in it.")
+                raise SettingsError(
+                    f"{path} is damaged: it lacks {len(missing)} of {counted(len(wanted), 'original')}."
+                )
         finally:
             server.stop()
     if erased or erasures:
@@ -301,8 +304,9 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
                 yield moment
                 return
     missing = sorted(moment.files - kept)
+    are = counted(len(missing), "original is", "originals are")
     raise SettingsError(
-        f"{len(missing)} originals are not in {folder}, such as {missing[0]}. Delete their documents, or bring the "
+        f"{are} not in {folder}, such as {missing[0]}. Delete their documents, or bring the "
         "files back, and make the backup again."
     )
 

@@ -182,7 +182,7 @@ class Database:
         self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
         self._outage = outage
         #: Servers that answer what only reads; None without any.
-        self.standbys: Standbys | None = None
+        self.standbys: Standbys[Database] | None = None
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5

@@ -491,22 +491,31 @@ def _end_orphans(cluster: Path) -> None:
 
 
 def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
-    """Make the owner of the tables, the application's role and the database, whichever is missing."""
+    """Make the owner of the tables, the application's role and the database, whichever is missing.
+
+    A role may change its own password and settings, and nothing in Postgres forbids it that: what a smuggled statement
+    has changed of them ends here.
+    """
     with psycopg.connect(superuser, autocommit=True) as connection:
         present = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
         for role in ("rag_owner", "rag_app"):
+            name, password = sql.Identifier(role), sql.Literal(passwords[role])
             if role not in present:
                 connection.execute(
-                    sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}").format(
-                        sql.Identifier(role), sql.Literal(passwords[role])
-                    )
+                    sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}").format(name, password)
                 )
+            else:
+                connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, password))
+                connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(name))
         if READER not in present:
             connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN NOSUPERUSER NOBYPASSRLS").format(sql.Identifier(READER)))
         if "rag_app" not in present:
             connection.execute("GRANT rag_app TO rag_owner WITH ADMIN OPTION")
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER rag_owner").format(sql.Identifier(DATABASE)))
+        in_database = sql.SQL("ALTER ROLE {} IN DATABASE {} RESET ALL")
+        for role in ("rag_owner", "rag_app"):
+            connection.execute(in_database.format(sql.Identifier(role), sql.Identifier(DATABASE)))
     with psycopg.connect(superuser, dbname=DATABASE, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS extensions AUTHORIZATION rag_owner")
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA extensions")

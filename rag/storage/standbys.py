@@ -16,17 +16,17 @@ import math
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
+from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 
 from rag.errors import DatabaseUnavailable
 from rag.monitoring import metrics
-
-if TYPE_CHECKING:
-    from rag.storage.database import Database
+from rag.storage.availability import Availability
 
 log = logging.getLogger("rag.storage.database")
 
@@ -37,13 +37,29 @@ MOST_LAG_SECONDS = 10.0
 REMEMBERED = int(4 * MOST_LAG_SECONDS / LOOK_SECONDS)
 
 
+class Server(Protocol):
+    """What is asked of a `Database` here."""
+
+    conninfo: str
+    availability: Availability
+
+    def open(self, *, wait: bool = True) -> None: ...
+
+    def close(self) -> None: ...
+
+    def transaction(self, who: None, /) -> AbstractContextManager[Connection]: ...
+
+
+ServerT = TypeVar("ServerT", bound=Server)
+
+
 @dataclass
-class Standby:
+class Standby(Generic[ServerT]):
     """One server that replays, with a pool of its own."""
 
     #: Host and port, as `doctor` and the metrics name it.
     name: str
-    database: Database
+    database: ServerT
     #: Why it is left out; "" while it answers.
     trouble: str = "It has not been looked at yet."
     lag_seconds: float = math.inf
@@ -56,10 +72,10 @@ class Standby:
         return not self.trouble and self.database.availability.is_ready
 
 
-class Standbys:
+class Standbys(Generic[ServerT]):
     """Chooses among standbys. Thread-safe."""
 
-    def __init__(self, primary: Database, databases: Sequence[Database]) -> None:
+    def __init__(self, primary: ServerT, databases: Sequence[ServerT]) -> None:
         self.all = tuple(Standby(_name(database.conninfo), database) for database in databases)
         self._primary = primary
         self._positions: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
@@ -80,7 +96,7 @@ class Standbys:
         for standby in self.all:
             standby.database.close()
 
-    def next(self) -> Standby | None:
+    def next(self) -> Standby[ServerT] | None:
         """Return the standby whose turn it is; None when there is none to read from."""
         usable = [standby for standby in self.all if standby.is_usable]
         if not usable:
@@ -105,7 +121,7 @@ class Standbys:
                 level = logging.WARNING if standby.trouble else logging.INFO
                 log.log(level, "Standby %s: %s", standby.name, standby.trouble or "It answers reads.")
 
-    def _look_at(self, database: Database, now: float) -> tuple[float, str]:
+    def _look_at(self, database: Server, now: float) -> tuple[float, str]:
         if database.availability.is_down:
             return math.inf, "It does not answer."
         try:
@@ -135,7 +151,7 @@ def read_addresses(text: str) -> list[str]:
     return [part for part in text.replace(",postgres", " postgres").split() if part]
 
 
-def _position(database: Database) -> tuple[int, bool]:
+def _position(database: Server) -> tuple[int, bool]:
     """Return how far a server's log is written or replayed, in bytes, and whether it replays another's."""
     with database.transaction(None) as connection:
         row = connection.execute(

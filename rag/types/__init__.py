@@ -272,6 +272,18 @@ class SearchFilters:
         return self == SearchFilters()
 
 
+def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str, Any]:
+    """Return what somebody narrowed a question to, as JSON: only what was chosen."""
+    chosen = {
+        "documents": [str(document_id) for document_id in document_ids],
+        "categories": list(filters.categories),
+        "years": list(filters.years),
+        "important": filters.important_only,
+        "fields": dict(filters.metadata),
+    }
+    return {name: value for name, value in chosen.items() if value}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
     """A found passage. Ranks count from 1; a score is None where that search did not find the passage."""
@@ -367,6 +379,23 @@ Evidence = Literal["answered", "perhaps", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class VersionOnDay:
+    """The version of a document that was valid on a day.
+
+    `valid_from` is the first day of the published version, None where nobody set one.
+    """
+
+    day: date
+    published_id: UUID
+    document_id: UUID
+    version: int
+    title: str
+    file_name: str
+    language: str
+    valid_from: date | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ContextResponse:
     """What `retrieve_context` found. `citations` number the passages of `context_text` from 1."""
 
@@ -386,6 +415,15 @@ class ContextResponse:
     evidence: Evidence = "answered"
     #: That the best passage answers, 0 … 1; None where nothing was found or nobody asked.
     probability: float | None = None
+    #: The median cosine by meaning of all passages found; None where meaning was not compared.
+    usual_meaning: float | None = None
+    #: Whether no passage cited is of a document that says whose rules the question asks for.
+    lacks_name: bool = False
+    #: Earlier versions that were searched in the place of published ones, because they were valid on the day asked
+    #: about.
+    versions: tuple[VersionOnDay, ...] = ()
+    #: Published versions that are still valid on a coming day of the question.
+    staying: tuple[VersionOnDay, ...] = ()
 
     @property
     def snippets(self) -> tuple[ContextSnippet, ...]:
@@ -476,6 +514,8 @@ class Conversation:
     has_news: bool = False
     #: Whether its latest question was asked in all collections; `collection_id` is the one whose profile answers.
     asks_all: bool = False
+    #: What its latest question was narrowed to, as `narrowing` returns it.
+    narrowed_to: Mapping[str, Any] = field(default_factory=dict)
 
 
 class MessageState(StrEnum):

@@ -127,6 +127,9 @@ class CostEstimate:
     embedding: Decimal | None
     metadata: Decimal | None
     total: Decimal | None
+    #: Between these the bill is expected, by how far bills and estimates of earlier documents lie apart.
+    low: Decimal | None
+    high: Decimal | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,6 +338,9 @@ class DocumentFigures:
     cost: Decimal
     unpriced: int
     estimated: Decimal
+    #: Between these the bill of what is estimated is expected.
+    low: Decimal
+    high: Decimal
     unpriced_estimates: int
     #: When the newest of them came, and when one of them changed last.
     created_at: datetime

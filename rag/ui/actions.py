@@ -41,12 +41,20 @@ def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
 
 
 def remove(
-    page: str, sentence: str, take: Callable[[], Kept], put_back: Callable[[Kept], object], *, problem: str
+    page: str,
+    sentence: str,
+    take: Callable[[], Kept],
+    put_back: Callable[[Kept], object],
+    *,
+    problem: str,
+    on_gone: Callable[[], object] | None = None,
 ) -> None:
-    """Remove something, and offer the way back: `put_back` is given what `take` returned."""
+    """Remove something, and offer the way back: `put_back` is given what `take` returned. Then `on_gone` is called."""
     kept: list[Kept] = []
     if attempt(problem, lambda: kept.append(take())):
         offer_undo(page, sentence, partial(put_back, kept[0]))
+        if on_gone is not None:
+            on_gone()
 
 
 def draw_undo(page: str, *, problem: str) -> None:

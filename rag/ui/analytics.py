@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitAPIException
 
-from rag.language import N_, _, day, ngettext, number, percentage
+from rag.language import N_, _, day, ngettext, number, percentage, pgettext
 from rag.records.analytics import (
     FIRST,
     STAGES,
@@ -125,7 +125,7 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
         )  # fmt: skip
         draw_metric(
             _("Answered"), percent(now.answered_rate), moved(now.answered_rate, before.answered_rate), "normal",
-            trend=[day.answered / day.closed for day in days if day.closed],
+            trend=[rate for day in days if (rate := day.answered_rate) is not None],
             help_text=_(
                 "With a source that says what the answer says. Of all questions that came to an end, small talk left "
                 "out; the rest was answered partly, not in the documents, stopped, refused or failed."
@@ -191,12 +191,12 @@ def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None
     now, before = summary.times.get(stage), summary.previous_times.get(stage)
     draw_metric(
         label,
-        duration(now.p50_ms if now else None),
+        duration(now.p50_ms, is_about=now.is_about) if now else duration(None),
         grown(now.p50_ms if now else None, before.p50_ms if before else None),
         "inverse",
         trend=[row.p50_ms for row in summary.times_by_day if row.stage == stage],
         help_text=help_text,
-        beside=f"p95 {duration(now.p95_ms)}" if now else None,
+        beside=f"p95 {duration(now.p95_ms, is_about=now.is_about)}" if now else None,
     )
 
 
@@ -468,6 +468,8 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
     )
     times = analytics.stage_percentiles(who, period, filters)
     if times:
+        # All are read in the same way.
+        is_about = times[0].is_about
         draw_chart(
             stage_figure(times, period, percentile=chosen or "p50"),
             pd.DataFrame(
@@ -475,8 +477,8 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
                     _("From"): [row.day for row in times],
                     _("Stage"): [_(STAGE_NAMES.get(row.stage, row.stage)) for row in times],
                     _("Questions"): [row.questions for row in times],
-                    _("Median (ms)"): [round(row.p50_ms, 1) for row in times],
-                    _("p95 (ms)"): [round(row.p95_ms, 1) for row in times],
+                    _("Median (ms, about)") if is_about else _("Median (ms)"): [round(row.p50_ms, 1) for row in times],
+                    _("p95 (ms, about)") if is_about else _("p95 (ms)"): [round(row.p95_ms, 1) for row in times],
                 }
             ),
             key="analytics_time_chart",
@@ -506,10 +508,10 @@ def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters
         st.caption(_("No question came to an end in this period."))
         return
     draw_chart(
-        histogram_figure(buckets, taken[stage].p50_ms, taken[stage].p95_ms),
+        histogram_figure(buckets, taken[stage]),
         pd.DataFrame(
             {
-                _("About"): [duration(bucket.ms) for bucket in buckets],
+                pgettext("how long something took", "About"): [duration(bucket.ms) for bucket in buckets],
                 _("Questions"): [bucket.questions for bucket in buckets],
             }
         ),
@@ -582,13 +584,12 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
     )
     parts = analytics.by_part(who, period, filters, by)
     key = table_key(f"analytics_parts_table_{by}", (part.name for part in parts))
-    ended = [part.questions - part.aside for part in parts]
     st.dataframe(
         pd.DataFrame(
             {
                 _(PARTS_BY[by]): [part.name or _("none") for part in parts],
                 _("Questions"): [part.questions for part in parts],
-                _("Answered"): [percent(p.answered / n if n else None) for p, n in zip(parts, ended, strict=True)],
+                _("Answered"): [percent(part.answered_rate) for part in parts],
                 _("Not found"): [part.no_context for part in parts],
                 _("Helpful"): [percent(part.helpful / part.rated if part.rated else None) for part in parts],
             }

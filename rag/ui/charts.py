@@ -109,7 +109,7 @@ def outcome_figure(days: Sequence[Day], period: Period) -> Any:
     return _by_day(quiet_figure(figure, height=340), period)
 
 
-def histogram_figure(buckets: Sequence[TimeBucket], p50_ms: float, p95_ms: float) -> Any:
+def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
     """Draw how many questions took how long, with the median and the 95th percentile as lines."""
     figure = go.Figure()
     figure.add_bar(
@@ -120,7 +120,7 @@ def histogram_figure(buckets: Sequence[TimeBucket], p50_ms: float, p95_ms: float
         customdata=[duration(bucket.ms) for bucket in buckets],
         hovertemplate="%{customdata}: %{y}<extra></extra>",
     )
-    for ms, words, side in ((p50_ms, _("median"), "right"), (p95_ms, "p95", "left")):
+    for ms, words, side in ((times.p50_ms, _("median"), "right"), (times.p95_ms, "p95", "left")):
         figure.add_vline(x=ms, line={"dash": "dot", "width": 1.5, "color": chart_color(2)})
         figure.add_annotation(
             # Of a logarithmic axis, annotations take the logarithm and lines the value.
@@ -130,7 +130,7 @@ def histogram_figure(buckets: Sequence[TimeBucket], p50_ms: float, p95_ms: float
             yanchor="bottom",
             xanchor=side,
             showarrow=False,
-            text=f"{words} {duration(ms)}",
+            text=f"{words} {duration(ms, is_about=times.is_about)}",
         )
     figure = quiet_figure(figure, height=280, legend=False)
     figure.update_layout(hovermode="closest", margin_t=28)
@@ -203,7 +203,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
                 name=_(STAGE_NAMES[stage]),
                 mode="lines+markers" if len(rows) < 4 else "lines",
                 line={"color": chart_color(STAGE_COLOR_INDEX[stage]), "width": 2},
-                customdata=[duration(value) for value in values],
+                customdata=[duration(value, is_about=row.is_about) for row, value in zip(rows, values, strict=True)],
                 hovertemplate="%{customdata}",
             )
     figure = _by_day(quiet_figure(figure, height=280), period)

@@ -6,9 +6,12 @@ not have are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
@@ -25,16 +28,22 @@ from rag.types import (
     DocumentName,
     DocumentStatus,
     Identity,
+    Role,
     SearchFilters,
+    narrowing,
 )
 from rag.ui.formats import count, field_label
 from rag.ui.text import plain
 from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels
 
+#: The parameter of the address with the scope of the next question.
+ADDRESS = "scope"
 #: Up to this many collections are offered side by side; more are in a list.
 SIDE_BY_SIDE = 4
 #: What the choice of a collection has for all of them.
 ALL = UUID(int=0)
+#: Whether a conversation is asked in all collections from now on.
+ALL_OF = "chat_all_{}"
 #: How the keys of the fields begin that a search is narrowed by.
 FIELDS = "chat_narrow_"
 #: Most documents in the list to choose from; more are searched for.
@@ -63,6 +72,8 @@ class ChatScope:
             self.identity, in_chat=True
         )
         if chosen is None:
+            if self.identity.may(Role.ADMIN):
+                raise NotFound("There are no documents yet. Add some on the page Documents.")
             raise NotFound("There are no documents yet. An administrator has to add some first.")
         return chosen
 
@@ -82,7 +93,7 @@ class ChatScope:
 
     @property
     def _all_key(self) -> str:
-        return f"chat_all_{self.conversation.id if self.conversation else ''}"
+        return ALL_OF.format(self.conversation.id if self.conversation else "")
 
     @property
     def collection_name(self) -> str:
@@ -171,6 +182,23 @@ class ChatScope:
     def _field_key(self, field: str) -> str:
         return f"{FIELDS}{self.collection.id}_{field}"
 
+    def keep_chosen_in_address(self) -> None:
+        """Keep the scope of the next question in the address until it is asked, for a reload."""
+        kept: dict[str, Any] = {}
+        if self.collections:
+            kept = narrowing(self.document_ids, self.options.filters or SearchFilters())
+            before = self.conversation
+            if before is None:
+                is_chosen = bool(kept or st.session_state.get("chat_chose"))
+            else:
+                is_chosen = self.asks_all != before.asks_all or (not self.asks_all and kept != before.narrowed_to)
+            kept = kept | {"in": str(ALL if self.asks_all else self.collection.id)} if is_chosen else {}
+        text = json.dumps(kept, ensure_ascii=False) if kept else ""
+        if text and st.query_params.get(ADDRESS) != text:
+            st.query_params[ADDRESS] = text
+        elif not text and ADDRESS in st.query_params:
+            del st.query_params[ADDRESS]
+
     def draw_choice(self) -> None:
         """Return where the first question goes: to the default collection, unless another or all are chosen."""
         named = {ALL: _("All collections")} | {c.id: c.name for c in self.collections}
@@ -183,7 +211,7 @@ class ChatScope:
             label=_("Ask in"),
             gone=_("Deleted collection"),
             side_by_side=SIDE_BY_SIDE,
-            on_change=forget_narrowing,
+            on_change=_choose,
         )
 
     def draw_filter(self) -> None:
@@ -324,6 +352,53 @@ class ChatScope:
             placeholder=_("All posts") if self._is_board else _("All documents"),
             persist_state="page",
         )
+
+
+def take_up_narrowing(conversation: Conversation | None) -> None:
+    """Choose what the open conversation was narrowed to last, once for each time it is opened, also by a reload.
+
+    Call it before the widgets are drawn.
+    """
+    state = st.session_state
+    opened = conversation.id if conversation is not None else None
+    is_reload = "chat_narrowed_of" not in state
+    if not is_reload and state.chat_narrowed_of == opened:
+        return
+    state.chat_narrowed_of = opened
+    if is_reload and ADDRESS in st.query_params:
+        with contextlib.suppress(ValueError, TypeError, AttributeError, KeyError):  # somebody changed the address
+            _take_up_chosen(json.loads(st.query_params[ADDRESS]), conversation)
+            return
+    if conversation is not None and (kept := conversation.narrowed_to):
+        _take_up(kept, conversation.collection_id)
+
+
+def _take_up_chosen(kept: dict[str, Any], conversation: Conversation | None) -> None:
+    """Take up what `ChatScope.keep_chosen_in_address` kept. Raises errors of Python for anything else."""
+    collection_id = UUID(kept["in"])
+    _take_up(kept, collection_id)
+    if conversation is None:
+        st.session_state.chat_collection = collection_id
+        st.session_state.chat_chose = True
+    else:
+        st.session_state[ALL_OF.format(conversation.id)] = collection_id == ALL
+
+
+def _take_up(kept: Mapping[str, Any], collection_id: UUID | None) -> None:
+    state = st.session_state
+    documents = [UUID(document_id) for document_id in kept.get("documents", ())]
+    fields = {str(field): str(value) for field, value in kept.get("fields", {}).items()}
+    state.chat_categories = [str(slug) for slug in kept.get("categories", ())]
+    state.chat_years = [int(year) for year in kept.get("years", ())]
+    state.chat_important = bool(kept.get("important"))
+    state.chat_documents = documents
+    for field, value in fields.items():
+        state[f"{FIELDS}{collection_id}_{field}"] = value
+
+
+def _choose() -> None:
+    st.session_state.chat_chose = True
+    forget_narrowing()
 
 
 def forget_narrowing() -> None:

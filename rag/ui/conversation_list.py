@@ -109,9 +109,10 @@ def _draw_row(
         _draw_title(conversation, label + news, on_open)
         pin = N_("Unpin") if conversation.pinned_at else N_("Pin")
         action = st.menu_button(
-            ":material/more_horiz:",
+            _("Actions of “{title}”", title=plain(conversation.title)),
             [pin, N_("Rename"), N_("Share"), N_("Export"), N_("Delete")],
             format_func=_,
+            icon=":material/more_horiz:",
             key=f"chat_actions_{conversation.id}",
             type="tertiary",
             help=_("Pin, rename, share, export or delete this conversation"),
@@ -181,10 +182,15 @@ def _delete(conversations: Conversations, identity: Identity, target: Conversati
     def take_away() -> None:
         sentence = _("“{title}” is deleted.", title=target.title)
         take = partial(conversations.delete, identity, target.id)
-        actions.remove("chat", sentence, take, partial(conversations.put_back, identity), problem="chat_problem")
+        actions.remove(
+            "chat",
+            sentence,
+            take,
+            partial(conversations.put_back, identity),
+            problem="chat_problem",
+            on_gone=partial(on_open, None) if on_open is not None else None,
+        )
         _close()
-        if on_open is not None:
-            on_open(None)
 
     @st.dialog(_("Delete conversation"), on_dismiss=_close)
     def delete() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -44,10 +45,16 @@ def _cost_steps() -> dict[str, str]:
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
-    """Return cost per step and in total as one line of Markdown."""
+    """Return cost per step and in total as one line of Markdown, of an estimate with the range of the bill."""
     steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in _cost_steps().items()]
     total = _("**Total {cost}**", cost=plain(money(known_cost(values, "total"))))
-    return " · ".join([*steps, total])
+    return " · ".join([*steps, total, *cost_range(known_cost(values, "low"), known_cost(values, "high"))])
+
+
+def cost_range(low: Decimal | None, high: Decimal | None) -> list[str]:
+    """Return between which sums a bill is expected, as Markdown; nothing where they are written alike."""
+    least, most = money(low), money(high)
+    return [] if least == most else [_("between {low} and {high}", low=plain(least), high=plain(most))]
 
 
 def page_ranges(numbers: Sequence[int]) -> str:

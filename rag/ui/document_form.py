@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import PurePath
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pandas as pd
@@ -46,79 +46,197 @@ def draw_form(
     *,
     today: date,
 ) -> None:
-    """Draw title, language, folder, tags, owner and dates of a document to change, for all its versions."""
-    problem, saved = st.empty(), st.empty()
+    """Draw title, language, folder, tags, owner and dates of a document to change, for all its versions.
+
+    What was changed and not saved is kept in the session until it is saved or discarded, also when the panel is closed.
+    """
+    state = st.session_state
+    edits: dict[str, Any] = unsaved_edits(document.id)
+    problem = st.empty()
     labels = name_labels({**owners, **({document.owner_id: document.owner_name} if document.owner_id else {})})
     languages = name_labels({code: language_name(code) for code in LANGUAGES})
-    folders = list(dict.fromkeys([*all_folders(shelves.folders), *([document.folder] if document.folder else [])]))
-    key = f"{document.id}_{document.updated_at:%s%f}"
+    key = f"{document.id}_{document.updated_at:%s%f}_{state.get('documents_form_turn', 0)}"
     if remark := date_remark(document, today):
         st.warning(remark, icon=":material/event_busy:")
-    with st.form(f"documents_form_{key}", border=False):
-        title = st.text_input(_("Title"), document.title, key=f"documents_form_title_{key}", max_chars=300)
+
+    def note(field: str) -> None:
+        value = state[f"documents_form_{field}_{key}"]
+        stored = _stored(document, field)
+        state.pop("documents_form_saved", None)
+        if (value or None) == (stored or None):
+            edits.pop(field, None)
+        else:
+            edits[field] = value
+        keep_edits(document, edits)
+
+    def at_first(field: str) -> Any:
+        return edits.get(field, _stored(document, field))
+
+    def place(options: Sequence[Any], field: str) -> int | None:
+        chosen = at_first(field)
+        return options.index(chosen) if chosen in options else None
+
+    folders = list(dict.fromkeys([*all_folders(shelves.folders), *filter(None, [document.folder, at_first("folder")])]))
+    # No form: its fields would tell the server nothing until they are saved, and the key Escape would lose them.
+    with st.container(key=f"documents_form_{key}"):
+        title = st.text_input(
+            _("Title"),
+            at_first("title"),
+            key=f"documents_form_title_{key}",
+            max_chars=300,
+            on_change=note,
+            args=("title",),
+        )
         with st.grid(2, min_column_width=240, vertical_alignment="bottom"):
             language = st.selectbox(
                 _("Language"),
                 list(languages),
-                index=list(languages).index(document.language) if document.language in languages else None,
+                index=place(list(languages), "language"),
                 format_func=languages.of,
                 key=f"documents_form_language_{key}",
                 help=_("The language its words are searched in. Reading the file again does not change it."),
+                on_change=note,
+                args=("language",),
             )
             owner = st.selectbox(
                 _("Owner"),
                 list(labels),
-                index=list(labels).index(document.owner_id) if document.owner_id else None,
+                index=place(list(labels), "owner"),
                 format_func=labels.of,
                 placeholder=_("Nobody"),
                 key=f"documents_form_owner_{key}",
                 help=_("Is reminded on this page when the document is to be reviewed or no longer valid."),
+                on_change=note,
+                args=("owner",),
             )
             folder = st.selectbox(
                 _("Folder"),
                 folders,
-                index=folders.index(document.folder) if document.folder else None,
+                index=place(folders, "folder"),
                 accept_new_options=True,
                 placeholder=_("No folder"),
                 key=f"documents_form_folder_{key}",
+                on_change=note,
+                args=("folder",),
             )
             tags = st.multiselect(
                 _("Tags"),
-                list(dict.fromkeys([*shelves.tags, *document.tags])),
-                document.tags,
+                list(dict.fromkeys([*shelves.tags, *document.tags, *at_first("tags")])),
+                at_first("tags"),
                 accept_new_options=True,
                 max_selections=MOST_TAGS,
                 key=f"documents_form_tags_{key}",
+                on_change=note,
+                args=("tags",),
             )
         with st.grid(3, min_column_width=150):
-            valid_from = st.date_input(_("Valid from"), document.valid_from, key=f"documents_form_from_{key}")
+            valid_from = st.date_input(
+                _("Valid from"),
+                at_first("valid_from"),
+                key=f"documents_form_valid_from_{key}",
+                help=_("The first day of this version. Until then the version before it answers."),
+                on_change=note,
+                args=("valid_from",),
+            )
             valid_until = st.date_input(
                 _("Valid until"),
-                document.valid_until,
-                key=f"documents_form_until_{key}",
+                at_first("valid_until"),
+                key=f"documents_form_valid_until_{key}",
                 help=_("Its last day. After that it goes on answering, and each answer from it says so."),
+                on_change=note,
+                args=("valid_until",),
             )
-            review_on = st.date_input(_("Review on"), document.review_on, key=f"documents_form_review_{key}")
-        if st.form_submit_button(_("Save"), icon=":material/check:", type="primary"):
-            changes = Particulars(
-                title=title if title != document.title else None,
-                language=language if language and language != document.language else None,
-                folder=folder or "",
-                tags=tags,
-                with_owner=True,
-                owner_id=owner,
-                with_dates=True,
-                valid_from=_day(valid_from),
-                valid_until=_day(valid_until),
-                review_on=_day(review_on),
+            review_on = st.date_input(
+                _("Review on"),
+                at_first("review_on"),
+                key=f"documents_form_review_on_{key}",
+                on_change=note,
+                args=("review_on",),
             )
-            try:
-                particulars.change(identity, [document.id], changes)
-            except RagError as error:
-                problem.error(plain(error.message), icon=":material/error:")
-            else:
-                saved.success(_("Saved, for all versions of this document."), icon=":material/check_circle:")
-                st.rerun()
+        # As high with a remark as without: the button does not move away from a click that also ends the typing.
+        with st.container(horizontal=True, vertical_alignment="center"):
+            is_saved = st.button(
+                _("Save"), icon=":material/check:", type="primary", key=f"documents_form_save_{document.id}"
+            )
+            if edits:
+                st.button(
+                    _("Discard the changes"),
+                    key=f"documents_form_discard_{document.id}",
+                    type="tertiary",
+                    on_click=discard_edits,
+                    args=(document.id,),
+                )
+                st.markdown(f":orange[:material/edit: {_('Not saved yet')}]", width="content")
+            elif state.get("documents_form_saved") == document.id:
+                saved = _("Saved. The days of validity are of this version, the rest holds for all.")
+                st.markdown(f":green[:material/check_circle: {saved}]", width="content")
+    if is_saved:
+        changes = Particulars(
+            title=title if title != document.title else None,
+            language=language if language and language != document.language else None,
+            folder=folder or "",
+            tags=tags,
+            with_owner=True,
+            owner_id=owner,
+            with_dates=True,
+            valid_from=_day(valid_from),
+            valid_until=_day(valid_until),
+            review_on=_day(review_on),
+        )
+        try:
+            particulars.change(identity, [document.id], changes)
+        except RagError as error:
+            problem.error(plain(error.message), icon=":material/error:")
+        else:
+            discard_edits(document.id)
+            state.documents_form_saved = document.id
+            st.rerun()
+
+
+class UnsavedEdits(NamedTuple):
+    """What somebody changed about a document without saving it."""
+
+    title: str
+    edits: dict[str, Any]
+
+
+def all_unsaved_edits() -> dict[UUID, UnsavedEdits]:
+    """Return what was changed and not saved in this session, by document."""
+    kept: dict[UUID, UnsavedEdits] = st.session_state.setdefault("documents_edits", {})
+    return kept
+
+
+def unsaved_edits(document_id: UUID) -> dict[str, Any]:
+    found = all_unsaved_edits().get(document_id)
+    return dict(found.edits) if found else {}
+
+
+def keep_edits(document: Document, edits: dict[str, Any]) -> None:
+    """Keep what was changed about a document, until it is saved or discarded."""
+    if edits:
+        all_unsaved_edits()[document.id] = UnsavedEdits(document.title, dict(edits))
+    else:
+        all_unsaved_edits().pop(document.id, None)
+
+
+def discard_edits(document_id: UUID) -> None:
+    """Forget what was changed about a document; its fields begin with what is stored."""
+    all_unsaved_edits().pop(document_id, None)
+    st.session_state.documents_form_turn = st.session_state.get("documents_form_turn", 0) + 1
+
+
+def _stored(document: Document, field: str) -> Any:
+    """Return what is stored of a document in a field of the form."""
+    return {
+        "title": document.title,
+        "language": document.language,
+        "owner": document.owner_id,
+        "folder": document.folder,
+        "tags": list(document.tags),
+        "valid_from": document.valid_from,
+        "valid_until": document.valid_until,
+        "review_on": document.review_on,
+    }[field]
 
 
 def _day(value: Any) -> date | None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import pandas as pd
 import streamlit as st
 
-from rag.answering.labels import Labels
+from rag.answering.labels import Labels, distinct_labels
 from rag.ingestion.bin import BIN_DAYS, SHOWN, BinnedDocument
 from rag.ingestion.particulars import SavedView, Shelves
-from rag.language import N_, _, ngettext
+from rag.language import N_, _, day, ngettext
 from rag.types import (
     Document,
     DocumentFigures,
@@ -42,6 +43,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import (
     ask_to_confirm,
     document_labels,
+    draw_table_again,
     drawn,
     keep_chosen,
     name_labels,
@@ -50,6 +52,8 @@ from rag.ui.widgets import (
     time_column,
     words_of,
 )
+
+Listed = TypeVar("Listed", Document, DocumentRow, BinnedDocument)
 
 SORTS: Mapping[DocumentSort, str] = {
     "newest": N_("Newest first"),
@@ -163,6 +167,7 @@ def draw_toolbar(
         filters = saved[key].filters if key in saved else VIEWS[key][1] if key in VIEWS else {}
         st.session_state.update(view_keys(filters, me=me))
         st.session_state.documents_selected = []
+        draw_table_again("documents_table")
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         text = st.text_input(
@@ -395,7 +400,8 @@ def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today:
         return [_(EXPIRED[0]) if is_over else status_words(row)]
 
     columns: dict[str, Iterable[Any]] = {
-        _("Title"): [_title(row) for row in shown],
+        # The label of a button draws icons by their names; a name that somebody gave is text.
+        _("Title"): [title.replace(":material/", ":\u200bmaterial/") for title in titles(shown, _title)],
         _("File name"): [row.file_name for row in shown],
         _("Status"): [status(row) for row in shown],
         _("Language"): [language_name(row.language) for row in shown],
@@ -413,10 +419,20 @@ def _frame(shown: Sequence[DocumentRow], collections: Mapping[UUID, str], today:
     return pd.DataFrame(columns)
 
 
+def titles(shown: Sequence[Listed], title: Callable[[Listed], str] = attrgetter("title")) -> list[str]:
+    """Return the titles of a table's rows; equal ones also with the name of the file, then with the day."""
+    labels = distinct_labels(
+        shown,
+        lambda row: row.id,
+        title,
+        lambda row: row.file_name,
+        lambda row: day(row.binned_at if isinstance(row, BinnedDocument) else row.updated_at),
+    )
+    return [labels.of(row.id) for row in shown]
+
+
 def _title(row: DocumentRow) -> str:
-    title = row.title if row.version == 1 else _("{title} (version {version})", title=row.title, version=row.version)
-    # The label of a button draws icons by their names; a name that somebody gave is text.
-    return title.replace(":material/", ":\u200bmaterial/")
+    return row.title if row.version == 1 else _("{title} (version {version})", title=row.title, version=row.version)
 
 
 # Actions on the selected documents
@@ -545,7 +561,7 @@ def draw_bin(
     picked = st.dataframe(
         pd.DataFrame(
             {
-                _("Title"): [document.title for document in binned],
+                _("Title"): titles(binned),
                 _("File name"): [document.file_name for document in binned],
                 _("Pages"): [document.page_count for document in binned],
                 _("Deleted"): [document.binned_at for document in binned],
@@ -608,7 +624,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                _("Title"): [d.title for d in documents],
+                _("Title"): titles(documents),
                 _("Pages"): [d.page_count for d in documents],
                 _("Passages"): [d.chunk_count for d in documents],
                 **{label: [money(known_cost(d.costs, step)) for d in documents] for step, label in steps.items()},

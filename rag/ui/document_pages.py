@@ -9,6 +9,7 @@ from itertools import pairwise
 import pandas as pd
 import streamlit as st
 
+from rag import language
 from rag.ingestion.documents import DocumentLibrary
 from rag.language import N_, _
 from rag.types import Document, DocumentChunk, DocumentPage
@@ -60,7 +61,7 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     facts += [_("text recognition comes with the next step")] if page.number in document.ocr_pages else []
     st.caption(" · ".join(facts))
     for warning in page.warnings:
-        st.caption(f":orange[:material/warning: {plain(warning)}]")
+        st.caption(f":orange[:material/warning: {plain(language.translated(warning))}]")
     image, text = st.columns(2) if has_pictures(document) else (None, st.container())
     with text:
         if not page.text.strip():
@@ -184,7 +185,8 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
                     _("Characters"): [page.characters for page in read],
                     _("Language"): [page.language for page in read],
                     _("Remarks"): [
-                        " ".join(page.warnings) or ("" if page.text.strip() else _("No text on this page"))
+                        " ".join(map(language.translated, page.warnings))
+                        or ("" if page.text.strip() else _("No text on this page"))
                         for page in read
                     ],
                 }

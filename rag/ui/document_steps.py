@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from rag import language
 from rag.ingestion.documents import QueueState
 from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.references import ReferenceDocument
@@ -204,7 +205,7 @@ def draw_trouble(
     with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
         version = _(" (version {version})", version=document.version) if document.version > 1 else ""
         st.markdown(f"**{plain(document.title)}**{version} :{color}-badge[{words}]")
-        st.markdown(plain(document.message or _("It could not be processed.")))
+        st.markdown(plain(language.translated(document.message) or _("It could not be processed.")))
         if document.status is DocumentStatus.FAILED:
             st.caption(_(ADVICE[document.step]))
         is_scan = document.status is DocumentStatus.NEEDS_OCR

@@ -23,7 +23,7 @@ from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
 from rag.ui.budgets import draw_broken_by
-from rag.ui.document_details import cost_line, page_ranges
+from rag.ui.document_details import cost_line, cost_range, page_ranges
 from rag.ui.document_library import draw_cost_table
 from rag.ui.document_pages import draw_comparison
 from rag.ui.formats import (
@@ -63,6 +63,22 @@ class Locked(NamedTuple):
     sentence: str
     content: bytes
     options: UploadOptions
+    #: Whether the right password was given. Its card keeps its place, so that the next one does not move under the
+    #: pointer.
+    is_open: bool = False
+
+
+class WaitingFile(NamedTuple):
+    """A file that waits for a decision, or has waited for one since the page was opened."""
+
+    document: Document
+    #: The document that it would take the place of, and the pages that differ.
+    replaces: Document | None = None
+    differing: Sequence[int] = ()
+    #: What was decided, empty while it waits. Its card keeps its place and its height.
+    decision: str = ""
+    #: Whether it was removed here and can be had back.
+    is_removed: bool = False
 
 
 class Refused(NamedTuple):
@@ -303,7 +319,9 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
             on_dismiss,
             locked.key,
         )
-        st.markdown(plain(locked.sentence))
+        st.markdown(
+            f":green[:material/check: {_('Unlocked. It is being read.')}]" if locked.is_open else plain(locked.sentence)
+        )
         with (
             st.form(f"documents_unlock_{locked.key}", border=False),
             st.container(horizontal=True, vertical_alignment="bottom"),
@@ -314,12 +332,20 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
                 autocomplete="off",
                 key=f"documents_password_{locked.key}",
                 width=280,
+                disabled=locked.is_open,
             )
-            st.form_submit_button(_("Unlock"), icon=":material/lock_open:", on_click=on_unlock, args=(locked,))
+            st.form_submit_button(
+                _("Unlock"),
+                icon=":material/lock_open:",
+                on_click=on_unlock,
+                args=(locked,),
+                disabled=locked.is_open,
+            )
 
 
-def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -> None:
+def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
     """Draw what a document holds and what processing it would cost, to confirm or discard."""
+    document = file.document
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
         st.caption(_("Confirm before anything is spent"))
@@ -339,17 +365,36 @@ def draw_estimate(document: Document, *, on_confirm: OnOne, on_discard: OnOne) -
                 key=f"documents_confirm_{document.id}",
                 icon=":material/check:",
                 type="primary",
-                on_click=on_confirm,
+                disabled=bool(file.decision),
+                on_click=actions.on_confirm,
                 args=(document,),
             )
-            st.button(
-                red(_("Remove this file")),
-                key=f"documents_discard_{document.id}",
-                type="tertiary",
-                help=_("Nothing has been spent. It goes to the bin, from where you can have it back."),
-                on_click=on_discard,
-                args=(document,),
-            )
+            _draw_removing(file, actions)
+
+
+def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
+    """Draw the button that removes a waiting file; once something was decided, what it was."""
+    document = file.document
+    if not file.decision:
+        st.button(
+            red(_("Remove this file")),
+            key=f"documents_discard_{document.id}",
+            type="tertiary",
+            help=_("Nothing has been spent. It goes to the bin, from where you can have it back."),
+            on_click=actions.on_discard,
+            args=(document,),
+        )
+        return
+    st.markdown(f":green[:material/check: {plain(file.decision)}]", width="content")
+    if file.is_removed:
+        st.button(
+            _("Undo"),
+            key=f"documents_undiscard_{document.id}",
+            icon=":material/undo:",
+            type="tertiary",
+            on_click=actions.on_undo,
+            args=(document,),
+        )
 
 
 def draw_progress(document: Document) -> None:
@@ -371,7 +416,7 @@ def draw_progress(document: Document) -> None:
             marks = [f":{color}-badge[{_(STEP_NAMES[step])}]" for color, step in zip(colors, steps, strict=True)]
             st.markdown(" ".join(marks))
         if document.message:
-            st.caption(plain(document.message))
+            st.caption(plain(language.translated(document.message)))
 
 
 def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> None:
@@ -393,7 +438,7 @@ def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> N
 def draw_remarks(document: Document) -> None:
     """Draw a document's message, else its pages without text."""
     if document.message:
-        st.caption(plain(document.message))
+        st.caption(plain(language.translated(document.message)))
     elif document.empty_pages and document.status is not DocumentStatus.FAILED:
         sentence = ngettext(
             "No text on page {pages}", "No text on pages {pages}", len(document.empty_pages),
@@ -439,40 +484,40 @@ class EstimateActions(NamedTuple):
     on_discard: OnOne
     on_discard_all: Callable[[datetime], None]
     on_keep_both: OnOne
+    on_undo: OnOne
 
 
 def draw_estimates(
-    estimated: Sequence[Document],
+    files: Sequence[WaitingFile],
     figures: Sequence[DocumentFigures],
-    replaced: Mapping[UUID, tuple[Document, Sequence[int]]],
     documents: DocumentLibrary,
     actions: EstimateActions,
 ) -> None:
-    """Draw what waits for a decision: one summary with the sum of all, then each file that replaces a document.
-
-    `replaced` are the documents that some of `estimated` would take the place of, with the pages that differ.
-    """
+    """Draw what waits for a decision: one summary with the sum of all, then each file that replaces a document."""
     waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
-    number = max(sum(f.documents for f in waiting), len(estimated))
-    if number == 1:
-        (document,) = estimated
-        if document.id in replaced:
-            _draw_replacement(document, *replaced[document.id], documents, actions)
+    undecided = [file for file in files if not file.decision]
+    number = max(sum(f.documents for f in waiting), len(undecided))
+    if number <= 1 and len(files) == 1:
+        (file,) = files
+        if file.replaces is not None:
+            _draw_replacement(file, file.replaces, documents, actions)
         else:
-            draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
+            _draw_estimate(file, actions)
         return
+    replaced = [file for file in undecided if file.replaces is not None]
     total = money(sum((f.estimated for f in waiting), Decimal(0)))
     words = (
         _("{total} and what has no known price", total=total) if any(f.unpriced_estimates for f in waiting) else total
     )
     # Documents estimated after this total was drawn are not confirmed with it.
-    until = max((f.updated_at for f in waiting), default=max(document.updated_at for document in estimated))
+    until = max(f.updated_at for f in waiting) if waiting else max(file.document.updated_at for file in files)
     with st.container(border=True, key="documents_estimates", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             asked = ngettext(
                 "{count} file waits for your yes: {cost}", "{count} files wait for your yes: {cost}", number, cost=words
             )
-            facts = [f"**{plain(asked)}**"]
+            facts = [f"**{plain(asked) if number else _('All of these files are decided.')}**"]
+            facts += cost_range(sum((f.low for f in waiting), Decimal(0)), sum((f.high for f in waiting), Decimal(0)))
             facts += [count(sum(f.pages for f in waiting), "page")] if waiting else []
             if replaced:
                 facts.append(
@@ -497,6 +542,7 @@ def draw_estimates(
                     key="documents_confirm_all",
                     icon=":material/done_all:",
                     type="primary",
+                    disabled=not number,
                     on_click=actions.on_confirm_all,
                     args=(until,),
                 )
@@ -504,29 +550,27 @@ def draw_estimates(
                     red(_("Remove all {number}", number=number)),
                     key="documents_discard_all",
                     help=_("Nothing has been spent. They go to the bin, from where you can have them back."),
+                    disabled=not number,
                     on_click=actions.on_discard_all,
                     args=(until,),
                 )
-        draw_broken_by(estimated[0].tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
-        added = [document for document in estimated if document.id not in replaced]
-        if added or number > len(estimated):
+        draw_broken_by(files[0].document.tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
+        added = [file for file in files if file.replaces is None]
+        if added or number > len(undecided):
             with st.expander(_("File by file"), type="compact"):
-                for document in added:
-                    draw_estimate(document, on_confirm=actions.on_confirm, on_discard=actions.on_discard)
-                draw_rest(number - len(estimated), DocumentStatus.ESTIMATED)
-    for document in estimated:
-        if document.id in replaced:
-            _draw_replacement(document, *replaced[document.id], documents, actions)
+                for file in added:
+                    _draw_estimate(file, actions)
+                draw_rest(number - len(undecided), DocumentStatus.ESTIMATED)
+    for file in files:
+        if file.replaces is not None:
+            _draw_replacement(file, file.replaces, documents, actions)
 
 
 def _draw_replacement(
-    document: Document,
-    replaced: Document,
-    differing: Sequence[int],
-    documents: DocumentLibrary,
-    actions: EstimateActions,
+    file: WaitingFile, replaced: Document, documents: DocumentLibrary, actions: EstimateActions
 ) -> None:
     """Draw what a file would change about a document before it does: the pages that differ, side by side."""
+    document, differing = file.document, file.differing
     with st.container(border=True, key=f"documents_replaces_{document.id}", gap="small"):
         changes = ngettext("{count} page differs", "{count} pages differ", len(differing))
         st.markdown(
@@ -570,6 +614,7 @@ def _draw_replacement(
                 key=f"documents_confirm_{document.id}",
                 icon=":material/check:",
                 type="primary",
+                disabled=bool(file.decision),
                 on_click=actions.on_confirm,
                 args=(document,),
             )
@@ -578,16 +623,11 @@ def _draw_replacement(
                 key=f"documents_both_{document.id}",
                 icon=":material/library_add:",
                 help=_("The file becomes a document of its own, and both answer."),
+                disabled=bool(file.decision),
                 on_click=actions.on_keep_both,
                 args=(document,),
             )
-            st.button(
-                red(_("Remove this file")),
-                key=f"documents_discard_{document.id}",
-                type="tertiary",
-                on_click=actions.on_discard,
-                args=(document,),
-            )
+            _draw_removing(file, actions)
 
 
 def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[UUID | None], None]) -> None:

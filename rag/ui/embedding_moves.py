@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from rag import language
 from rag.errors import RagError
 from rag.ingestion.reembedding import Reembedding
 from rag.language import _, ngettext
@@ -41,19 +42,27 @@ def draw_moves(identity: Identity, collections: Sequence[Collection], *, problem
 
     What cannot be done is kept in `st.session_state[problem]`.
     """
-    is_running = any(move.status == "running" for move in services().documents.reembeddings.find(identity))
-    st.fragment(_draw, run_every="1s" if is_running else None)(identity, collections, problem, is_running)
-
-
-def _draw(identity: Identity, collections: Sequence[Collection], problem: str, was_running: bool) -> None:
     moves = services().documents.reembeddings.find(identity)
-    is_running = any(move.status == "running" for move in moves)
+    for collection in collections:
+        latest = _latest(moves, collection)
+        is_running = latest is not None and latest.status == "running"
+        # Each by itself: what is moved is read again every second, and what others would cost is not reckoned again.
+        st.fragment(_draw, run_every="1s" if is_running else None)(identity, collection, problem, is_running)
+
+
+def _latest(moves: Sequence[Reembedding], collection: Collection) -> Reembedding | None:
+    own = (move for move in moves if move.collection_id == collection.id and move.status != "cancelled")
+    return next(own, None)
+
+
+def _draw(identity: Identity, collection: Collection, problem: str, was_running: bool) -> None:
+    moves = services().documents.reembeddings.find(identity, collection_id=collection.id)
+    latest = _latest(moves, collection)
+    is_running = latest is not None and latest.status == "running"
     if st.session_state.pop("moves_changed", False) or is_running != was_running:
         st.rerun()  # the collection has another model, the page an error, or it follows something else
-    for collection in collections:
-        own = (move for move in moves if move.collection_id == collection.id and move.status != "cancelled")
-        with st.container(border=True, gap="small", key=f"moves_{collection.id}"):
-            _draw_collection(identity, collection, next(own, None), problem)
+    with st.container(border=True, gap="small", key=f"moves_{collection.id}"):
+        _draw_collection(identity, collection, latest, problem)
 
 
 def _draw_collection(identity: Identity, collection: Collection, latest: Reembedding | None, problem: str) -> None:
@@ -187,7 +196,7 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
             ),
         )
     if move.message:
-        st.caption(f":red[{plain(move.message)}]")
+        st.caption(f":red[{plain(language.translated(move.message))}]")
     with st.container(horizontal=True):
         if move.status != "running":
             words = _("Move {passages} ({price})", passages=count(move.chunks_total - move.chunks_done, "passage"),

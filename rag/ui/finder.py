@@ -8,9 +8,10 @@ from uuid import UUID
 
 import streamlit as st
 
+from rag.ingestion.text_search import page_with_words
 from rag.language import N_, _, pgettext
 from rag.services import Services
-from rag.types import Conversation, DocumentFilters, DocumentName, DocumentStatus, Identity
+from rag.types import DocumentFilters, DocumentName, DocumentStatus, Identity
 from rag.ui.page_view import turn_to
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, document_labels
@@ -103,7 +104,10 @@ if (!window.hrAssistantKeys) {
     if (close) {
       event.stopImmediatePropagation();
       event.preventDefault();
-      return close.click();
+      // What was typed last is told to the server by leaving the field; a closed dialog has no field to leave.
+      if (!isTyping(event.target)) return close.click();
+      event.target.blur();
+      return void setTimeout(() => close.click(), 150);
     }
     if (isTyping(event.target)) return;
     if (event.key === "?") {
@@ -180,7 +184,7 @@ def draw_finder(running: Services, identity: Identity) -> None:
             help=_("Find conversations and documents"),
         )
         is_listing = st.button(
-            "",
+            _("Keyboard shortcuts"),
             key="frame_shortcuts",
             icon=":material/keyboard:",
             type="tertiary",
@@ -207,7 +211,7 @@ def _find(running: Services, identity: Identity) -> None:
             _("Find conversations and documents"),
             type="search",
             live=True,
-            placeholder=_("Words of a title, or of a document's text"),
+            placeholder=_("Words of a title, a conversation or a document"),
             key="frame_find_text",
             label_visibility="collapsed",
         )
@@ -216,7 +220,7 @@ def _find(running: Services, identity: Identity) -> None:
 
 
 def _draw_found(running: Services, identity: Identity, text: str) -> None:
-    conversations = conversations_named(running, identity, text)
+    conversations = running.conversations.find(identity, text, limit=MOST_FOUND)
     documents = documents_found(running, identity, text)
     if conversations:
         st.caption(_("Conversations"))
@@ -229,10 +233,10 @@ def _draw_found(running: Services, identity: Identity, text: str) -> None:
     labels = document_labels(documents)
     for document in documents:
         if _result(labels.of(document.id), "description", document.id):
-            turn_to(1)
+            turn_to(page_with_words(running.documents.pages(identity, document.id), text))
             st.switch_page("library.py", query_params={"document": str(document.id)})
     if not conversations and not documents:
-        said = _("Nothing is called so, and no document holds these words.") if text else _("There is nothing yet.")
+        said = _("No conversation and no document holds these words.") if text else _("There is nothing yet.")
         st.caption(said)
 
 
@@ -245,13 +249,6 @@ def _result(label: str, icon: str, found_id: UUID) -> bool:
         width="stretch",
         wrap=False,
     )
-
-
-def conversations_named(running: Services, identity: Identity, text: str) -> list[Conversation]:
-    """List this person's conversations with all these words in their titles, the last used first."""
-    words = text.casefold().split()
-    found = running.conversations.list(identity)
-    return [c for c in found if all(word in c.title.casefold() for word in words)][:MOST_FOUND]
 
 
 def documents_found(running: Services, identity: Identity, text: str) -> list[DocumentName]:

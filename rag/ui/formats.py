@@ -33,24 +33,7 @@ def money(dollars: Decimal | float | None) -> str:
     return language.dollars(amount, 2 if size >= 1 else 4)
 
 
-def duration(milliseconds: float | None) -> str:
-    """Write `340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`; a dash when unknown."""
-    if milliseconds is None:
-        return "–"
-    if round(milliseconds) < 1000:
-        return _("{number} ms", number=f"{milliseconds:.0f}")
-    seconds = milliseconds / 1000
-    if seconds < 59.95:
-        return _("{number} s", number=language.number(Decimal(f"{seconds:.1f}"), 1))
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return (
-            _("{minutes} min {seconds} s", minutes=minutes, seconds=rest)
-            if rest
-            else _("{minutes} min", minutes=minutes)
-        )
-    hours, minutes = divmod(minutes, 60)
-    return _("{hours} h {minutes} min", hours=hours, minutes=minutes) if minutes else _("{hours} h", hours=hours)
+duration = language.duration
 
 
 def file_size(size_bytes: int) -> str:

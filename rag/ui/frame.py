@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from html import escape
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import streamlit as st
 
@@ -30,7 +31,7 @@ KEEP_SIGNED_IN = """
 if (!window.hrAssistantFrame) {
   window.hrAssistantFrame = true;
   const signIn = () =>
-    location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
+    location.assign("/login?ended=1&next=" + encodeURIComponent(location.pathname + location.search));
   const check = async () => {
     try {
       const answer = await fetch("/api/me", { headers: { accept: "application/json" }, cache: "no-store" });
@@ -157,6 +158,63 @@ if (!window.hrAssistantBeginning) {
 </script>
 """
 
+#: Runs in the browser once per page load. A question that was typed and not sent outlives the end of the session: it is
+#: kept in this tab for this account, and put into the field again after a sign-in. Nobody else's is kept beside it, and
+#: who signs out leaves none. It is dropped once its question is in the conversation, or the field was emptied.
+KEEP_DRAFT = """
+<script>
+if (!window.hrAssistantDraft) {
+  window.hrAssistantDraft = true;
+  const prefix = "hr-assistant-draft-", own = prefix + ACCOUNT;
+  const forget = (isOwnToo) => {
+    for (const key of Object.keys(sessionStorage)) {
+      if (key.startsWith(prefix) && (isOwnToo || key !== own)) sessionStorage.removeItem(key);
+    }
+  };
+  forget(false);
+  const question = () => document.querySelector('.st-key-chat_question [data-testid="stChatInputTextArea"]');
+  let sent = null, seen = null;
+  addEventListener("input", (event) => {
+    if (event.target !== question()) return;
+    sent = null;
+    if (event.target.value.trim()) sessionStorage.setItem(own, event.target.value);
+    else sessionStorage.removeItem(own);
+  }, true);
+  const send = () => { sent = question()?.value.trim() || sent; };
+  addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && event.target === question()) send();
+  }, true);
+  addEventListener("click", (event) => {
+    if (event.target.closest?.('[data-testid="stChatInputSubmitButton"]')) send();
+  }, true);
+  addEventListener("submit", (event) => {
+    if (new URL(event.target.action).pathname === "/logout") forget(true);
+  }, true);
+  const words = (text) => text.replace(/\\s+/g, " ").trim();
+  const look = () => {
+    const field = question();
+    if (sent !== null) {
+      const asked = [...document.querySelectorAll('[data-testid="stChatMessage"]')];
+      if (asked.some((one) => words(one.textContent).includes(words(sent)))) {
+        sessionStorage.removeItem(own);
+        sent = null;
+      }
+    }
+    if (field && field !== seen && sent === null) {
+      const draft = sessionStorage.getItem(own);
+      if (draft && !field.value) {
+        Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, draft);
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+    }
+    seen = field;
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  look();
+}
+</script>
+"""
+
 #: Runs in the browser once per page load. In place of what Streamlit tells developers: while the server cannot be
 #: reached, a line at the top that goes by itself; where a page is not open to somebody, the page says so itself.
 OWN_WORDS = """
@@ -204,14 +262,14 @@ if (!window.hrAssistantOwnWords) {
 """
 
 
-def frame_scripts() -> str:
-    """Return the scripts of every page, with what they say in the reader's language."""
+def frame_scripts(account_id: UUID) -> str:
+    """Return the scripts of every page, in the reader's language, for the account that is signed in."""
     sentence = _("The connection is lost. It comes back by itself; what you have written stays.")
     own_words = OWN_WORDS.replace("LOST", json.dumps(sentence).replace("<", "\\u003c"))
     latest = json.dumps(_("Latest answer")).replace("<", "\\u003c")
-    return (
-        KEEP_SIGNED_IN.replace("LATEST", latest) + FOLLOW_ANSWERS + KEEP_BEGINNING + CHIPS + LOOK_OF_CHIPS + own_words
-    )
+    draft = KEEP_DRAFT.replace("ACCOUNT", json.dumps(str(account_id)))
+    follow = KEEP_SIGNED_IN.replace("LATEST", latest) + FOLLOW_ANSWERS
+    return follow + KEEP_BEGINNING + draft + CHIPS + LOOK_OF_CHIPS + own_words
 
 
 def put_off_sidebar(draw: Callable[[], None]) -> None:
@@ -234,7 +292,7 @@ def unseen_heading(text: str) -> str:
 
 SIGN_IN_AGAIN = """
 <script>
-location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
+location.assign("/login?ended=1&next=" + encodeURIComponent(location.pathname + location.search));
 </script>
 """
 

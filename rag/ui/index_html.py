@@ -90,6 +90,10 @@ LOOK = """
 /* A heading for those who do not see the page: a conversation shows none. */
 [data-testid=stElementContainer]:has(.hr-unseen) { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }
+/* A button that shows its icon alone has a name for those who do not see it. */
+:is(.st-key-frame_shortcuts, .st-key-page_view_close, [class*=st-key-chat_actions_]) button
+  [data-testid=stMarkdownContainer] { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap; }
 /* What is a quieter grey is still read. */
 .stApp [data-testid=stCaptionContainer] { opacity: 1; color: color-mix(in srgb, currentColor 68%, transparent); }
 .stApp [data-testid=stCaptionContainer] a { color: light-dark(#2f4fd0, #9fb4ff); }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -14,11 +14,10 @@ from rag import language
 from rag.answering.citations import citation_from_json, citation_to_json, quoted
 from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
-from rag.errors import ProviderKeyRejected, ProviderQuotaExhausted, RagError
+from rag.answering.readers import notice_for
+from rag.errors import RagError
 from rag.language import N_, _, ngettext
 from rag.records.conversations import SharedConversation
-from rag.retrieval.multi_query import NO_EMBEDDING
-from rag.retrieval.reranker import NO_RERANKING
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
 from rag.ui.live_text import place_of
@@ -54,16 +53,6 @@ FORM_PIXELS, REASONS_PIXELS = 170, 220
 OPEN_ENDED = frozenset({Outcome.NO_CONTEXT, Outcome.PERHAPS, Outcome.REFUSED})
 
 
-NO_ANSWERS = N_("Answers cannot be written at the moment. Try again later.")
-#: What those read who ask of sentences for those who run the product.
-FOR_EVERYBODY = {
-    ProviderKeyRejected().message: NO_ANSWERS,
-    ProviderQuotaExhausted().message: NO_ANSWERS,
-    NO_EMBEDDING: "",
-    NO_RERANKING: "",
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Viewer:
     """What the reader of a conversation sees and can do."""
@@ -85,11 +74,40 @@ class Viewer:
     with_figures: bool = False
 
 
-def draw_message(message: Message, reading: Viewer, *, is_last: bool, question: str = "") -> DeltaGenerator | None:
+def asked_again(messages: Sequence[Message]) -> set[UUID]:
+    """Return the answers whose question was asked again right after them: a newer answer takes their place.
+
+    One that was passed on to a person stays in sight: their answer comes to it.
+    """
+    return {
+        answer.id
+        for question, answer, again in zip(messages, messages[1:], messages[2:], strict=False)
+        if answer.role == "assistant"
+        and question.role == again.role == "user"
+        and question.content == again.content
+        and not answer.help_status
+    }
+
+
+def draw_message(
+    message: Message, reading: Viewer, *, is_last: bool, question: str = "", is_replaced: bool = False
+) -> DeltaGenerator | None:
     """Draw a message; return the place of its figures. The last answer has its sources open, older ones on demand.
 
-    `question` is the one that a message answers.
+    `question` is the one that a message answers. One that is replaced is folded up with its sources and actions.
     """
+    if is_replaced:
+        folded = st.expander(
+            _("An earlier answer to the same question"),
+            icon=":material/history:",
+            key=f"chat_replaced_{message.id}",
+            on_change="rerun",
+            type="compact",
+        )
+        if folded.open:
+            with folded:
+                draw_message(message, reading, is_last=False)
+        return None
     if message.role == "user":
         with st.chat_message("user", avatar=":material/person:"):
             # Line breaks stay as they were typed.
@@ -194,18 +212,10 @@ def _place_in_line(before: int) -> str:
     )
 
 
-def notice_for(notice: str, *, is_for_operators: bool) -> str:
-    """Return a stored notice in the reader's language: of what only operators can change, others read what it means."""
-    if not is_for_operators:
-        for sentence, meaning in FOR_EVERYBODY.items():
-            notice = notice.replace(sentence, meaning)
-    return plain(language.translated(" ".join(notice.split())))
-
-
 def _draw_answer(message: Message, numbers: list[int], anchor: str, *, is_for_operators: bool) -> None:
     if message.content:
         st.markdown(answer_markdown(message.content, numbers, anchor))
-    notice = notice_for(message.notice, is_for_operators=is_for_operators)
+    notice = plain(notice_for(message.notice, is_for_operators=is_for_operators))
     kept = _("What was written is kept.") if message.content else _("Nothing had been written yet.")
     if message.state is MessageState.STOPPED:
         st.caption(f":material/stop_circle: {_('Stopped.')} {notice or kept}")

@@ -61,7 +61,7 @@ def open_page_view(
         with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", wrap=False):
             heading = st.container(gap=None)
             st.button(
-                "",
+                _("Close"),
                 key="page_view_close",
                 icon=":material/close:",
                 type="tertiary",

@@ -95,9 +95,10 @@ def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
     if chosen not in collections:
         return
     collection = collections[chosen]
-    if st.session_state.get(PROBLEM):
-        st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
-    actions.draw_undo("analytics", problem=PROBLEM)
+    with st.container(key="analytics_quality_notes"):  # keeps the place of what is below
+        if st.session_state.get(PROBLEM):
+            st.error(plain(st.session_state[PROBLEM]), icon=":material/error:")
+        actions.draw_undo("analytics", problem=PROBLEM)
     with st.container(border=True):
         golden = services().evaluations.golden(identity, collection.id)
         _draw_golden(identity, collection, golden)

@@ -150,9 +150,9 @@ FORMS = {
             name=N_("Google Drive"),
             icon=":material/add_to_drive:",
             hint=N_(
-                "A folder or a shared drive; documents of Google are read as PDF. Your Google administrator makes a "
-                "service account with the Drive API and a key for it. Share the folder with the account's e-mail "
-                "address, or let it read as a person of your domain."
+                "A folder or a shared drive; documents and presentations of Google are read as PDF, its spreadsheets "
+                "as .xlsx. Your Google administrator makes a service account with the Drive API and a key for it. "
+                "Share the folder with the account's e-mail address, or let it read as a person of your domain."
             ),
             fields=(
                 Field(
@@ -246,6 +246,9 @@ def form_of_person(form: SourceForm) -> SourceForm:
     """Return Google Drive's form for who signed in there: it needs no service account and no key."""
     return replace(
         form,
-        hint=N_("A folder or a shared drive that you may see; documents of Google are read as PDF."),
+        hint=N_(
+            "A folder or a shared drive that you may see; documents and presentations of Google are read as PDF, its "
+            "spreadsheets as .xlsx."
+        ),
         fields=tuple(field for field in form.fields if field.name not in ("subject", "key")),
     )

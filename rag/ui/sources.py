@@ -19,6 +19,7 @@ import streamlit as st
 from rag import language
 from rag.answering.citations import telling_sentence
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
+from rag.ingestion.loaders import has_rows
 from rag.language import _
 from rag.retrieval.ranking import web_address, without_attachments
 from rag.types import Citation
@@ -43,6 +44,16 @@ def place_of_source(citation: Citation) -> str:
     is_paged = has_pages(citation.file_name) and not citation.category
     place = pages(citation.first_page, citation.last_page) if is_paged else citation.section
     return " · ".join(part for part in (citation.collection, place) if part)
+
+
+def shown_path(citation: Citation, *, is_wide: bool) -> str:
+    """Return the headings above a passage for a card: all in a wide one, else the nearest, of a sheet its name too."""
+    headings = citation.section.split(PATH_SEPARATOR)
+    if is_wide:
+        return citation.section
+    # The nearest heading says most; the page view has the whole path.
+    is_of_sheet = has_rows(citation.file_name) and len(headings) > 1
+    return PATH_SEPARATOR.join([headings[0], headings[-1]] if is_of_sheet else headings[-1:])
 
 
 def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
@@ -366,9 +377,7 @@ def _draw_card(
         )
         st.markdown(f":small[{line}]")
     numbers = pages(citation.first_page, citation.last_page) if is_paged and not citation.category else ""
-    # The nearest heading says most; the page view has the whole path.
-    headings = citation.section.split(PATH_SEPARATOR)
-    section = PATH_SEPARATOR.join(headings if is_wide else headings[-1:])
+    section = shown_path(citation, is_wide=is_wide)
     places = [p for p in (plain(file_name), plain(citation.collection), numbers, plain(section)) if p]
     if language.direction() == "rtl":
         # Each in its own direction: an English heading would be turned around the Arabic page before it.

@@ -56,6 +56,7 @@ ANSWER_TAGS = frozenset({
 })
 # fmt: on
 
+HEADING_MARK = re.compile(r"^#{1,6}[ \t]+", re.MULTILINE)
 #: Characters of a passage on a card; about five lines: the answer above stays in sight.
 EXCERPT_CHARACTERS = 160
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
@@ -298,9 +299,9 @@ def _prefixed(block: str, first: str, others: str) -> str:
 
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
     """Return the stretch of a passage that holds most of the terms, cut at words, with … where something is left
-    out.
+    out. Marks of headings ("## Hotels") are no words of the passage.
     """
-    passage = " ".join(passage.split())
+    passage = " ".join(HEADING_MARK.sub("", passage).split())
     if len(passage) <= characters:
         return passage
     pattern = _terms_pattern(terms, is_joined=False)

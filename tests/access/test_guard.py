@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag.access.guard import PUBLIC_METHODS, AuthGuard, content_security_policy, is_own_host, is_same_origin, route_path
 from rag.access.sessions import token_hash
@@ -20,7 +21,7 @@ from rag.errors import DatabaseUnavailable
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
-from tests.access.front_door import Access, AddPerson, inner_routes
+from tests.access.front_door import PASSWORD, Access, AddPerson, inner_routes
 from tests.patience import patient
 
 ClientOf = Callable[..., TestClient]
@@ -395,6 +396,25 @@ def test_a_websocket_outlives_name_changes_and_is_forgotten_when_it_closes(
             assert list(guard._sockets._open) == [token_hash(token)]
         assert not guard._sockets._open
     access.sessions.end(token)
+
+
+@pytest.mark.parametrize("change", ["role = 'employee'", "is_active = false"])
+def test_rights_lost_in_another_process_are_lost_with_the_next_act(
+    access: Access, admin: Identity, database: Database, change: str
+) -> None:
+    guard = AuthGuard(Starlette(routes=inner_routes(access)), lambda: access, recheck_seconds=3600)
+    token = access.sessions.start(access.accounts.sign_in(admin.email, PASSWORD))
+    with TestClient(guard, cookies={"hr_session": token}) as client, client.websocket_connect(STREAM) as socket:
+        assert socket.receive_json()["role"] == "admin"
+        assert client.put(UPLOAD, content=b"%PDF").status_code == 200
+        with database.transaction("demo") as connection:
+            connection.execute(f"UPDATE accounts SET {change} WHERE email = %s", (admin.email,))
+        assert client.put(UPLOAD, content=b"%PDF").status_code in (401, 403)
+        # A button of the page was drawn for an administrator.
+        press = BackMsg()
+        press.rerun_script.query_string = ""
+        socket.send_bytes(press.SerializeToString())
+        assert wait_for_close(socket) == 4401
 
 
 def test_an_error_of_the_page_is_not_swallowed(access: Access, employee: Account) -> None:

@@ -53,6 +53,19 @@ def test_a_session_ends_when_nothing_was_done_in_it(database: Database, settings
     assert sessions.find(token) is None, "an act in an old page brings no session back"
 
 
+def test_the_sign_in_page_says_that_nothing_was_done(
+    access: Access, database: Database, person: Account, client_of: Callable[..., TestClient]
+) -> None:
+    token = access.sessions.start(person)
+    last_act(database, IDLE_MINUTES + 1)
+    said = f"You were signed out because nothing was done for {IDLE_MINUTES} minutes."
+    assert said in client_of(token).get("/login?ended=1").text
+    access.sessions.end(token)
+    with database.transaction("demo") as connection:
+        connection.execute("DELETE FROM sessions")
+    assert said not in client_of(token).get("/login?ended=1").text
+
+
 def test_without_a_limit_it_goes_on(database: Database, settings: Settings, person: Account) -> None:
     sessions = Sessions(database, replace(settings, session_idle_minutes=0))
     token = sessions.start(person)

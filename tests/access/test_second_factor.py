@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.access.accounts import Accounts
+from rag.access.limits import Browser
 from rag.access.second_factor import STEP_SECONDS, SecondFactors
 from rag.errors import NotAllowed, TooManyAttempts, WrongPassword
 from rag.records.audit import AuditLog
@@ -180,6 +181,46 @@ def test_guesses_are_slowed_and_counted_before_they_are_looked_at(
         factors.check("demo", person.account_id, code_of(secret, clock))
     clock[0] += 3600
     factors.check("demo", person.account_id, code_of(secret, clock))
+
+
+def test_who_knows_the_password_keeps_nobody_from_giving_a_code(
+    access: Access, factors: SecondFactors, person: Identity, clock: list[float]
+) -> None:
+    secret, _ = set_up(factors, person, clock)
+    known = Browser(known_token=access.accounts.know_browser("demo", person.account_id), mark="own", address="1")
+    stranger, new = Browser(mark="stranger", address="2"), Browser(mark="new", address="3")
+
+    def guess(browser: Browser, code: str = "000000") -> bool:
+        """Whether the code was looked at."""
+        try:
+            factors.check("demo", person.account_id, code, browser)
+        except TooManyAttempts:
+            return False
+        except WrongPassword:
+            pass
+        return True
+
+    for _ in range(200):
+        guess(stranger)
+        clock[0] += 1
+    assert not guess(stranger)
+    # The owner signs in where they have before, and that gives the stranger nothing back.
+    factors.check("demo", person.account_id, code_of(secret, clock), known)
+    assert not guess(stranger)
+    # Guesses in a known browser wait as well, and keep nobody else waiting there.
+    assert sum(guess(known) for _ in range(20)) == 5
+    # From a new browser the owner gets a turn, although the stranger takes each one that comes.
+    assert not guess(new)
+    for _ in range(1200):
+        clock[0] += 1
+        guess(stranger)
+        try:
+            factors.check("demo", person.account_id, code_of(secret, clock), new)
+            break
+        except TooManyAttempts:
+            pass
+    else:
+        pytest.fail("the stranger took every turn")
 
 
 def test_neither_secrets_nor_codes_can_be_read_from_the_tables(

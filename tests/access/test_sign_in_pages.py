@@ -129,6 +129,17 @@ def test_signing_out_ends_the_session_on_the_server(client_of: ClientOf, access:
     assert "You are signed out." in client.get("/login?signed-out=1").text
 
 
+def test_who_was_signed_out_reads_why(client_of: ClientOf, access: Access, person: Account) -> None:
+    ended, draft = "You were signed out: this session was ended elsewhere", "A question that you had begun"
+    token = access.sessions.start(person)
+    access.sessions.end(token)
+    assert ended in client_of(token).get("/login").text
+    page = client_of().get("/login?ended=1").text
+    assert ended in page
+    assert draft in page
+    assert "signed out" not in client_of().get("/login").text
+
+
 def test_the_sign_out_button_of_a_page_works_at_one_click(client_of: ClientOf, person: Account) -> None:
     client = client_of()
     sign_in(client)

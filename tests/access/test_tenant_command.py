@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from rag.commands.tenants import tenant
-from rag.errors import InvalidInput
+from rag.errors import InvalidInput, LinkExpired, NotAllowed, WrongPassword
+from rag.services import connect_services
 from rag.settings import Settings
+from rag.types import Identity
 from tests.forked import forked_python
 from tests.patience import patient
 
+PASSWORD, NEW_PASSWORD = "a-long-enough phrase 41", "another long phrase 42"
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -52,6 +55,46 @@ def test_a_tenant_is_made_listed_suspended_exported_and_deleted_with_a_proof(dat
     deleted = run(data_dir, "delete", "acme", "--confirm", "acme")
     assert (deleted.returncode, "Nothing is left" in deleted.stdout) == (0, True)
     assert "acme" not in run(data_dir, "list").stdout
+
+
+def test_the_only_administrator_gets_a_new_password_without_the_old_one(data_dir: Path) -> None:
+    assert run(data_dir, "create", "lost").returncode == 0
+    settings = replace(Settings(), data_dir=data_dir, tenant="lost", sign_in="builtin")
+    parts = connect_services(settings)
+    try:
+        ada = parts.accounts.create_first_admin(
+            parts.accounts.first_admin_link("lost") or "", "ada@lost.example", "Ada", PASSWORD
+        )
+        # As a dump that is brought back without its key has it.
+        parts.database.execute("lost", "set_password", account_id=ada.id, password_hash="gAAAA.cannot.be.opened")
+    finally:
+        parts.close()
+    made = run(data_dir, "password-link", "lost", "Ada@lost.example")
+    assert made.returncode == 0, made.stderr
+    token = made.stdout.partition("/set-password?token=")[2].split()[0]
+    unknown = run(data_dir, "password-link", "lost", "bob@lost.example")
+    assert (unknown.returncode, "Nobody of lost has the address bob@lost.example." in unknown.stderr) == (1, True)
+    nowhere = run(data_dir, "password-link", "nowhere", "ada@lost.example")
+    assert (nowhere.returncode, "There is no tenant nowhere." in nowhere.stderr) == (1, True)
+    parts = connect_services(settings)
+    try:
+        with pytest.raises(WrongPassword):
+            parts.accounts.sign_in("ada@lost.example", PASSWORD)
+        parts.accounts.set_password_by_link(token, NEW_PASSWORD)
+        assert parts.accounts.sign_in("ada@lost.example", NEW_PASSWORD).id == ada.id
+        with pytest.raises(LinkExpired):
+            parts.accounts.set_password_by_link(token, PASSWORD)
+        with parts.database.transaction("lost") as connection:
+            noted = connection.execute(
+                "SELECT target FROM audit_log WHERE action = 'password link added' AND changes::text LIKE %s",
+                ("%set_password%",),
+            ).fetchall()
+        assert noted == [("ada@lost.example",)]
+        person = Identity(account_id=ada.id, tenant_id="lost", email=ada.email, name=ada.name, role=ada.role)
+        with pytest.raises(NotAllowed):
+            parts.accounts.operators_password_link(person, ada.email)
+    finally:
+        parts.close()
 
 
 def test_at_supabase_a_tenant_is_made_with_the_domains_of_its_addresses(settings: Settings) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from rag.errors import RagError
 from rag.profile import Profile
-from rag.providers import ChatModel, Completed, Completion, TextDelta
+from rag.providers import ChatModel, Completed, Completion, Discarded, TextDelta
 from rag.providers.registry import ModelChoice
 from rag.retrieval.trace import CallRecorder
 from rag.storage.database import Database
@@ -31,7 +31,7 @@ from rag.types import (
 )
 from tests.patience import patient
 
-Script = Sequence[str | Exception | Event]
+Script = Sequence[str | Exception | Event | Discarded]
 
 
 @dataclass
@@ -46,6 +46,9 @@ class ScriptedModel:
     model: str = "gpt-4o"
     asked: list[list[ChatMessage]] = field(default_factory=list)
 
+    def context_window(self) -> int | None:
+        return None
+
     def usage(self, output_tokens: int) -> Usage:
         return Usage(provider=self.provider, model=self.model, input_tokens=1000, output_tokens=output_tokens)
 
@@ -57,7 +60,7 @@ class ScriptedModel:
         maximum_output_tokens: int,
         cancel: Event,
         every_seconds: Callable[[], float] = float,
-    ) -> Iterator[TextDelta | Completed]:
+    ) -> Iterator[TextDelta | Discarded | Completed]:
         self.asked.append(list(messages))
         script = self.scripts.pop(0) if self.scripts else ()
         for part in script:
@@ -66,6 +69,8 @@ class ScriptedModel:
             if isinstance(part, Event):
                 while not part.wait(0.005) and not (self.heeds_cancel and cancel.is_set()):
                     pass
+            elif isinstance(part, Discarded):
+                yield part
             elif not (self.heeds_cancel and cancel.is_set()):
                 yield TextDelta(part)
             if self.heeds_cancel and cancel.is_set():

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.answering.answer_run import AnswerRun
+from rag.answering.answer_run import QUOTA_EXHAUSTED, AnswerRun
 from rag.answering.call_records import CallRecords
 from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.follow_up_rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
@@ -20,6 +20,7 @@ from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerCut,
     ProviderKeyRejected,
+    ProviderQuotaExhausted,
     ProviderRefused,
     ProviderStreamCut,
     ProviderStreamEmpty,
@@ -262,9 +263,9 @@ def test_an_answer_that_denies_what_its_page_says_is_replaced_by_the_pages_words
 
 
 def test_an_answer_without_a_source_says_so(desk: Any) -> None:
-    desk.model.scripts = [["NOT so many."]]
+    desk.model.scripts = [["NOT what you mean, I suppose?"]]
     text, done, _ = run_to_end(desk, "Parking?")
-    assert text == "NOT so many."
+    assert text == "NOT what you mean, I suppose?"
     assert done.kind == "nearest"
     assert "names no source" in done.notice
     assert [row["document_ids"] for row in desk.rows("chat_logs")] == [[]]
@@ -289,6 +290,13 @@ def test_a_stream_cut_in_the_middle_keeps_its_text_and_its_estimated_cost(desk: 
     assert paid["input_tokens"] > 0
 
 
+def test_a_stream_cut_before_it_named_a_source_keeps_what_was_found(desk: Any) -> None:
+    desk.model.scripts = [["You have 25", ProviderStreamCut()]]
+    text, done, _ = run_to_end(desk, "Vacation?")
+    assert (text, done.state, done.kind) == ("You have 25", MessageState.CUT, "nearest")
+    assert [c.chunk_id for c in done.citations] == [c.chunk_id for c in desk.retriever.citations]
+
+
 def test_what_the_provider_counted_before_the_cut_is_charged(desk: Any) -> None:
     desk.model.scripts = [["Some", ProviderStreamCut(usage=desk.model.usage(7))]]
     run_to_end(desk, "Vacation?")
@@ -305,7 +313,7 @@ def test_nothing_is_said_to_be_kept_where_no_word_was_shown(desk: Any, script: S
 
 def test_what_was_done_without_is_said_beside_why_it_ended(desk: Any) -> None:
     desk.retriever.notices = ("The reranker did not answer.",)
-    desk.model.scripts, desk.model.finish_reason = [["You have 25 days [1]"], ["No source."]], "length"
+    desk.model.scripts, desk.model.finish_reason = [["You have 25 days [1]"], ["Which kind?"]], "length"
     _, done, _ = run_to_end(desk, "Vacation?")
     assert done.notices == (TOO_LONG, "The reranker did not answer.")
     desk.model.finish_reason = "stop"
@@ -323,12 +331,22 @@ def test_a_program_that_is_interrupted_leaves_a_question_that_was_stopped(desk: 
     assert desk.rows("chat_logs")[0]["outcome"] == "stopped"
 
 
-@pytest.mark.parametrize("error", [ProviderKeyRejected(), ProviderUnavailable()], ids=["key", "down"])
-def test_a_model_that_fails_before_any_text_leaves_the_quotes(desk: Any, error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        pytest.param(
+            ProviderKeyRejected(), "OpenAI rejected its API key. It is replaced on the page Set-up.", id="key"
+        ),
+        pytest.param(ProviderQuotaExhausted(), QUOTA_EXHAUSTED.format(provider="OpenAI"), id="quota"),
+        pytest.param(ProviderKeyRejected("Its own words."), "Its own words.", id="own words"),
+        pytest.param(ProviderUnavailable(), str(ProviderUnavailable()), id="down"),
+    ],
+)
+def test_a_model_that_fails_before_any_text_leaves_the_quotes(desk: Any, error: Exception, why: str) -> None:
     desk.model.scripts = [[error]]
     text, done, _ = run_to_end(desk, "How many vacation days do employees have?")
     assert "“Employees have 25 days of vacation.” [1]" in text
-    assert (done.outcome, done.state, done.notice) == (Outcome.FAILED, MessageState.CUT, str(error))
+    assert (done.outcome, done.state, done.notice) == (Outcome.FAILED, MessageState.CUT, why)
     assert desk.rows("cost_ledger") == []
 
 

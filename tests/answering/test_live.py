@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from rag.answering.concurrency_limit import Turns
-from rag.answering.events import StepEvent
+from rag.answering.events import CitationsEvent, StepEvent, TextEvent
 from rag.answering.jobs import RUSH, SHUT_DOWN, LiveAnswer, clean_question
 from rag.errors import (
     InvalidInput,
@@ -181,6 +182,18 @@ def test_a_cut_stream_is_stored_with_its_notice(desk: Any) -> None:
     assert message.notice == str(ProviderStreamCut())
 
 
+def test_a_question_asked_again_is_answered_without_its_answers_before(desk: Any) -> None:
+    desk.model.scripts = [["One [1]."], [], ["Two [1]."], [], ["Three [1]."], []]
+    first = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    text_of(first)
+    for words in ("Two", "Three"):
+        asked_before = len(desk.model.asked)
+        live = desk.answers.ask(desk.identity, first.conversation_id, desk.collection, "Vacation?", is_again=True)
+        assert text_of(live).startswith(words)
+        sent = [message.content for message in desk.model.asked[asked_before]]
+        assert not [text for text in sent if text.startswith(("One", "Two"))]
+
+
 def test_a_second_question_waits_for_the_answer_to_the_first(desk: Any) -> None:
     desk.model.scripts = [["One [1].", Event()], ["Two [1]."], []]
     live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
@@ -293,6 +306,32 @@ def test_shutting_down_keeps_what_was_written_and_says_why(desk: Any) -> None:
         assert (message.state, message.content) == (MessageState.CUT, live.text)
         assert message.notice == f"{SHUT_DOWN} {KEPT}"
     assert [row["outcome"] for row in desk.rows("chat_logs")] == ["stopped", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("written", "state", "notices"),
+    [
+        (CitationsEvent((), state=MessageState.STOPPED), MessageState.CUT, (SHUT_DOWN,)),
+        (CitationsEvent((), state=MessageState.COMPLETE), MessageState.COMPLETE, ()),
+        (CitationsEvent((), state=MessageState.CUT), MessageState.CUT, ()),
+    ],
+    ids=["stopped by the shutdown", "whole", "cut by a limit"],
+)
+def test_a_shutdown_between_the_sources_and_the_end_of_an_answer_says_why(
+    written: CitationsEvent, state: MessageState, notices: tuple[str, ...]
+) -> None:
+    live = LiveAnswer(
+        message_id=uuid4(),
+        conversation_id=uuid4(),
+        question="Vacation?",
+        owner=("demo", uuid4()),
+        on_forced_end=lambda _: None,
+    )
+    live.take(TextEvent("So far"))
+    live.notice = SHUT_DOWN
+    live.take(written)
+    live.stop(wait_seconds=0)
+    assert (live.state, live.notices) == (state, notices)
 
 
 def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: Any) -> None:

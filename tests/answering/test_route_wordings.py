@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from rag.answering.routes.recognise import (
     may_be_meant,
     quoted_label,
     recognise,
+    recognise_coming,
     words_of_a_kind,
 )
 from rag.answering.routes.replies import say
 from rag.answering.routes.small_talk import about_product, small_talk
 from rag.language import speaking, translated
+from rag.retrieval.as_of import day_to_come
 
 LANGUAGES = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "tr", "ko", "ja", "zh", "ar")
 EVERYDAY = (Path(__file__).parents[2] / "benchmarks" / "everyday_questions.txt").read_text("utf-8").splitlines()
@@ -695,3 +698,37 @@ def test_questions_about_the_product_are_known_in_every_language(language: str) 
 @pytest.mark.parametrize(("question", "language"), FOR_DOCUMENTS)
 def test_questions_that_documents_answer_are_not_about_the_product(question: str, language: str) -> None:
     assert about_product(question, language=language) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "subject"),
+    [
+        ("en", "What changes in January?", ""),
+        ("en", "What will change on 1 January 2027 in the travel policy?", "the travel policy"),
+        ("en", "What will be different next year?", ""),
+        ("en", "What are the changes to the handbook from January?", "the handbook"),
+        ("nl", "Wat verandert er in januari?", ""),
+        ("de", "Was ändert sich ab 1. Januar 2027 an der Reiserichtlinie?", "der Reiserichtlinie"),
+        ("de", "Was ändert sich nächstes Jahr?", ""),
+        ("fr", "Qu'est-ce qui change en janvier ?", ""),
+        ("es", "¿Qué cambia en enero?", ""),
+        ("it", "Cosa cambia a gennaio?", ""),
+        ("pt", "O que muda em janeiro?", ""),
+        ("pl", "Co zmienia się w styczniu?", ""),
+        ("tr", "Ocak ayında ne değişiyor?", ""),
+        ("ko", "내년에 무엇이 달라지나요?", ""),
+        ("ja", "来年は何が変わりますか？", ""),
+        ("ja", "来年から何が変わりますか？", ""),
+        ("ko", "내년은 무엇이 달라지나요?", ""),
+        ("zh", "明年会有什么变化？", ""),
+        ("ar", "ما الذي يتغير في يناير؟", ""),
+    ],
+)
+def test_changes_to_come_are_asked_for_in_every_language(language: str, text: str, subject: str) -> None:
+    coming = day_to_come(text, language, date(2026, 11, 27))
+    assert coming is not None
+    assert recognise_coming(coming.text, language=language) == Recognised("changes", subject=subject)
+
+
+def test_no_everyday_question_is_about_changes_to_come() -> None:
+    assert [q for q in EVERYDAY if recognise_coming(q, language="en") is not None] == []

@@ -138,9 +138,9 @@ def test_small_talk_costs_nothing_searches_nothing_and_counts_neither_way(
     assert outcomes(database) == ["small_talk", "answered", "no_context"]
     figures = Analytics(database).summary("demo", WEEK, Filters())
     now = figures.current
-    assert (now.questions, now.closed, now.answered, now.no_context) == (3, 2, 1, 1)
+    assert (now.questions, now.ended, now.answered, now.no_context) == (3, 2, 1, 1)
     assert now.answered_rate == 0.5
-    assert sum(day.closed for day in figures.by_day) == 2
+    assert sum(day.ended for day in figures.by_day) == 2
     unanswered = Analytics(database).unanswered("demo", WEEK, Filters())
     assert [row.question for row in unanswered] == ["Who painted the Mona Lisa?"]
 
@@ -497,6 +497,25 @@ def test_changes_between_two_versions_are_cited_to_their_own_pages(
     by_number = {citation.number: citation for citation in done.citations}
     was, now = (int(part.rpartition("[")[2].partition("]")[0]) for part in changed.split("→"))
     assert (by_number[was].document_id, by_number[now].document_id) == (old, new)
+
+
+def test_what_changes_by_a_coming_day_is_told_by_the_version_that_begins_until_then(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    old = store(parts, collection, "handbook.md", HANDBOOK)
+    new = store(parts, collection, "handbook.md", HANDBOOK.replace("25 days", "27 days"))
+    begins = datetime.now(UTC).date() + timedelta(days=200)
+    with parts.database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET valid_from = %s WHERE id = %s", (begins, new))
+    for words in (f"What changes on {begins}?", f"What will change in the handbook by {begins.year + 1}?"):
+        text, done, _ = ask(parts, collection, identity, words)
+        assert "25 days" in text, words
+        assert "27 days" in text, words
+        assert str(begins) in text, words
+        assert {citation.document_id for citation in done.citations} == {old, new}, words
+    # By then nothing begins that is known here: an ordinary question, for what the documents say of it.
+    text, done, _ = ask(parts, collection, identity, f"What changes on {begins - timedelta(days=1)}?")
+    assert "27 days" not in text
 
 
 def test_a_name_that_changed_everywhere_is_told_once(

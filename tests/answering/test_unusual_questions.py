@@ -147,7 +147,7 @@ def test_a_page_of_a_megabyte_is_read_and_answers(
         question = Question(text="When does the canteen open?", identity=identity, collection=collection)
         events = list(answerer.answer(question, profile=profile_of(collection), cancel=Event()))
         shown = "".join(event.text for event in events if isinstance(event, TextEvent))
-        assert "“The canteen opens at half past eleven.”" in shown
+        assert "**The canteen opens at half past eleven.**" in shown
         assert len(shown) < 3_000
     finally:
         pipeline.close()

@@ -18,15 +18,17 @@ from rag.answering.guardrails import AnswerWatch, Repetition, sources_of
 from rag.answering.jobs import LiveAnswers
 from rag.answering.live_answer import StoredAnswer, StoredRow
 from rag.answering.pipeline import Answerer, CitationsEvent, TextEvent
-from rag.answering.writing import WITHDRAWN
+from rag.answering.writing import PROMPT_CUT, WITHDRAWN
 from rag.money.ledger import Ledger
+from rag.profiles import HR
+from rag.providers import Discarded
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
-from rag.types import Collection, MessageState, Outcome
+from rag.types import Collection, MessageState, Outcome, Question
 from tests.answering.scripted import FixedRetriever, add_account, passage
 from tests.answering.test_answer import answering, run_to_end
 from tests.answering.test_answering_end_to_end import publish
@@ -347,3 +349,48 @@ def test_the_language_of_an_answer_is_looked_at_again_only_when_there_is_twice_a
     assert len(looked) <= 5
     assert looked[-1] >= 200
     assert all(later >= 2 * earlier for earlier, later in pairwise(looked))
+
+
+# Reasoning
+
+
+def test_reasoning_that_turns_out_late_is_taken_back(desk: Any) -> None:
+    desk.model.scripts = [
+        ["They ask about vacation. ", "Passage 1 says 25 [1]. ", Discarded(), "You have 25 days [1]."]
+    ]
+    _, done, events = run_to_end(desk, VACATION)
+    shown = ""
+    for event in events:
+        if isinstance(event, TextEvent):
+            shown = event.text if event.starts_over else shown + event.text
+    assert shown == "You have 25 days [1]."
+    assert (done.outcome, done.notices) == (Outcome.ANSWERED, ())
+    assert desk.rows("chat_logs")[0]["answer"] == shown
+
+
+# Prompts that are longer than the model's window
+
+
+def test_an_answer_from_a_cut_prompt_says_so_and_the_next_prompt_fits(
+    database: Database, collection: Collection, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.window = 2048
+    provider_standin.reply("Full-time employees receive 25 vacation days per calendar year [1].")
+    settings = Settings(ollama_url=provider_standin.ollama_url, chat_model="llama3.2")
+    providers = Providers(settings)
+    asks = "Employees of office {0} have {0} vacation days for moving to floor {0} when lift {0} is under repair. "
+    rules = ["".join(asks.format(20 * n + m) for m in range(20)) for n in range(1, 9)]
+    publish(
+        database, providers, collection, ["Full-time employees receive 25 vacation days per calendar year.", *rules]
+    )
+    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
+    asker = add_account(database, "demo", "somebody@example.org")
+    try:
+        profile = HR.changed(chat_provider="ollama", chat_model="llama3.2")
+        asked = Question(text=VACATION, identity=asker, collection=collection)
+        ends = [list(answerer.answer(asked, profile=profile, cancel=Event()))[-1] for _ in range(2)]
+    finally:
+        providers.close()
+    cut, fitting = [body["messages"] for _, body in provider_standin.requests if body.get("max_tokens", 0) > 500]
+    assert [isinstance(end, DoneEvent) and PROMPT_CUT in end.notices for end in ends] == [True, False]
+    assert len(cut[-1]["content"]) > 8000 > len(fitting[-1]["content"]) > 500

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import secrets
+from dataclasses import replace
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -180,19 +181,102 @@ def test_a_code_works_once_for_its_program_with_its_verifier_and_address(api: Ap
     assert attacker.exchange(client_id, code=code, redirect_uri="https://evil.example.com/").status_code == 400
     first = attacker.exchange(client_id, code=code)
     assert first.status_code == 200
-    assert attacker.exchange(client_id, code=code).json()["error"] == "invalid_grant"
     assert bearer(api, code).get("/api/me").status_code == 401  # a code is no token
+    tokens = first.json()
+    assert bearer(api, tokens["access_token"]).get("/api/me").status_code == 200
+    assert attacker.exchange(client_id, code=code).json()["error"] == "invalid_grant"
+    # Two have had the code: what was made from it ends.
+    assert bearer(api, tokens["access_token"]).get("/api/me").status_code == 401
+    fields = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+    assert attacker.exchange(client_id, **fields).json()["error"] == "invalid_grant"
 
 
-def test_a_stolen_refresh_token_ends_the_connection(api: Api) -> None:
+@pytest.mark.parametrize("rotations", [1, 2, 5])
+def test_a_stolen_refresh_token_ends_the_connection(api: Api, rotations: int) -> None:
     attacker = Attacker(api)
     client_id, tokens = attacker.tokens(browser_of(api))
-    renewed = attacker.exchange(client_id, grant_type="refresh_token", refresh_token=tokens["refresh_token"]).json()
+    stolen, renewed = tokens["refresh_token"], tokens
+    for _ in range(rotations):
+        fields = {"grant_type": "refresh_token", "refresh_token": renewed["refresh_token"]}
+        renewed = attacker.exchange(client_id, **fields).json()
     assert bearer(api, tokens["access_token"]).get("/api/me").status_code == 401
     assert bearer(api, renewed["access_token"]).get("/api/me").status_code == 200
-    again = attacker.exchange(client_id, grant_type="refresh_token", refresh_token=tokens["refresh_token"])
+    # Whoever presents it, and as which program: it was used.
+    other = attacker.register(name="Other").json()["client_id"]
+    again = attacker.exchange(other if rotations > 1 else client_id, grant_type="refresh_token", refresh_token=stolen)
     assert again.json()["error"] == "invalid_grant"
     assert bearer(api, renewed["access_token"]).get("/api/me").status_code == 401
+    last = attacker.exchange(client_id, grant_type="refresh_token", refresh_token=renewed["refresh_token"])
+    assert last.json()["error"] == "invalid_grant"
+
+
+@pytest.mark.parametrize("event", ["password", "link", "role", "disabled and enabled", "deleted by the directory"])
+def test_a_new_password_another_role_and_leaving_end_connected_programs(api: Api, event: str) -> None:
+    attacker = Attacker(api)
+    address, password = "connected@example.com", "correct horse battery staple"
+    admin = api.admin
+    invited, link = api.parts.accounts.invite(admin, address, "Connected", Role.ADMIN, "")
+    api.parts.accounts.set_password_by_link(link.partition("token=")[2], password)
+    browser = api.client(Origin=api.url, Accept="text/html")
+    browser.cookies.set("hr_session", api.parts.sessions.start(invited))
+    client_id, tokens = attacker.tokens(browser)
+    program = bearer(api, tokens["access_token"])
+    assert program.get("/api/me").status_code == 200
+    person = api.parts.sessions.find(browser.cookies["hr_session"])
+    assert person is not None
+    accounts = api.parts.accounts
+    if event == "password":
+        accounts.change_password(person, password, "another horse battery staple")
+    elif event == "link":
+        link = accounts.password_link(admin, invited.id)
+        accounts.set_password_by_link(link.partition("token=")[2], "another horse battery staple")
+    elif event == "role":
+        accounts.change(admin, invited.id, role=Role.EMPLOYEE)
+        accounts.change(admin, invited.id, role=Role.ADMIN)
+    elif event == "disabled and enabled":
+        accounts.change(admin, invited.id, is_active=False)
+        accounts.change(admin, invited.id, is_active=True)
+    else:
+        api.parts.provisioning.remove_person(admin, str(invited.id))
+        accounts.change(admin, invited.id, is_active=True)
+    assert program.get("/api/me").status_code == 401
+    fields = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+    assert attacker.exchange(client_id, **fields).json()["error"] == "invalid_grant"
+
+
+def test_a_token_works_where_it_was_asked_for_and_nowhere_else(api: Api) -> None:
+    attacker, browser = Attacker(api), browser_of(api)
+
+    def token_for(resource: str) -> str:
+        client_id = attacker.register().json()["client_id"]
+        asked = attacker.ask(client_id, resource=resource)
+        answer = parse_qs(urlsplit(choose(browser, browser.get(asked.headers["location"]), "allow")).query)
+        return str(attacker.exchange(client_id, code=answer["code"][0]).json()["access_token"])
+
+    for resource in (f"{api.url}/mcp", f"{api.url}/mcp/"):
+        program = bearer(api, token_for(resource))
+        for path in ("/api/me", "/v1/models", "/api/collections", "/mcpx"):
+            refused = program.get(path)
+            assert refused.status_code == 401, path
+        assert program.post("/mcp", json={}).status_code not in (401, 403)
+    program = bearer(api, token_for(api.url))
+    assert program.get("/api/me").status_code == 200
+    assert program.post("/mcp", json={}).status_code not in (401, 403)
+    for foreign in ("https://other.example.com/mcp", f"{api.url}/mcp/../api", f"{api.url}.example.com/mcp"):
+        asked = attacker.ask(attacker.register().json()["client_id"], resource=foreign)
+        page = browser.get(asked.headers["location"])
+        assert (page.status_code, "not of this server" in page.text) == (400, True)
+
+
+def test_nobody_is_told_another_name_of_this_server_than_its_own(api: Api) -> None:
+    for path in ("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp"):
+        foreign = api.client(Host="evil.example.com").get(path)
+        assert foreign.status_code == 403
+        assert "RAG_PUBLIC_URL" in foreign.text
+        assert "evil" not in foreign.text
+        assert api.client().get(path).status_code == 200
+    for path in ("/oauth/authorize", "/oauth/token", "/oauth/register"):
+        assert api.client(Host="evil.example.com").request("POST", path, json={}).status_code == 403
 
 
 def test_the_person_and_the_program_can_end_it(api: Api) -> None:
@@ -225,7 +309,7 @@ def test_who_is_disabled_or_may_not_connect_is_kept_out(api: Api) -> None:
     assert person is not None
     with api.parts.database.transaction("demo") as connection:
         connection.execute("UPDATE accounts SET role = 'employee' WHERE id = %s", (person.account_id,))
-    assert bearer(api, tokens["access_token"]).get("/api/me").status_code == 403
+    assert bearer(api, tokens["access_token"]).get("/api/me").status_code == 401
     with api.parts.database.transaction("demo") as connection:
         connection.execute("UPDATE accounts SET role = 'admin', is_active = false WHERE id = %s", (person.account_id,))
     assert bearer(api, tokens["access_token"]).get("/api/me").status_code == 401
@@ -256,14 +340,26 @@ def test_nothing_is_connected_without_a_person_who_says_so(api: Api) -> None:
     assert api.parts.connected_apps.list(person) == []
 
 
+def test_where_nobody_may_connect_programs_none_registers(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api.parts.connected_apps, "_settings", replace(api.parts.settings, connected_apps="none"))
+    refused = Attacker(api).register()
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_client_metadata")
+    assert "RAG_CONNECTED_APPS" in refused.json()["error_description"]
+
+
 def test_a_program_gets_codes_at_its_own_addresses_only(api: Api) -> None:
     attacker = Attacker(api)
     client_id = attacker.register().json()["client_id"]
     for address in ("https://evil.example.com/", "http://127.0.0.1:33418/callback/other", "javascript:alert(1)"):
         answer = attacker.ask(client_id, redirect_uri=address)
         assert answer.status_code == 400
-    assert "error=invalid_scope" in attacker.ask(client_id, scope="admin").headers["location"]
-    assert "error=" in attacker.ask(client_id, code_challenge_method="plain").headers["location"]
+    for refused in (
+        attacker.ask(client_id, scope="admin"),
+        attacker.ask(client_id, code_challenge_method="plain"),
+        attacker.ask(client_id, response_type="token"),
+    ):
+        # A link of ours leads nobody to an address that anybody may have registered.
+        assert (refused.status_code, refused.headers.get("location")) == (400, None)
     assert attacker.ask("made-up").status_code == 400
     named = attacker.register(name="<script>alert(1)</script> **Bank** https://bank.example.com").json()
     page = browser_of(api).get(attacker.ask(named["client_id"]).headers["location"])
@@ -276,7 +372,9 @@ def test_a_program_gets_codes_at_its_own_addresses_only(api: Api) -> None:
     [
         "http://evil.example.com/", "javascript:alert(1)", "data:text/html,x", "https://a@b.example.com/", "https:///x",
         "https://host/#part", "file:///etc/passwd", "https://host/" + "x" * 400, "https://ho st/", "//host/x", "https://[::1",
-        'https://host/"><script>', "https://host:99999/",
+        'https://host/"><script>', "https://host:99999/", "ms-msdt:/id", "smb://host/share", "mailto:a@b",
+        "search-ms:query=x", "tel:112", "ssh://host/", "ldap://host/", "x-apple.systempreferences", "steam://run/1",
+        "com.:x", ".com:x",
     ],
 )  # fmt: skip
 def test_addresses_that_codes_must_not_go_to_are_refused(address: str) -> None:
@@ -285,7 +383,8 @@ def test_addresses_that_codes_must_not_go_to_are_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", [BACK, "https://claude.ai/api/mcp/auth_callback", "cursor://anysphere.mcp/callback"]
+    "address",
+    [BACK, "https://claude.ai/api/mcp/auth_callback", "cursor://anysphere.mcp/callback", "com.example.app:/back"],
 )
 def test_addresses_of_known_programs_are_taken(address: str) -> None:
     check_address(address)

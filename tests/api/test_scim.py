@@ -140,6 +140,25 @@ def test_who_is_deactivated_is_out_at_once(api: Api, directory: httpx.Client, va
     assert again["active"] is True
 
 
+@pytest.mark.parametrize("role", [Role.ADMIN, Role.MANAGER])
+def test_a_directory_gives_nobody_the_rights_of_an_administrator_by_another_address(
+    api: Api, directory: httpx.Client, role: Role
+) -> None:
+    account, _ = api.parts.accounts.invite(api.admin, "boss@example.com", "Boss", role)
+    address = f"/Users/{account.id}"
+    evil = patch({"op": "Replace", "path": "userName", "value": "evil@example.com"})
+    for refused in (directory.patch(address, json=evil), directory.put(address, json=person("evil"))):
+        assert refused.status_code == 403
+        assert "their rights" in refused.json()["detail"]
+    assert api.parts.accounts.list(api.admin)[0].email != "evil@example.com"
+    assert {one.email for one in api.parts.accounts.list(api.admin)} >= {"boss@example.com"}
+    # The name is the directory's, and so is the address of an employee.
+    named = directory.put(address, json=person("boss", displayName="The Boss"))
+    assert named.json()["displayName"] == "The Boss"
+    api.parts.accounts.change(api.admin, account.id, role=Role.EMPLOYEE)
+    assert directory.patch(address, json=evil).json()["userName"] == "evil@example.com"
+
+
 def test_only_a_key_for_it_of_the_same_company(api: Api, directory: httpx.Client) -> None:
     for secret, status in (("", 401), ("rag_" + "x" * 43, 401), (api.key("admin"), 403), (api.key("chat"), 403)):
         refused = api.client(secret).get("/scim/v2/Users")

@@ -183,7 +183,7 @@ def test_a_long_answer_is_whole_with_all_sources_and_what_to_know_of_it(
     """Slack takes 3,000 characters in a block, and a page of a model's has more."""
     api.ready_document()
     first = "Everyone has 25 days of paid leave a year [1]. Each of them gets 3 company cars [1].\n\n"
-    long = first + " ".join(f"Paragraph{number} of paid leave {number * 7919}." for number in range(150))
+    long = first + " ".join(f"Paragraph{number} of paid leave {number * 7919}?" for number in range(150))
     provider_standin.reply(long, finish_reason="length")
     send("How many days of annual leave do I have?")
     blocks = blocks_of(standin.said(2)[1][1])

@@ -302,7 +302,7 @@ def test_a_long_answer_is_whole_and_what_to_know_of_it_is_said_in_the_readers_la
 ) -> None:
     api.ready_document()
     text = "Everyone has 25 days of paid leave a year [1]. Each of them gets 3 company cars [1].\n\n"
-    text += " ".join(f"Paragraph{number} of paid leave {number * 7919}." for number in range(150))
+    text += " ".join(f"Paragraph{number} of paid leave {number * 7919}?" for number in range(150))
     provider_standin.reply(text, finish_reason="length")
     send("How many days of annual leave do I have?", locale="de-DE")
     said = connector.said(2)[1][2]["text"]

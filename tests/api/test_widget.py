@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
+from threading import Barrier
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,7 @@ import httpx
 import pytest
 
 from rag.access.widgets import Widget
-from rag.errors import InvalidInput, NotAllowed
+from rag.errors import InvalidInput, NotAllowed, TooManyRequests
 from rag.types import Identity, Role
 from tests import hostile
 from tests.api.callers import Api
@@ -159,6 +161,38 @@ def test_its_limits_are_its_own(api: Api, widget: Widget) -> None:
     last = [asked(visitor, widget.public_key, "Hello") for _ in range(7)][-1]
     assert last.status_code == 429, "one address may ask as much as it likes"
     assert int(last.headers["retry-after"]) > 0
+
+
+def test_of_questions_at_once_as_many_are_answered_as_the_day_has_left(api: Api, widget: Widget) -> None:
+    widgets = api.parts.widgets
+    widget = widgets.change(api.admin, widget.id, questions_per_day=3, requests_per_minute=1000)
+    together = Barrier(10)
+
+    def ask(number: int) -> bool:
+        together.wait()
+        try:
+            widgets.count_question(widget, f"192.0.2.{number}")
+        except TooManyRequests:
+            return False
+        return True
+
+    with ThreadPoolExecutor(10) as pool:
+        assert sum(pool.map(ask, range(10))) == 3
+    # More room is there at once, and the next day begins anew.
+    widget = widgets.change(api.admin, widget.id, questions_per_day=4)
+    assert ask_again(api, widget) is True
+    assert ask_again(api, widget) is False
+    with api.parts.database.transaction("demo") as connection:
+        connection.execute("UPDATE widgets SET counted_on = counted_on - 1")
+    assert ask_again(api, widget) is True
+
+
+def ask_again(api: Api, widget: Widget) -> bool:
+    try:
+        api.parts.widgets.count_question(widget, "192.0.2.200")
+    except TooManyRequests:
+        return False
+    return True
 
 
 def test_administrators_manage_them_by_the_api(api: Api, widget: Widget) -> None:

@@ -9,20 +9,22 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Timer
-from typing import Any
+from threading import Thread, Timer
+from typing import Any, cast
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.patience import patient
-from tests.standin import ProviderStandin
+from tests.standin import ProviderStandin, default_reply
 
 PROJECT = Path(__file__).resolve().parents[2]
 FLAGS = [
@@ -36,6 +38,8 @@ FLAGS = [
 ]
 #: A product that many tests share is signed in to once, and may run longer than a sign-in is recent.
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
+#: The first one found is used. The headless shell takes a fifth less processor time.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
 expect.set_options(timeout=patient(20_000))
@@ -116,6 +120,7 @@ class Product:
     process: subprocess.Popen[str]
     address: str
     folder: Path
+    #: What it has said so far.
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -124,7 +129,7 @@ class Product:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=patient(20))
+        self.process.wait(timeout=patient(20))
 
     def end(self) -> None:
         """End it whatever it does: with a signal that it may answer by stopping what it started, then without."""
@@ -162,6 +167,8 @@ def start_product(folder: Path, *, seconds: float = 120, **environment: str) -> 
         for line in process.stdout:
             product.lines.append(line)
             if "Ctrl-C stops everything" in line:
+                # A pipe that nobody reads stops whoever writes into it once it is full.
+                Thread(target=product.lines.extend, args=[process.stdout], daemon=True).start()
                 return product
     finally:
         watch.cancel()
@@ -172,9 +179,9 @@ def start_product(folder: Path, *, seconds: float = 120, **environment: str) -> 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
-        pytest.skip("no Chromium on this machine (Debian: apt install chromium)")
+        pytest.skip("no Chromium on this machine (Debian: apt install chromium-headless-shell)")
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=patient(30_000))
         new_context = opened.new_context
@@ -191,10 +198,48 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
+#: What tests share for longer than one test, and leave nothing behind in.
+UNCHANGED = ("browser", "standin")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give the second try of a test a product of its own, without the documents and answers of the first try."""
+    if getattr(item, "execution_count", 1) > 1 and isinstance(item, pytest.Function):
+        for name, definitions in item._fixtureinfo.name2fixturedefs.items():
+            for definition in definitions:
+                if definition.func.__module__.startswith("tests.browser.") and name not in UNCHANGED:
+                    definition.finish(cast("Any", item._request))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failure what was on the pages, and what the products said last."""
+    report = yield
+    if report.failed and report.when == "call" and isinstance(item, pytest.Function):
+        opened = item.funcargs.get("browser")
+        for page in [page for context in getattr(opened, "contexts", []) for page in context.pages]:
+            with suppress(PlaywrightError):
+                report.sections.append((f"browser: {page.url}", page.locator("body").aria_snapshot(timeout=5000)))
+        for name, product in item.funcargs.items():
+            if isinstance(product, Product):
+                report.sections.append((f"browser: {name}", "".join(product.lines[-20:])))
+    return report
+
+
 @pytest.fixture(scope="session")
-def shared_standin() -> Iterator[ProviderStandin]:
+def standin() -> Iterator[ProviderStandin]:
     with ProviderStandin() as running:
         yield running
+
+
+@pytest.fixture
+def shared_standin(standin: ProviderStandin) -> Iterator[ProviderStandin]:
+    """The providers of `product`, for one test: afterwards they answer as ever."""
+    yield standin
+    standin.write(None)
+    standin.token_interval_seconds = 0.0
+    standin.reply(default_reply)
 
 
 @pytest.fixture(scope="session")
@@ -206,16 +251,14 @@ def offline_product(browser: Browser, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="session")
-def product(
-    browser: Browser, shared_standin: ProviderStandin, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Product]:
+def product(browser: Browser, standin: ProviderStandin, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """With keys, its providers played by the stand-in."""
     running = start_product(
         tmp_path_factory.mktemp("keyed") / "data",
         OPENAI_API_KEY="sk-test",
-        OPENAI_BASE_URL=shared_standin.openai_url,
+        OPENAI_BASE_URL=standin.openai_url,
         COHERE_API_KEY="co-test",
-        COHERE_BASE_URL=shared_standin.cohere_url,
+        COHERE_BASE_URL=standin.cohere_url,
     )
     yield running
     running.stop()

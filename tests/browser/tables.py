@@ -20,9 +20,10 @@ def click_row(page: Page, row: int, across: int, shows: Locator, *, of: Locator 
     table = of or page.get_by_test_id("stDataFrame").first
 
     def click() -> None:
-        # A tooltip under which the last click left the mouse would take this one.
+        # A tooltip under which the last click left the mouse would take this one. One whose dialog closed stays open.
         page.mouse.move(0, 0)
-        expect(page.get_by_test_id("stTooltipContent")).to_have_count(0)
+        with suppress(AssertionError):
+            expect(page.get_by_test_id("stTooltipContent")).to_have_count(0, timeout=patient(2_000))
         settle(page)
         # What came late is there now, and a second click would take it back.
         if shows.count():
@@ -46,10 +47,21 @@ def until_shown(act: Callable[[], None], shows: Locator) -> None:
     expect(shows).not_to_have_count(0)
 
 
+def press_in_no_field(page: Page, key: str, shows: Locator) -> None:
+    """Press a key that fields would take as text. A dialog that just closed gives the focus back a moment later."""
+
+    def act() -> None:
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press(key)
+
+    until_shown(act, shows)
+
+
 def tick(page: Page, *rows: int) -> None:
     """Tick the boxes of these rows of the documents, one after the other."""
     for number, row in enumerate(rows, 1):
         click_row(page, row, BOX, page.get_by_text(f"{number} selected").first)
+    settle(page)
 
 
 def cells(page: Page, text: str | re.Pattern[str]) -> Locator:

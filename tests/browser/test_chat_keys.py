@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
 
-from tests.browser.conftest import Product, settle
+from tests.browser.conftest import EMAIL, PASSWORD, Product, settle
+from tests.browser.tables import press_in_no_field
 from tests.browser.test_every_page import ask, open_page, signed_in_as
 
 pytestmark = pytest.mark.browser
@@ -34,9 +35,8 @@ def test_the_question_has_the_focus_and_keys_find_list_and_choose(offline_produc
     expect(question).to_be_focused()
     question.fill("")
 
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("?")
     listed = page.get_by_role("dialog")
+    press_in_no_field(page, "?", listed)
     expect(listed.get_by_text("Find conversations and documents")).to_be_visible()
     page.keyboard.press("Escape")
     expect(listed).to_have_count(0)
@@ -57,6 +57,62 @@ def test_the_question_has_the_focus_and_keys_find_list_and_choose(offline_produc
     page.wait_for_url("**/library?document=*")
     expect(page.locator(".st-key-page_view")).to_be_visible()
     expect(page.get_by_role("dialog").filter(has=page.locator(".st-key-frame_finder"))).to_have_count(0)
+
+
+def signed_in_again(browser: Browser, product: Product) -> BrowserContext:
+    """Another browser of the administrator, with a session of its own."""
+    context = browser.new_context(locale="en-US")
+    page = context.new_page()
+    page.goto(product.address + "/login")
+    fill_in(page)
+    page.close()
+    return context
+
+
+def fill_in(page: Page) -> None:
+    page.fill("input[name=email]", EMAIL)
+    page.fill("input[name=password]", PASSWORD)
+    page.click("button.primary")
+    page.wait_for_selector("[data-testid=stChatInputTextArea]")
+
+
+def test_a_question_that_was_typed_outlives_its_session_and_is_nobody_elses(
+    offline_product: Product, offline_admin: BrowserContext, browser: Browser
+) -> None:
+    context = signed_in_again(browser, offline_product)
+    page, other_tab = context.new_page(), context.new_page()
+    open_page(page, offline_product.address)
+    question = page.get_by_test_id("stChatInputTextArea")
+    question.fill("What about my salary in")
+    other_tab.goto(offline_product.address + "/logout")
+    other_tab.click("button.primary")
+    other_tab.wait_for_url("**/login?signed-out=1")
+    page.evaluate("dispatchEvent(new Event('focus'))")
+    page.wait_for_url("**/login?ended=1*")
+    expect(page.get_by_text("You were signed out: this session was ended elsewhere")).to_be_visible()
+    fill_in(page)
+    expect(question).to_have_value("What about my salary in")
+
+    # What was sent is no draft any more.
+    question.fill(QUESTION)
+    question.press("Enter")
+    expect(page.get_by_test_id("stFeedback")).to_be_visible()
+    settle(page)
+    assert page.evaluate("Object.keys(sessionStorage).filter((key) => key.includes('draft'))") == []
+
+    # Nobody else who signs in here finds what was begun, and it is gone.
+    question.fill("What about my salary in")
+    page.evaluate(
+        """() => {
+          const own = Object.keys(sessionStorage).find((key) => key.includes("draft"));
+          sessionStorage.setItem(own.replace(/[0-9a-f-]{36}$/, "of-somebody-else"), sessionStorage.getItem(own));
+          sessionStorage.removeItem(own);
+        }"""
+    )
+    open_page(page, offline_product.address)
+    expect(question).to_have_value("")
+    assert page.evaluate("Object.keys(sessionStorage).filter((key) => key.includes('draft'))") == []
+    context.close()
 
 
 def test_a_chip_shows_its_source_and_opens_the_page_beside_the_answer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from uuid import uuid4
@@ -10,7 +11,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import Product, settle
-from tests.standin import ProviderStandin, default_reply, many_words
+from tests.browser.tables import press_in_no_field
+from tests.standin import ProviderStandin, many_words
 
 pytestmark = pytest.mark.browser
 
@@ -107,10 +109,24 @@ def jumps(page: Page) -> list[str]:
     return [f"jumps by {shifted:.3f}: {moved[:6]}"] if shifted > MOST_SHIFT else []
 
 
+#: What is clicked or filled in, by its role, and a name that is none: nothing, or what an icon is called.
+CONTROLS = {"button", "checkbox", "combobox", "link", "menuitem", "radio", "slider", "switch", "tab", "textbox"}
+ICON_NAME = re.compile(r"\s*|.*\b[a-z0-9_]+ icon\b.*")
+
+
+def unnamed(page: Page) -> list[str]:
+    """Return the controls of a page that a screen reader has no words for."""
+    tree = page.context.new_cdp_session(page)
+    nodes = tree.send("Accessibility.getFullAXTree")["nodes"]
+    tree.detach()
+    named = [(str(n["role"].get("value")), str(n.get("name", {}).get("value", ""))) for n in nodes if "role" in n]
+    return [f"{role} is called {name!r}" for role, name in named if role in CONTROLS and ICON_NAME.fullmatch(name)]
+
+
 def both_schemes(page: Page, tags: list[str]) -> list[str]:
     """Check everything in light colours, and the contrast in dark ones."""
     page.add_style_tag(content=STILL)
-    found = violations(page, tags=tags)
+    found = violations(page, tags=tags) + unnamed(page)
     page.emulate_media(color_scheme="dark")
     page.wait_for_timeout(100)
     found += [f"dark {problem}" for problem in violations(page, rules=["color-contrast"])]
@@ -171,9 +187,7 @@ def test_axe_finds_nothing_in_what_opens(offline_product: Product, offline_page:
     page.goto(offline_product.address)
     settle(page)
     for keys in ("Control+k", "?"):
-        page.evaluate("document.activeElement.blur()")
-        page.keyboard.press(keys)
-        expect(page.get_by_role("dialog")).to_be_visible()
+        press_in_no_field(page, keys, page.get_by_role("dialog"))
         settle(page)
         problems[keys] = both_schemes(page, WCAG)
         page.keyboard.press("Escape")
@@ -317,8 +331,6 @@ def test_on_a_phone_a_long_answer_is_read_from_its_beginning(
         source.tap(position={"x": 24, "y": 16})
         expect(view.locator("img").first).to_be_visible()
     finally:
-        shared_standin.token_interval_seconds = 0.0
-        shared_standin.reply(default_reply)
         context.close()
 
 
@@ -414,4 +426,82 @@ def test_on_an_arabic_phone_the_hidden_sidebar_is_not_seen(
     expect(page.locator(".st-key-chat_new button")).not_to_be_in_viewport()
     page.get_by_test_id("stExpandSidebarButton").click()
     expect(page.locator(".st-key-chat_new button")).to_be_in_viewport(ratio=1)
+    context.close()
+
+
+#: Returns texts that the edge of their own box, or of one around it, cuts off. A list that scrolls cuts nothing, and
+#: what people named themselves is shortened on purpose.
+CUT = """() => {
+  const shortened = ".st-key-chat_recent, .st-key-frame_found, [data-testid=stDataFrame], [data-testid=stIconMaterial]";
+  const found = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const has_text = [...node.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
+    if (!has_text || node.closest(shortened) || !node.checkVisibility({ visibilityProperty: true })) continue;
+    const own = node.getBoundingClientRect();
+    for (let box = node; box && box !== document.body; box = box.parentElement) {
+      const style = getComputedStyle(box), edges = box.getBoundingClientRect();
+      if (box !== node && /auto|scroll/.test(style.overflowX + style.overflowY)) break;
+      if (!/hidden|clip/.test(style.overflowX)) continue;
+      if (edges.width <= 2) break;  // for screen readers
+      const isCut = box === node
+        ? node.scrollWidth > node.clientWidth + 1
+        : own.right > edges.right + 2 || own.left < edges.left - 2;
+      if (isCut) {
+        found.push(node.innerText.trim().slice(0, 60));
+        break;
+      }
+    }
+  }
+  return [...new Set(found)];
+}"""
+VIEWS = ("/analytics?analytics_view=Questions", "/analytics?analytics_view=Search", "/analytics?analytics_view=Quality")
+
+
+def test_texts_that_a_box_cuts_are_found(offline_page: Page) -> None:
+    offline_page.set_content(
+        '<button style="width:60px;overflow:hidden;white-space:nowrap">Zugriffsberechtigungen verwalten</button>'
+        '<div style="width:60px;overflow:hidden"><p style="width:200px">Zugriffsberechtigungen</p></div>'
+        '<div style="width:60px;overflow:auto"><p style="width:200px">Eine Liste</p></div><p>Ganz zu sehen</p>'
+    )
+    assert offline_page.evaluate(CUT) == ["Zugriffsberechtigungen verwalten", "Zugriffsberechtigungen"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 860), (390, 844)], ids=["desktop", "phone"])
+def test_no_text_is_cut_in_german(
+    width: int, height: int, offline_product: Product, offline_admin: BrowserContext, browser: Browser
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, locale="de-DE", storage_state=offline_admin.storage_state()
+    )
+    page, cut = context.new_page(), {}
+    for path in (*PAGES, *VIEWS):
+        open_page(page, offline_product.address + path)
+        cut[path] = page.evaluate(CUT)
+    assert page.locator("html").get_attribute("lang") == "de"
+    context.close()
+    assert {path: found for path, found in cut.items() if found} == {}
+
+
+def test_at_twice_the_size_all_of_a_dialog_can_be_reached(
+    offline_product: Product, offline_admin: BrowserContext, browser: Browser
+) -> None:
+    """A window of 1280 by 800 pixels at 200 % has room for 640 by 400."""
+    context = browser.new_context(
+        viewport={"width": 640, "height": 400}, locale="en-US", storage_state=offline_admin.storage_state()
+    )
+    page = context.new_page()
+    for path, opener in (
+        ("/people", "button:has-text('Invite many')"),
+        ("/people", "button:has-text('Make a key')"),
+        ("/documents", ".st-key-documents_options button"),
+    ):
+        open_page(page, offline_product.address + path)
+        page.locator(opener).first.click()
+        settle(page)
+        opened = page.locator("[role=dialog], [data-testid=stPopoverBody]").last
+        last = opened.locator("button:visible, input:visible").last
+        last.scroll_into_view_if_needed()
+        expect(last).to_be_in_viewport(ratio=0.9)
+    open_page(page, offline_product.address)
+    expect(page.get_by_test_id("stChatInputTextArea")).to_be_in_viewport(ratio=0.9)
     context.close()

@@ -101,7 +101,6 @@ def test_an_answer_that_repeats_an_attack_links_to_its_own_sources_alone(
     assert answer.locator("a").count() >= 1  # its citation
     assert answer.locator("[data-testid=stMarkdownContainer] img").count() == 0
     assert not [url for url in sent if "evil.test" in url]
-    shared_standin.reply("Answered [1].")
 
 
 def test_an_address_sent_back_over_the_websocket_opens_no_file(product: Product, page: Page) -> None:

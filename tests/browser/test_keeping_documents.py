@@ -137,9 +137,12 @@ def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_h
     page.keyboard.press("Escape")
     expect(page.get_by_role("option")).to_have_count(0)
     expect(panel.get_by_role("combobox", name="Language")).to_have_value("German")
+    # What is typed while the panel is drawn again is lost.
+    settle(page)
     panel.get_by_role("spinbutton", name="year, Valid until").click()
     page.keyboard.type("20260115")
     settle(page)
+    assert [part[:4] for part in date_of(panel, "Valid until")] == ["2026", "01 –", "15"]
     panel.get_by_role("button", name="Save").click()
     expect(panel.get_by_text("No longer valid since").first).to_be_visible()
     close_panel(page)
@@ -222,3 +225,26 @@ def test_owner_validity_and_review_are_kept_and_shown_when_the_panel_is_opened_a
     page.get_by_role("button", name="Delete 1 document").click()
     expect(page.get_by_text("1 document is in the bin for 30 days.")).to_be_visible()
     page.close()
+
+
+def test_escape_keeps_what_was_typed_about_a_document(offline_product: Product, offline_page: Page) -> None:
+    page = offline_page
+    page.goto(f"{offline_product.address}/documents")
+    panel = page.get_by_role("dialog")
+    click_row(page, 0, TITLE, panel)
+    panel.get_by_role("tab", name="Details").click()
+    title = panel.get_by_role("textbox", name="Title")
+    expect(title).to_be_visible()
+    settle(page)
+    before = title.input_value()
+    title.fill(f"{before} of today")
+    # With the cursor still in the field.
+    close_panel(page)
+    expect(page.get_by_text(f"Your changes to “{before}” are not saved yet.")).to_be_visible()
+    page.get_by_role("button", name="Go on").click()
+    expect(title).to_have_value(f"{before} of today")
+    settle(page)
+    panel.get_by_role("button", name="Discard the changes").click()
+    expect(title).to_have_value(before)
+    close_panel(page)
+    expect(page.get_by_text("are not saved yet")).to_have_count(0)

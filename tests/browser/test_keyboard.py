@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, exp
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.browser.conftest import EMAIL, PASSWORD, Product, settle
+from tests.browser.tables import press_in_no_field
 from tests.patience import patient
 
 pytestmark = pytest.mark.browser
@@ -119,9 +120,8 @@ def test_esc_closes_the_list_of_shortcuts_and_not_the_document_below_it(
     picture = page.locator("img[alt*='Verlofbeleid']")
     expect(picture).to_be_visible()
     settle(page)
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("?")
     listed = page.get_by_text("Turn the pages of an open document")
+    press_in_no_field(page, "?", listed)
     expect(listed).to_be_visible()
     page.keyboard.press("Escape")
     expect(listed).to_have_count(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +21,7 @@ NEXT = ("Who approves it?", "When is it booked?", "What about part-time?")
 
 
 @pytest.fixture
-def helpful_standin(shared_standin: ProviderStandin) -> Iterator[ProviderStandin]:
+def helpful_standin(shared_standin: ProviderStandin) -> ProviderStandin:
     """Rewrites every question that leans on another, and suggests the next ones."""
 
     def reply(messages: list[dict[str, Any]]) -> str:
@@ -32,9 +31,7 @@ def helpful_standin(shared_standin: ProviderStandin) -> Iterator[ProviderStandin
         return "\n".join(NEXT) if "Suggest 3" in rules else default_reply(messages)
 
     shared_standin.reply(reply)
-    yield shared_standin
-    shared_standin.token_interval_seconds = 0.0
-    shared_standin.reply(default_reply)
+    return shared_standin
 
 
 def test_a_key_is_made_scoped_shown_once_used_and_revoked(product: Product, page: Page) -> None:
@@ -91,7 +88,7 @@ def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(
     page.fill("[data-testid=stChatInputTextArea]", "How many days of annual leave are there?")
     page.keyboard.press("Enter")
     expect(found).to_have_count(1)
-    helpful_standin.token_interval_seconds = 0.1
+    helpful_standin.write(3)
     page.fill("[data-testid=stChatInputTextArea]", "And carried over?")
     page.keyboard.press("Enter")
     # While the second answer is written, neither sources nor buttons of the first are below it.
@@ -101,7 +98,7 @@ def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(
       return now && [now.querySelectorAll("[data-answer] p").length, now.querySelectorAll("button").length];
     }"""
     assert page.evaluate(below) == [1, 0]
-    helpful_standin.token_interval_seconds = 0.0
+    helpful_standin.write(None)
     expect(found).to_have_count(2)
     expect(page.get_by_text(ALONE)).to_have_count(0)
     # At once, before the next questions are there.

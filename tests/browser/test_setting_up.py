@@ -22,14 +22,14 @@ MARK: FloatRect = {"x": 0, "y": 0, "width": 240, "height": 60}
 
 @pytest.fixture(scope="module")
 def company(
-    browser: Browser, shared_standin: ProviderStandin, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, standin: ProviderStandin, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Product, BrowserContext]]:
     """A copy without keys whose provider is the stand-in, and its first administrator. One folder may be followed."""
     folder = tmp_path_factory.mktemp("company")
     papers = folder / "papers"
     papers.mkdir()
     (papers / "travel.md").write_text("# Travel\n\nTrains are booked in second class.")
-    running = start_product(folder / "data", OPENAI_BASE_URL=shared_standin.openai_url, RAG_SYNC_FOLDERS=str(papers))
+    running = start_product(folder / "data", OPENAI_BASE_URL=standin.openai_url, RAG_SYNC_FOLDERS=str(papers))
     context = sign_up(browser, running)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     yield running, context

@@ -106,7 +106,7 @@ def test_a_conversation_is_shared_exported_renamed_pinned_and_deleted(
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_have_count(0)
     listed = page.locator(".st-key-chat_recent")
-    expect(listed.get_by_role("button", name="Leave of full-timers")).to_be_visible()
+    expect(listed.get_by_role("button", name="Leave of full-timers", exact=True)).to_be_visible()
     choose(page, "Leave of full-timers", "Pin")
     expect(listed.get_by_text("Pinned", exact=True)).to_be_visible()
     choose(page, "Leave of full-timers", "Delete")
@@ -115,7 +115,7 @@ def test_a_conversation_is_shared_exported_renamed_pinned_and_deleted(
     expect(listed.get_by_role("button", name="Leave of full-timers")).to_have_count(0)
     expect(page.get_by_text("How can I help")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    expect(listed.get_by_role("button", name="Leave of full-timers")).to_be_visible()
+    expect(listed.get_by_role("button", name="Leave of full-timers", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Undo")).to_have_count(0)
     page.close()
 

@@ -344,7 +344,9 @@ def test_particulars_hold_for_every_version_and_correct_what_is_indexed(
         "Policies/Leave",
         ["2026", "Leave"],
     )
-    assert (second.language, second.valid_until) == ("nl", date(2020, 1, 1)), "reading the new file keeps them"
+    assert (second.language, second.review_on) == ("nl", date(2020, 1, 1)), "reading the new file keeps them"
+    assert (first.version, second.valid_until) == (1, None), "a last day is of the file that it was given for"
+    assert library.get("demo", first.id).valid_until == date(2020, 1, 1)
     keywords = "SELECT language FROM keyword_documents"
     with database.transaction(admin) as connection:
         assert connection.execute(keywords).fetchall() == [("nl",)]
@@ -352,6 +354,8 @@ def test_particulars_hold_for_every_version_and_correct_what_is_indexed(
     library.particulars.move(admin, [second.id], "Archive")
     shelves = library.particulars.shelves(admin)
     assert (shelves.folders, shelves.tags) == ({"Archive": 1}, {"Leave": 1, "Old": 1})
+    over = Particulars(with_dates=True, valid_until=date(2020, 1, 1), review_on=date(2020, 1, 1))
+    library.particulars.change(admin, [second.id], over)
     due = library.particulars.reminders(admin)
     assert (due.expired, due.to_review) == (1, 1)
     rows = library.rows(admin, DocumentFilters(folder="Archive", tag="Old", due="expired"), limit=5)

@@ -106,3 +106,6 @@ def test_a_private_network_is_read_only_where_the_operator_named_the_host(storag
     with pytest.raises(InvalidInput, match="RAG_SYNC_HOSTS"):
         list(BucketSource(bucket_of(storage, address=f"https://{name}:{port}"), LIMITS).items())
     assert not storage.read
+    # Nothing was sent there: how long it takes shows nobody which ports are open.
+    with pytest.raises(InvalidInput, match="RAG_SYNC_HOSTS"):
+        list(BucketSource(bucket_of(storage, address=f"https://{name}:1"), LIMITS).items())

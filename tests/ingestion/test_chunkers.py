@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,6 +32,7 @@ from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 from rag.ui.collection_profile import CUTS
 from rag.ui.formats import METHOD_HELP, METHODS
+from tests.patience import grows_evenly
 
 SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]
 COUNTED = ["professional", "narrative", "markdown", "auto"]
@@ -422,14 +422,10 @@ def test_auto_cuts_each_kind_its_own_way() -> None:
     "part", ["word ", "a. ", " ", "\n", " \n", "x", "漢", "# ", "Experience\n", "|", "1 ", "` "], ids=repr
 )
 def test_time_grows_with_the_length_only_even_for_texts_made_to_be_slow(method: ChunkingMethod, part: str) -> None:
-    def seconds(length: int) -> float:
-        text = part * (length // len(part))
-        started = time.process_time()  # of this process alone: a busy machine is no reason to fail
-        chunk_text(text, method=method)
-        return time.process_time() - started
+    def cut(length: int) -> None:
+        chunk_text(part * (length // len(part)), method=method)
 
-    short = min(seconds(5_000) for _ in range(2))
-    assert seconds(40_000) < 30 * short + 0.05
+    assert grows_evenly(cut, 5_000, 40_000, slack=4)
 
 
 # figures of a profile

@@ -194,7 +194,7 @@ def test_the_first_command_makes_what_it_needs_or_says_what_is_missing(command: 
     (tmp_path / "harbour.txt").write_bytes(RULE)
     ingested = command("ingest", str(tmp_path / "harbour.txt"))
     assert ingested.returncode == 0, ingested.stderr
-    assert "harbour.txt: 1 passages" in ingested.stdout
+    assert "harbour.txt: 1 passage," in ingested.stdout
     asked = command("ask", "How much is the mooring fee?")
     assert "twelve crowns of mooring fee" in asked.stdout
     assert "[1] Harbour, page 1" in asked.stdout

@@ -65,6 +65,32 @@ def test_after_one_document_estimates_are_within_a_tenth_of_the_bill(
         assert abs(error(processed(paid, library, name, content, profile))) <= 0.1, name
 
 
+def test_the_range_of_an_estimate_holds_the_bill_and_narrows_with_what_was_billed(
+    paid: IngestionPipeline, library: DocumentLibrary
+) -> None:
+    shares = []
+    for pages in (3, 1, 2, 8):
+        document = processed(paid, library, f"{pages} pages.pdf", hostile.long_document(pages))
+        assert document.estimate is not None
+        low, total, high, bill = (
+            Decimal(value) for value in (*map(document.estimate.get, ("low", "total", "high")), document.costs["total"])
+        )
+        assert low <= bill <= high
+        shares.append(float((high - total) / total))
+    assert shares[0] == pytest.approx(0.3)
+    assert all(0.1 <= share < 0.3 for share in shares[1:])
+
+
+def test_bills_that_lie_far_apart_widen_the_range() -> None:
+    correction = EstimateCorrection(embedding_ratio=Decimal(1), embedding_deviation=Decimal("0.2"))
+    assert correction.embedding_spread == Decimal("0.4")
+    assert replace(correction, embedding_deviation=Decimal(3)).embedding_spread == 1
+    assert replace(correction, embedding_deviation=None).embedding_spread == Decimal("0.1")
+    known = replace(correction, tagging_ratio=Decimal(1), answer_tokens=Decimal(70), answer_deviation=Decimal("0.25"))
+    assert known.tagging_spread == Decimal("0.5")
+    assert EstimateCorrection().tagging_spread == Decimal("0.3")
+
+
 def test_a_correction_is_learned_from_the_same_models_only(paid: IngestionPipeline, library: DocumentLibrary) -> None:
     first = processed(paid, library, "first.pdf", hostile.long_document(3))
     other = library.ensure_collection("demo", "Other", "hr", "openai/text-embedding-3-large@256", "en")

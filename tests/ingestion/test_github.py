@@ -17,7 +17,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders.text import load_markdown
+from rag.ingestion.loaders.markdown import load_markdown
 from rag.ingestion.sources.github import GitHub
 from tests.github_standin import GitHubStandin, repository
 from tests.github_standin import GitHubStandin as Standin

@@ -11,12 +11,13 @@ import pytest
 
 from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderQuotaExhausted, RagError
 from rag.ingestion.collections import find_collections
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits
 from rag.ingestion.sources.google_drive import DriveFolder, GoogleDriveSource
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection
 from tests.drive_standin import DOCUMENT, FOLDER, ROOT, DriveStandin
+from tests.ingestion.sheet_files import rows_of, xlsx_file
 
 PDF = b"%PDF-1.7\n%%EOF\n"
 LIMITS = ExtractionLimits(maximum_bytes=100_000)
@@ -144,3 +145,16 @@ def test_a_key_that_signs_in_elsewhere_is_refused_and_a_limit_is_waited_for(driv
     with pytest.raises(ProviderQuotaExhausted):
         list(source.items())
     source.close()
+
+
+def test_spreadsheets_of_google_are_taken_as_workbooks(
+    app_services: Services, collection: Collection, drive: DriveStandin
+) -> None:
+    syncs, admin = app_services.syncs, program_of("demo")
+    content = xlsx_file({"Bands": rows_of(["Grade", "Low"], ["G1", 30000])})
+    drive.put("file-pay", "Pay bands", content, mime="application/vnd.google-apps.spreadsheet")
+    syncs.set_source(admin, collection, "google_drive", WHERE, secrets={"key": drive.key})
+    assert syncs.sync_now(admin, collection).added == 1
+    (document,) = app_services.documents.list("demo")
+    assert (document.title, document.file_name) == ("Pay bands", "Pay bands.xlsx")
+    assert drive.exported == [MIME_TYPES["xlsx"]]

@@ -256,7 +256,7 @@ def test_the_cost_is_shown_first_and_nothing_is_spent_without_a_yes(
         process = command(path, *arguments)
         out, err = process.communicate(answer, timeout=patient(60))
         assert process.returncode == 1
-        assert "1 documents with 2 passages to import" in out
+        assert "1 document with 2 passages to import" in out
         assert "about $0.0000" in out
         assert "export.jsonl, line 3 is not JSON" in err
     assert sum(provider_standin.calls.values()) == 0

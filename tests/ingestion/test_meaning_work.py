@@ -403,7 +403,7 @@ def until(condition: object, seconds: float = 60.0) -> None:
 def test_the_samples_bring_their_vectors_and_others_are_made_in_the_background(
     database: Database, settings: Settings
 ) -> None:
-    """Where it fails because passages are cut otherwise now: `python -m rag.samples.vectors` makes them again."""
+    """Where it fails because passages are cut otherwise now: `python -m rag.samples.build_vectors` makes them again."""
     from rag.samples.load import load_samples  # here, so that the others do not wait for Streamlit
     from rag.services import assemble
 

@@ -2,13 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag.ingestion.loaders.page_text import (
-    RepeatedLines,
-    compounds_in,
-    joined_lines,
-    normalise_characters,
-    unreadable_reason,
-)
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.page_text import RepeatedLines, compounds_in, joined_lines, unreadable_reason
 
 
 @pytest.mark.parametrize(

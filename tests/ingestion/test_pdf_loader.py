@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pypdfium2
 import pytest
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import DictionaryObject, NameObject
+from pypdf.generic import DictionaryObject, NameObject, RectangleObject
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
@@ -158,6 +158,45 @@ def test_a_page_that_has_its_box_from_all_pages_is_read_to_its_edges() -> None:
     writer.write(buffer)
     (page,) = read(buffer.getvalue()).pages
     assert (page.text.split("\n"), page.warnings) == (["Annual leave", "Everyone has 25 days.", "Version of May"], ())
+
+
+def sheet(left: str, right: str, *, crop: tuple[int, int, int, int], all_pages: Sequence[str] = ()) -> bytes:
+    """A sheet of two pages beside each other and a box of what is shown; `all_pages` hold those boxes for all pages."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=(1190, 842))
+    for x, text in ((60, left), (655, right)):
+        for number, line in enumerate(text.split("\n")):
+            canvas.drawString(x, 700 - 14 * number, line)
+    canvas.save()
+    writer = PdfWriter(clone_from=PdfReader(buffer))
+    page, pages = writer.pages[0], writer.root_object["/Pages"].get_object()
+    assert isinstance(pages, DictionaryObject)
+    page[NameObject("/CropBox")] = RectangleObject(crop)
+    for name in all_pages:
+        pages[NameObject(name)] = page.pop(name)
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("all_pages", [(), ("/MediaBox",), ("/CropBox",), ("/MediaBox", "/CropBox")])
+def test_text_outside_the_part_of_a_page_that_is_shown_is_left_out(all_pages: Sequence[str]) -> None:
+    other = "Everyone had 20 days.\nUntil 2019."
+    content = sheet("Everyone has 25 days of paid leave.", other, crop=(0, 0, 595, 842), all_pages=all_pages)
+    (page,) = read(content).pages
+    assert page.text == "Everyone has 25 days of paid leave."
+    (warning,) = page.warnings
+    assert "(off the page): “Everyone had 20 days. Until 2019.”" in warning
+
+
+def test_the_smaller_half_of_a_sheet_is_read_alone() -> None:
+    content = sheet("Old rules.\n" * 20, "Everyone has 25 days.", crop=(595, 0, 1190, 842))
+    assert read(content).pages[0].text == "Everyone has 25 days."
+
+
+def test_a_box_around_nothing_hides_no_text() -> None:
+    content = sheet("Everyone has 25 days.", "Others too.", crop=(0, 0, 40, 40))
+    assert read(content).pages[0].text.startswith("Everyone has 25 days.")
 
 
 def test_the_text_layer_of_a_scan_is_read() -> None:

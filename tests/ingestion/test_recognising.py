@@ -211,7 +211,7 @@ def test_a_refused_key_is_waited_for_and_upstage_named(
     with pytest.raises(ProviderKeyRejected) as caught:
         pipeline.run("demo", document.id)
     assert "refused by Upstage" in waiting_sentence(caught.value, 5)
-    assert "check it on the page Set-up" in waiting_sentence(caught.value, 5)
+    assert "set on the page Set-up" in waiting_sentence(caught.value, 5)
     assert library.get("demo", document.id).status is DocumentStatus.PROCESSING
     pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED

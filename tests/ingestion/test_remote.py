@@ -31,6 +31,7 @@ from rag.ingestion.sources.remote import (
     read_within,
     web_address_of,
 )
+from rag.providers.bounds import Bounds
 from tests.local_server import LocalServer, QuietHandler
 
 SENTENCES = {"rejected": "The key is wrong.", "forbidden": "It may not read.", "missing": "It is gone."}
@@ -156,7 +157,7 @@ def test_no_source_leads_into_a_private_network(address: str) -> None:
 def test_an_answer_without_end_is_broken_off(host: Host) -> None:
     long = b"x" * 2000
     host.answers = [(200, {}, long), (200, {}, long), (200, {"x-open-end": "yes"}, long)]
-    transport = CheckedTransport(frozenset({host.host}), most_bytes=1000)
+    transport = CheckedTransport(frozenset({host.host}), bounds=Bounds(most_bytes=1000))
     with httpx.Client(transport=transport) as client, pytest.raises(ProviderAnswerInvalid):
         client.get(host.url)
     limits = ExtractionLimits(maximum_bytes=1000)

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from rag.answering.suggested_questions import is_question
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
-from rag.ingestion.question_templates import DEFINITIONS, TEMPLATES
+from rag.ingestion.question_templates import DEFINITIONS, TEMPLATES, nobody_asks
 from rag.ingestion.suggestions import candidates_from, form_of, varied
 from rag.language import LANGUAGES
 from rag.money.ledger import Ledger
@@ -107,6 +107,15 @@ def asked(title: str, heading: str, body: str, language: str, *, above: str = ""
         ("pt", "Objetivo", "x", None),
         ("pl", "Postanowienia końcowe", "x", None),
         ("zh", "联系方式", "x", None),
+        ("en", "Policy 29: Travel expenses", "Ask payroll.", "What are the rules on travel expenses?"),
+        ("de", "Richtlinie 4 – Urlaub", "28 Tage.", "Wie viel Urlaub bekomme ich?"),
+        ("en", "Policy 29", "Travel is paid.", None),
+        ("en", "Our Mission", "We make things better.", None),
+        ("en", "Chief Executive Officer", "Leads the company.", None),
+        ("en", "Executive Vice President of Sales", "Leads sales.", None),
+        ("de", "Unsere Werte", "Wir sind fair.", None),
+        ("ko", "핵심 가치", "정직과 도전.", None),
+        ("fr", "Annexe IV", "Les tarifs.", None),
         ("en", "HR", "x", None),
         ("en", "Introduction", "x", None),
         ("nl", "Artikel 7:669", "x", None),
@@ -116,6 +125,48 @@ def asked(title: str, heading: str, body: str, language: str, *, above: str = ""
 )
 def test_headings_are_asked_about_as_people_ask(language: str, heading: str, body: str, question: str | None) -> None:
     assert asked("Guide 2026", heading, body, language) == ([question] if question else [])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What does the Chief Executive Officer do?",
+        "What does a Vice President of Sales do?",
+        "What is the role of the CEO?",
+        "What is our mission?",
+        "What are our core values?",
+        "What are the rules on policy 29?",
+        "What does policy no. 29 say?",
+        "Was steht in Richtlinie 4?",
+        "Welche Regeln gelten für Anlage 3?",
+        "Quelles sont nos valeurs ?",
+        "회사의 핵심 가치는 무엇인가요?",
+        "別表 2はどうなっていますか？",
+    ],
+)
+def test_questions_that_no_employee_asks_are_known_by_their_words(question: str) -> None:
+    assert nobody_asks(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is the CEO?",
+        "How much parental leave do I get?",
+        "Does the plan cover vision care?",
+        "How do I get form 1095-C?",
+        "How does a Section 125 plan work?",
+        "What are the rules on the leave policy?",
+        "What does a Director of Sales do?",
+        "Is the standard 40 hours a week?",
+        "Sind in Regel 30 % erlaubt?",
+        "How is a point 5 % bonus paid?",
+        "연차휴가는 며칠인가요?",
+        "What is the vision plan’s deductible?",
+    ],
+)
+def test_questions_of_employees_are_kept(question: str) -> None:
+    assert not nobody_asks(question)
 
 
 def test_a_heading_that_says_little_is_asked_about_with_the_one_above() -> None:

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from webdav4 import multistatus
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderAnswerInvalid, ProviderKeyRejected, RagError
 from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.sandbox import sandbox_of
 from rag.ingestion.sources.webdav import WebdavFolder, WebdavSource
 from rag.services import Services, program_of
 from rag.settings import Settings
@@ -19,6 +22,7 @@ from tests.cloud_standin import PASSWORD, USER, Cloud
 from tests.website_standin import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=1000)
+READER = sandbox_of(LIMITS).of_tenant("demo")
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def settings(settings: Settings, cloud: Cloud) -> Settings:
 def source_of(cloud: Cloud, *, is_own: bool = True, **changes: Any) -> WebdavSource:
     folder = WebdavFolder.of({"address": f"http://{cloud.host}", "user": USER, "password": PASSWORD, **changes})
     own_hosts = frozenset({cloud.host}) if is_own else frozenset()
-    cloud.sources.append(WebdavSource(folder, LIMITS, own_hosts=own_hosts, wait=lambda seconds: None))
+    cloud.sources.append(WebdavSource(folder, LIMITS, READER, own_hosts=own_hosts, wait=lambda seconds: None))
     return cloud.sources[-1]
 
 
@@ -114,7 +118,18 @@ def test_a_server_that_is_no_webdav_server_is_named_as_such(status: int) -> None
     with WebsiteStandin() as site:
         site.pages["/dav"] = Page(b"<html>Hello</html>", status)
         folder = WebdavFolder.of({"address": f"{site.url}/dav/"})
-        source = WebdavSource(folder, LIMITS, own_hosts=frozenset({site.host}), wait=lambda seconds: None)
+        source = WebdavSource(folder, LIMITS, READER, own_hosts=frozenset({site.host}), wait=lambda seconds: None)
         with pytest.raises(ProviderAnswerInvalid, match="does not answer as a WebDAV server"):
             list(source.items())
         source.close()
+
+
+def test_nothing_of_a_list_is_parsed_in_the_application(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    def parses(*_: object, **__: object) -> None:
+        raise AssertionError("the application has parsed what a server sent")
+
+    cloud.write("leave.md", "# Leave")
+    for name in ("fromstring", "XML", "parse", "iterparse", "XMLParser"):
+        monkeypatch.setattr(ElementTree, name, parses)
+    monkeypatch.setattr(multistatus, "str2xml", parses)
+    assert [item.title for item in source_of(cloud).items()] == ["leave.md"]

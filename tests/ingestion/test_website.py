@@ -7,20 +7,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import lxml.etree
+import lxml.html
 import pytest
+import trafilatura
 
 from rag.__main__ import command_line
-from rag.errors import InvalidInput, NotFound, ProviderUnavailable
+from rag.errors import InvalidInput, NotFound, ProviderUnavailable, ReadingTookTooLong
 from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.sandbox import Sandbox, TenantReader, sandbox_of
 from rag.ingestion.sources.sync import SourceItem
 from rag.ingestion.sources.website import Website, WebsiteSource
+from rag.isolation.child_process import Reply
 from rag.profiles import profile_of
 from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.types import Collection, Question
+from tests.patience import patient
 from tests.website_standin import Page, WebsiteStandin
 
 LIMITS = ExtractionLimits(maximum_bytes=100_000)
+READER = sandbox_of(LIMITS).of_tenant("demo")
 LONG = "Twenty-eight days of paid leave belong to everyone who works here, from the first day on, and none is lost."
 
 
@@ -38,7 +45,7 @@ def settings(settings: Settings, site: WebsiteStandin) -> Settings:
 def source_of(site: WebsiteStandin, path: str = "/", **changes: Any) -> WebsiteSource:
     options = {name: changes.pop(name) for name in ("state", "wait") if name in changes}
     website = Website.of({"address": f"{site.url}{path}", **changes})
-    return WebsiteSource(website, LIMITS, own_hosts=frozenset({site.host}), **options)
+    return WebsiteSource(website, LIMITS, READER, own_hosts=frozenset({site.host}), **options)
 
 
 def keys(site: WebsiteStandin, items: Iterator[SourceItem]) -> list[str]:
@@ -171,7 +178,7 @@ def test_settings_that_cannot_be_are_refused(kept: dict[str, str], said: str) ->
 def test_a_private_network_is_read_only_where_the_operator_named_the_host(site: WebsiteStandin, host: str) -> None:
     website = Website.of({"address": f"http://{host}:{site.server_address[1]}/"})
     with pytest.raises(InvalidInput, match="RAG_SYNC_HOSTS"):
-        list(WebsiteSource(website, LIMITS).items())
+        list(WebsiteSource(website, LIMITS, READER).items())
     assert site.answered == []
 
 
@@ -203,3 +210,75 @@ def test_a_website_is_followed_by_command(
     printed = capsys.readouterr().out
     assert "1 added" in printed
     assert "Synced automatically (website)" in printed
+
+
+def test_a_page_that_takes_a_parser_hours_is_the_only_one_that_is_not_read(site: WebsiteStandin) -> None:
+    site.write("/", "Start", LONG, "/attributes", "/after")
+    attributes = " ".join(f"a{number}=1" for number in range(400_000))
+    site.pages["/attributes"] = Page(f"<html><body><p>{LONG}</p><div {attributes}></div></body></html>".encode())
+    site.write("/after", "After", f"{LONG} This comes after it.")
+    limits = ExtractionLimits(timeout_seconds=patient(5))
+    sandbox = Sandbox(limits, processes=1)
+    sandbox.warm_up()
+    website = Website.of({"address": f"{site.url}/"})
+    source = WebsiteSource(website, limits, sandbox.of_tenant("demo"), own_hosts=frozenset({site.host}))
+    try:
+        found = {item.key.removeprefix(site.url): item for item in source.items()}
+        assert set(found) == {"/", "/attributes", "/after"}
+        with pytest.raises(ReadingTookTooLong):
+            found["/attributes"].load()
+        assert b"comes after" in found["/after"].load().content
+    finally:
+        sandbox.close()
+
+
+def test_a_website_whose_pages_take_hours_is_left(site: WebsiteStandin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag.ingestion.sources.website.LONGEST_READING_SECONDS", 0.0)
+    site.write("/", "Start", LONG, "/a", "/b")
+    site.write("/a", "A", LONG)
+    source = source_of(site)
+    with pytest.raises(InvalidInput, match="take too long"):
+        list(source.items())
+    assert "/b" not in site.fetched
+
+
+def test_nothing_of_a_website_is_parsed_in_the_application(
+    site: WebsiteStandin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parses(*_: object, **__: object) -> None:
+        raise AssertionError("the application has parsed what a website sent")
+
+    for module, names in (
+        (lxml.html, ("document_fromstring", "fromstring", "parse", "HTMLParser")),
+        (lxml.etree, ("fromstring", "XML", "HTML", "parse", "iterparse", "XMLParser", "HTMLParser")),
+        (trafilatura, ("extract",)),
+        (gzip, ("GzipFile", "decompress")),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, parses)
+    site.write("/a", "A", LONG)
+    sitemap = f"<urlset><url><loc>{site.url}/a</loc></url></urlset>"
+    site.pages["/sitemap.xml"] = Page(sitemap.encode(), kind="application/xml")
+    (item,) = source_of(site).items()
+    assert b"Twenty-eight" in item.load().content
+
+
+def test_what_a_taken_over_process_says_of_a_page_leads_nowhere_else(site: WebsiteStandin) -> None:
+    class TakenOver(TenantReader):
+        def answer(self, kind: str, content: bytes, **values: Any) -> Reply:
+            if kind == "sitemap":
+                return Reply(
+                    "result", {"entries": [["http://[", 1], ["file:///etc/passwd", ""]], "is_index": False}, b""
+                )
+            links = ["file:///etc/passwd", "http://169.254.169.254/", "http://[", 7, f"{site.url}/a"]
+            told = {"robots": "", "canonical": "http://169.254.169.254/", "title": "<b>", "language": '"><script>'}
+            return Reply("result", {"is_empty": False, **told, "links": links}, b"<body>text</body>")
+
+    site.write("/", "Start", LONG)
+    website = Website.of({"address": f"{site.url}/"})
+    reader = TakenOver(READER.sandbox, "demo")
+    source = WebsiteSource(website, LIMITS, reader, own_hosts=frozenset({site.host}))
+    (item,) = source.items()
+    assert item.key == f"{site.url}/"
+    assert source._pages[f"{site.url}/"].links == (f"{site.url}/a",)
+    assert b"<script>" not in item.load().content

@@ -246,7 +246,7 @@ def test_a_connected_program_is_listed_and_ended(running: Services, signed_in: S
     assert grant is not None
     issued = apps.issue(grant, code)
     assert issued is not None
-    assert apps.find(issued[0]).identity.account_id == identity.account_id
+    assert apps.find(issued[0], "/api/me").identity.account_id == identity.account_id
     page = tab.run().switch_page("account.py").run()
     assert "notes.example.com" in texts(page)
     next(button for button in page.button if button.label.startswith(":red[Disconnect")).click().run()

@@ -13,6 +13,8 @@ from pypdf import PdfWriter
 from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
+from rag.ingestion.loaders.ocr import RECOGNISED
+from rag.ingestion.reading import NOTHING_RECOGNISED
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.samples import SAMPLES
 from rag.samples.load import find_samples, load_samples
@@ -297,7 +299,28 @@ def test_a_protected_pdf_asks_for_its_password_beside_it_until_it_is_right(
     page.form_submit_button[0].click().run()
     assert not page.exception
     assert [d.file_name for d in app_services.documents.list("demo")] == ["contract.pdf"]
+    assert "Unlocked" in words(page)
+    page.session_state["frame_is_entered"] = True  # as the frame says of a page that was opened anew
+    page.run()
     assert page.session_state["documents_locked"] == []
+
+
+def test_the_card_of_a_file_keeps_its_place_after_a_wrong_password(page: AppTest, tmp_path: Path) -> None:
+    page.run()
+    for number in range(3):
+        content = pdf(tmp_path, password=f"open sesame {number}")
+        page.file_uploader[0].upload(f"contract{number}.pdf", content, "application/pdf").run()
+    before = [locked.name for locked in page.session_state["documents_locked"]]
+
+    page.text_input[0].set_value("wrong")
+    page.form_submit_button[0].click().run()
+    assert [locked.name for locked in page.session_state["documents_locked"]] == before
+    page.text_input[1].set_value("open sesame 1")
+    page.form_submit_button[1].click().run()
+    assert [locked.name for locked in page.session_state["documents_locked"]] == before
+    assert [bool(field.disabled) for field in page.text_input if field.label == "Password of this PDF"] == [
+        False, True, False
+    ]  # fmt: skip
 
 
 def test_a_copy_is_information_that_leads_to_the_stored_document(page: AppTest, tmp_path: Path) -> None:
@@ -324,6 +347,52 @@ def test_who_adds_a_document_owns_it_in_the_table_in_the_views_and_in_its_detail
     assert list(page.dataframe[0].value["Owner"]) == ["Admin"]
     (document,) = app_services.documents.find("demo", DocumentFilters())
     assert document.owner_id == account.id
+
+
+def test_documents_of_one_title_show_their_files_in_every_table(page: AppTest, add: Add) -> None:
+    same = [add("Leave policy", "completed", file_name=f"leave_{year}.pdf") for year in (2025, 2026)]
+    add("Parking", "completed")
+    page.run()
+    assert sorted(page.dataframe[0].value["Title"]) == [
+        "Leave policy · leave_2025.pdf",
+        "Leave policy · leave_2026.pdf",
+        "Parking",
+    ]
+    page.session_state["documents_selected"] = same
+    page.run().button("documents_bulk_delete").click().run()
+    page.selectbox("documents_view").set_value("bin").run()
+    assert sorted(page.dataframe[0].value["Title"]) == [f"Leave policy · leave_{year}.pdf" for year in (2025, 2026)]
+
+
+def test_changes_of_a_document_are_kept_when_its_panel_is_closed_before_they_are_saved(
+    page: AppTest, app_services: Services, add: Add
+) -> None:
+    document_id = add("Leave policy", "completed")
+    page.query_params["document"] = str(document_id)
+    page.session_state[f"documents_tabs_{document_id}"] = "Details"
+    page.run()
+
+    def title() -> Any:
+        return next(field for field in page.text_input if field.label == "Title")
+
+    title().set_value("Annual leave").run()
+    assert "Not saved yet" in words(page)
+    del page.query_params["document"]  # as the key Escape does
+    page.run()
+    assert "Your changes to “Leave policy” are not saved yet" in words(page)
+
+    page.button(f"documents_unsaved_open_{document_id}").click().run()
+    assert title().value == "Annual leave"
+    page.button(f"documents_form_save_{document_id}").click().run()
+    assert not page.exception
+    assert app_services.documents.get("demo", document_id).title == "Annual leave"
+    assert "Saved. The days of validity are of this version" in words(page)
+    assert "Not saved yet" not in words(page)
+
+    title().set_value("Holidays").run()
+    page.button(f"documents_form_discard_{document_id}").click().run()
+    assert title().value == "Annual leave"
+    assert app_services.documents.get("demo", document_id).title == "Annual leave"
 
 
 def test_names_are_shown_as_text_whatever_they_contain(page: AppTest, add: Add) -> None:
@@ -391,8 +460,38 @@ def test_a_discarded_estimate_removes_the_document(page: AppTest, app_services: 
 
     assert not page.exception
     assert app_services.documents.list("demo") == []
-    page.button("documents_undo").click().run()
+    page.button(f"documents_undiscard_{document_id}").click().run()
     assert [d.id for d in app_services.documents.list("demo")] == [document_id]
+
+
+def places_of_cards(page: AppTest) -> list[str]:
+    """Return the keys of the first buttons of the cards of waiting files, from top to bottom."""
+    return [str(b.key) for b in page.button if re.match("documents_confirm_[0-9a-f]{8}", str(b.key))]
+
+
+@pytest.mark.parametrize("decision", ["confirm", "both", "discard"])
+def test_cards_of_waiting_files_keep_their_places_until_the_page_is_left(
+    page: AppTest, app_services: Services, add: Add, database: Database, decision: str
+) -> None:
+    for number in range(3):
+        first = add(f"Rule {number}", "completed")
+        second = add(f"Rule {number} of today", "estimated", estimate=ESTIMATE)
+        with database.transaction("demo") as connection:
+            connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, second))
+    page.run()
+    before = places_of_cards(page)
+    decided = UUID(before[1].removeprefix("documents_confirm_"))
+
+    page.button(f"documents_{decision}_{decided}").click().run()
+
+    assert not page.exception
+    waiting = app_services.documents.find("demo", DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)))
+    assert decided not in [document.id for document in waiting]
+    assert places_of_cards(page) == before
+    assert [page.button(key).disabled for key in before] == [False, True, False]
+    page.session_state["frame_is_entered"] = True  # as the frame says of a page that was opened anew
+    page.run()
+    assert places_of_cards(page) == [before[0], before[2]]
 
 
 def test_what_another_administrator_has_confirmed_is_not_discarded(
@@ -769,3 +868,84 @@ def test_a_failed_document_says_what_helps(page: AppTest, add: Add) -> None:
     add("Broken", "failed", step="embed", message="The provider cannot be reached at the moment.")
     page.run()
     assert any("not paid for twice" in str(caption.value) for caption in page.caption)
+
+
+def test_what_reading_found_is_said_in_the_readers_language(
+    running: Services, signed_in: Callable[[Role], tuple[AppTest, Identity]], add: Add, database: Database
+) -> None:
+    page, reader = signed_in(Role.ADMIN)
+    page.run().switch_page("documents.py")
+    add("Scan", "failed", message=NOTHING_RECOGNISED)
+    document = add("Rules", "completed", page_count=1)
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO document_pages (tenant_id, document_id, number, text, characters, method, warnings) "
+            "VALUES ('demo', %s, 1, 'Rules', 5, 'ocr', %s)",
+            (document, [RECOGNISED.format(engine="Tesseract")]),
+        )
+    page.query_params["document"] = str(document)
+    running.sessions.set_language("demo", reader.account_id, "ko")
+    page.run()
+    assert not page.exception
+    said = words(page)
+    assert "Text recognition" not in said
+    assert "text recognition" not in said
+    assert "Tesseract" in said
+
+
+def test_the_moves_stay_in_sight_when_the_last_of_them_has_ended(
+    page: AppTest, add: Add, database: Database, collection: Collection
+) -> None:
+    add("Rules", "completed")
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO reembeddings (tenant_id, collection_id, from_model, to_model, status, chunks_total) "
+            "VALUES ('demo', %s, 'builtin/lexical@1536', 'openai/text-embedding-3-small@1536', 'running', 802)",
+            [collection.id],
+        )
+    page.run()
+    assert "0 of 802 passages have their new vector" in "".join(bar.text for bar in page.progress)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE reembeddings SET chunks_done = 500")
+    page.run()
+    assert "500 of 802 passages have their new vector" in "".join(bar.text for bar in page.progress)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE reembeddings SET status = 'switched', chunks_done = 802, switched_at = now()")
+    page.run()
+    assert not page.exception
+    assert "is searched with" in words(page)
+
+
+def test_what_comes_and_goes_moves_no_part_that_is_drawn_by_itself(page: AppTest, add: Add) -> None:
+    """Streamlit knows such a part by its place, and passes over a click in one that was moved while it came in."""
+    add("Leave policy", "completed")
+    page.run()
+    before = place_of_table(page)
+    page.session_state.documents_notice = "Something failed."
+    page.session_state.documents_way_back = ("1 document has other tags.", lambda: None)
+    add("Broken", "failed", message="The file is damaged.")
+    page.run()
+    assert any("Something failed" in error.value for error in page.error)
+    assert page.button(key="documents_way_back_taken")
+    assert place_of_table(page) == before
+
+
+def place_of_table(page: AppTest) -> list[int]:
+    """Return where on the page the part is that holds the table of documents: its number among those before it."""
+    return [number for number, part in page.main.children.items() if list(getattr(part, "dataframe", ()))]
+
+
+def test_deleted_documents_that_are_taken_back_come_in_another_table(page: AppTest, add: Add) -> None:
+    """The browser keeps by a table's key which rows are ticked, where it has not heard yet that they were gone."""
+    both = [add("Leave policy", "completed"), add("Travel policy", "completed")]
+    page.session_state.documents_selected = both
+    page.run()
+    before = page.session_state.documents_table_drawn[0]
+    page.button("documents_bulk_delete").click().run()
+    assert not page.dataframe
+    page.button("documents_undo").click().run()
+    assert page.session_state.documents_table_drawn == (f"documents_table_{number_of(before) + 1}", [])
+
+
+def number_of(key: str) -> int:
+    return int(key.rsplit("_", 1)[1])

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.ingestion.text_search import find_in_pages
+from rag.ingestion.text_search import find_in_pages, page_with_words
 from rag.services import Services
 from rag.types import Collection, Document, DocumentPage, Identity, Role
 from rag.ui.text import plain
@@ -54,6 +54,58 @@ def test_documents_are_found_by_their_text_read_searched_in_and_asked(signed_in:
     tab.button("library_ask").click().run()
     assert tab.chat_input
     assert tab.session_state.chat_documents == [document.id]
+
+
+def shows_page(tab: AppTest, document: Document, page: int) -> bool:
+    return any(f"/api/documents/{document.id}/pages/{page}.png" in html.value for html in tab.html)
+
+
+def test_a_found_document_opens_at_the_page_of_its_words(signed_in: SignIn, document: Document) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    opened(tab).text_input("library_text").set_value("receipts handed in").run()
+    tab.button(f"library_open_{document.id}").click().run()
+    assert shows_page(tab, document, 2)
+    tab.text_input("library_text").set_value("annual leave").run()
+    tab.button(f"library_open_{document.id}").click().run()
+    assert shows_page(tab, document, 1)
+
+
+def test_ctrl_k_opens_a_document_at_the_page_of_its_words(signed_in: SignIn, document: Document) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    tab.run()
+    tab.button("frame_find").click().run()
+    # What redraws the dialog alone in a browser draws the whole page here, which opens it by the same click.
+    tab.text_input("frame_find_text").set_value("receipts")
+    tab.button("frame_find").click()
+    tab.button(f"frame_found_{document.id}").click().run()
+    assert tab.session_state.page_view_page == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        pytest.param("receipts", 2, id="as written"),
+        pytest.param("reimbursing meals", 2, id="in another form"),
+        pytest.param("submarine", 1, id="nowhere"),
+        pytest.param("", 1, id="no words"),
+    ],
+)
+def test_the_page_of_words_is_where_they_are_written_or_their_forms(text: str, page: int) -> None:
+    texts = ("Annual leave is 25 days.", "Meals are reimbursed. Receipts are handed in.", "A meal.")
+    pages = [
+        DocumentPage(
+            document_id=UUID(int=1),
+            number=n,
+            text=words,
+            characters=len(words),
+            language="en",
+            method="text",
+            warnings=[],
+            label="",
+        )
+        for n, words in enumerate(texts, 1)
+    ]
+    assert page_with_words(pages, text) == page
 
 
 def test_documents_of_one_title_are_told_apart_by_their_files(

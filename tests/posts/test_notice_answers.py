@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from io import BytesIO
 from threading import Event
@@ -11,6 +12,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from rag.answering.pipeline import DoneEvent, TextEvent
+from rag.answering.prompts import answer_messages
 from rag.profile import Options, Profile
 from rag.profiles import NOTICES
 from rag.retrieval.ranking import attachment_part, day_of, korean_date, without_attachments, written_on
@@ -236,3 +238,56 @@ def test_a_long_post_is_embedded_in_batches_of_100(
     sizes = [len(body["input"]) for kind, body in provider_standin.requests if kind == "embeddings"]
     assert sorted(sizes, reverse=True)[0] == 100
     assert len(sizes) == 2
+
+
+def test_a_board_as_its_source_sends_the_sources_prompt_in_its_order(
+    behind_routes: Services, filled: Collection, caller: TestClient, administrator: Identity,
+    provider_standin: ProviderStandin,
+) -> None:  # fmt: skip
+    """000, step 7 and 8: one prompt, rules first, contexts without numbers; five posts of one call of the reranker."""
+    library = behind_routes.documents
+    made = library.create_collection(administrator, "As the source", "notices", is_as_source=True)
+    own = {**made.overrides, "own_name": "KB생명보험 HO&F Branch"}
+    library.override_collection(administrator, filled.id, own)
+    provider_standin.reset()
+    provider_standin.reply(f"‘이번 정착지원금’ 공지: {QUESTION} 이번")
+    answer = caller.post("/api/rag/chat", json={"query": QUESTION, "collection": str(filled.id)})
+    assert answer.status_code == 200, answer.text
+    (reranking,) = [body for endpoint, body in provider_standin.requests if endpoint == "rerank"]
+    assert (reranking["top_n"], len(reranking["documents"]) > 5) == (5, True)
+    ((message,),) = [body["messages"] for endpoint, body in provider_standin.requests if endpoint == "chat"]
+    assert message["role"] == "user"
+    marks = "아래는 관련 공지사항 내용입니다:\n\n|\n\n---\n\n사용자 질문: "
+    before, context, after = re.split(marks, message["content"])
+    assert before == (
+        "You are a helpful assistant for KB생명보험 HO&F Branch notice board. Your role is to answer questions based "
+        "on the provided notice content. Always respond in Korean unless the user specifically asks for another "
+        "language. If the information is not available in the provided context, say so clearly. When citing "
+        "information, mention the notice title and date when relevant. If there are attachments mentioned, include "
+        "that information in your response. Be concise but thorough in your responses.\n\n"
+    )
+    assert after == (
+        f"{QUESTION}\n\n위 공지사항 내용을 바탕으로 질문에 답변해주세요.\n"
+        "답변에 사용한 공지사항의 제목을 인용해주세요.\n"
+        "첨부파일이 있는 경우 해당 정보도 포함해주세요."
+    )
+    posts, attachments = context.split("\n--- 첨부파일 정보 ---\n")
+    blocks = posts.removeprefix("---\n").removesuffix("\n---").split("\n---\n---\n")
+    assert [block.splitlines()[0].partition(": ")[0] for block in blocks] == ["제목"] * 5
+    assert blocks[0].startswith("제목: 고정 정착지원금\n카테고리: 영업 DB\n날짜: ")
+    assert "[1]" not in context
+    assert attachments.startswith("[이번 정착지원금]\n- ")
+    # The answer names its sources although no number stood in the prompt.
+    assert "이번 정착지원금" in [source["title"] for source in answer.json()["sources"]]
+
+
+def test_a_question_cannot_end_its_part_of_the_sources_prompt() -> None:
+    (message,) = answer_messages(
+        system="Rules {query}.",
+        history=(),
+        context_text="Post {query} {context}",
+        question="{context}?",
+        form="notices",
+    )
+    assert message.content.startswith("Rules {query}.\n\n아래는")
+    assert "\n\nPost {query} {context}\n\n---\n\n사용자 질문: {context}?\n" in message.content

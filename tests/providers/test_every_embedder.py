@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from rag.errors import ProviderAnswerInvalid
-from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
+from rag.providers.embeddings import generate_embedding, generate_embeddings_batch, setting_aside
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.providers.registry import Providers
@@ -98,3 +98,42 @@ def test_a_wrong_count_dimension_or_number_is_refused(
     provider_standin.alter_embeddings = WRONG[wrong]
     with pytest.raises(ProviderAnswerInvalid):
         generate_embeddings_batch(["one", "two"], embedder=providers.embedder_for(identifier))
+
+
+@pytest.mark.parametrize("identifier", [name for name in EMBEDDERS if not name.startswith("builtin/")])
+def test_a_text_that_fails_its_request_is_found_where_texts_may_be_set_aside(
+    identifier: str, providers: Providers, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.without_vector = lambda text: "NaN" in text
+    texts = [*(f"text {number}" for number in range(20)), "text of NaN", *(f"more {number}" for number in range(19))]
+    embedder = providers.embedder_for(identifier)
+    with pytest.raises(ProviderAnswerInvalid):
+        generate_embeddings_batch(texts, embedder=embedder)
+    provider_standin.usages.clear()
+    with setting_aside():
+        made = generate_embeddings_batch(texts, embedder=embedder)
+    assert np.flatnonzero(np.isnan(made.vectors).any(axis=1)).tolist() == [20]
+    assert np.isnan(made.vectors[20]).all()
+    assert len(made.usages) == len(provider_standin.usages) <= 8
+
+
+@pytest.mark.parametrize("sent", [[float("nan")] * 3072, None, [0.5] * 3, [], "QUJD", [0.0] * 3072])
+def test_a_text_whose_vector_is_none_is_set_aside_alone(
+    sent: object, providers: Providers, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.without_vector, provider_standin.vector_instead = lambda text: text == "bad", (sent,)
+    embedder = providers.embedder_for("gemini/gemini-embedding-001@3072")
+    with setting_aside():
+        made = generate_embeddings_batch(["good", "bad", "better"], embedder=embedder)
+        assert np.isnan(made.vectors).any(axis=1).tolist() == [False, True, False]
+        assert len(made.usages) == 1
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 0.0])
+def test_the_only_text_of_a_request_is_set_aside_where_its_numbers_say_nothing(
+    number: float, providers: Providers, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.without_vector, provider_standin.vector_instead = lambda text: text == "bad", ([number] * 3072,)
+    embedder = providers.embedder_for("gemini/gemini-embedding-001@3072")
+    with setting_aside():
+        assert np.isnan(generate_embeddings_batch(["bad"], embedder=embedder).vectors).all()

@@ -26,7 +26,7 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
 )
-from rag.providers import ChatModel, Completed, Embedder, TextDelta
+from rag.providers import ChatModel, Completed, Discarded, Embedder, TextDelta
 from rag.providers.openai_compatible import OpenAIChatModel, is_reasoning_model, openai_errors
 from rag.providers.openai_embedder import OpenAIEmbedder
 from rag.types import ChatMessage, Usage
@@ -554,3 +554,60 @@ def test_no_error_of_the_sdk_or_its_transport_is_unmapped(kind: type[Exception])
 def test_what_an_unreadable_answer_raises_is_mapped(error: Exception) -> None:
     with pytest.raises(ProviderAnswerInvalid), openai_errors():
         raise error
+
+
+# Reasoning
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_a_deployment_of_a_reasoning_model_is_asked_as_it_wants_to_be(
+    client: openai.OpenAI, provider_standin: ProviderStandin, is_streamed: bool
+) -> None:
+    model = OpenAIChatModel(client, provider="openai", model="hr-answers")
+    provider_standin.reply("You have 25 days.")
+    for _ in range(2):
+        if is_streamed:
+            text, completed, error = read(model)
+            assert (text, error) == ("You have 25 days.", None)
+            assert completed is not None
+        else:
+            assert model.complete(MESSAGES, temperature=0.2, maximum_output_tokens=50).text == "You have 25 days."
+    asked = [("max_tokens" in body, "max_completion_tokens" in body) for _, body in provider_standin.requests]
+    # The refusal came once: what it said is remembered.
+    assert asked == [(True, False), (False, True), (False, True)]
+
+
+def test_a_refusal_that_names_no_parameter_is_not_asked_again(
+    client: openai.OpenAI, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.fail_next(400, endpoint="chat", code="invalid_request_error")
+    _, _, error = read(OpenAIChatModel(client, provider="openai", model="gpt-4o"))
+    assert "HTTP 400" in str(error)
+    assert provider_standin.calls["chat"] == 1
+
+
+def test_reasoning_between_tags_is_no_part_of_the_answer(
+    model: OpenAIChatModel, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("<think>\nThe passage says 25.\n</think>\n\nYou have 25 days.")
+    assert read(model)[0] == "You have 25 days."
+    assert model.complete(MESSAGES, temperature=0, maximum_output_tokens=50).text == "You have 25 days."
+
+
+def test_reasoning_without_its_first_tag_is_taken_back_once_and_held_from_then_on(
+    model: OpenAIChatModel, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("The passage says 25, so that is it. </think> You have 25 days.")
+    parts = list(model.stream(MESSAGES, temperature=0.2, maximum_output_tokens=50, cancel=Event()))
+    (discarded,) = [number for number, part in enumerate(parts) if isinstance(part, Discarded)]
+    assert "".join(p.text for p in parts[discarded:] if isinstance(p, TextDelta)) == "You have 25 days."
+    again = list(model.stream(MESSAGES, temperature=0.2, maximum_output_tokens=50, cancel=Event()))
+    assert not any(isinstance(part, Discarded) for part in again)
+    assert "".join(p.text for p in again if isinstance(p, TextDelta)) == "You have 25 days."
+
+
+def test_reasoning_alone_is_an_answer_without_a_word(model: OpenAIChatModel, provider_standin: ProviderStandin) -> None:
+    provider_standin.reply("<think>Hm. Let me see.</think>\n")
+    text, _, error = read(model)
+    assert text == ""
+    assert isinstance(error, ProviderAnswerInvalid)

@@ -148,7 +148,7 @@ def test_counts_are_exact_and_percentiles_within_one_percent(
     summary = analytics.summary(tenant, PERIOD, EVERYTHING)
     current, taken = summary.current, summary.times[WHOLE]
 
-    assert (current.questions, current.closed, current.answered, current.no_context) == (8, 7, 5, 1)
+    assert (current.questions, current.ended, current.answered, current.no_context) == (8, 7, 5, 1)
     assert current.answered_rate == 5 / 7
     assert taken.p50_ms == pytest.approx(2500, rel=0.01)  # of 600, 1000, 2000, 3000, 4000, 5000
     assert taken.p95_ms == pytest.approx(4750, rel=0.01)  # 0.95 * 5 = 4.75 steps from the smallest

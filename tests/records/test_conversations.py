@@ -62,6 +62,28 @@ def test_the_conversation_last_used_comes_first(database: Database, collection: 
     assert [c.id for c in conversations.list(somebody)] == [first.id]
 
 
+def test_conversations_are_found_by_words_of_their_messages(database: Database, collection: Collection) -> None:
+    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    leave = conversations.create(somebody, collection.id, "How many days of annual leave…")
+    say(database, leave.id, "Part-time employees have 12 days. A bonus of 100% is paid.")
+    parking = conversations.create(somebody, collection.id, "Parking")
+    say(database, parking.id, "The garage is open.")
+    foreign = conversations.create(person(database, "b@example.org"), collection.id, "Parking of somebody else")
+    say(database, foreign.id, "Part-time employees have no garage.")
+
+    def found(text: str) -> list[UUID]:
+        return [c.id for c in conversations.find(somebody, text, limit=8)]
+
+    assert found("part-time") == [leave.id], "only one's own"
+    assert found("PART-TIME annual") == [leave.id], "a word of the title and one of an answer"
+    assert found("part-time garage") == []
+    assert found("100%") == [leave.id]
+    assert found("1%0") == [], "signs are searched for as they are"
+    assert found("gar_ge") == []
+    assert found("") == [parking.id, leave.id]
+    assert conversations.find(somebody, "", limit=1)[0].id == parking.id
+
+
 def test_a_name_of_spaces_is_refused(database: Database, collection: Collection) -> None:
     conversations, somebody = Conversations(database), person(database, "a@example.org")
     with pytest.raises(InvalidInput):

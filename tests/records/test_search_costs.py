@@ -77,7 +77,7 @@ def test_a_paid_search_is_logged_with_its_cost_and_is_no_question(
     today = datetime.now(UTC).date()
     period, everything = Period(today, today), Filters()
     totals = parts.analytics.summary(program, period, everything).current
-    assert (totals.questions, totals.closed, totals.no_context) == (0, 0, 0)
+    assert (totals.questions, totals.ended, totals.no_context) == (0, 0, 0)
     assert totals.cost == paid["cost"]
     assert parts.analytics.unanswered(program, period, everything) == []
     assert parts.analytics.questions(program, period, everything, QuestionFilters()) == []

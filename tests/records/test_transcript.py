@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
+import sys
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import docx
 import pypdfium2
 from docx.opc.constants import RELATIONSHIP_TYPE
+from fontTools.ttLib import TTFont
 from markdown_it import MarkdownIt
 from pypdf import PdfReader
 
+from rag.records.report_pdf import bold_font
 from rag.records.transcript import to_docx, to_markdown, to_pdf
 from rag.types import Conversation, Message, MessageState, Outcome, page_path
 
@@ -153,6 +157,31 @@ def test_a_pdf_holds_the_same_and_nothing_hostile_acts_in_it() -> None:
     assert "onerror=alert(1)" in text
     assert "\u202e" not in text
     assert printed(to_pdf(conversation(""), [message("user", ""), message("assistant", "")], address=ADDRESS))[1] == []
+
+
+def test_bold_letters_of_a_pdf_are_those_of_its_text_in_any_european_script(tmp_path: Path) -> None:
+    title = "Grüße, Ďáblova Řeč, Отпуск, Άδεια"
+    with TTFont(bold_font(title, tmp_path)) as font:
+        assert font["OS/2"].usWeightClass == 650
+        assert set(map(ord, title)) <= font.getBestCmap().keys()
+    page = pypdfium2.PdfDocument(to_pdf(conversation(title), TALK, address=ADDRESS))[0].get_textpage()
+    assert title in page.get_text_bounded()
+
+
+def test_a_pdf_is_not_worth_waiting_for() -> None:
+    """Of a font with all its letters, a bold one is twenty million calls: eight seconds of a machine at rest."""
+    calls = 0
+
+    def count(frame: object, event: str, found: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        to_pdf(conversation(), TALK[:1], address=ADDRESS)
+    finally:
+        sys.setprofile(None)
+    assert calls < 3_000_000
 
 
 def test_right_to_left_text_of_a_pdf_is_joined_and_runs_from_the_right() -> None:

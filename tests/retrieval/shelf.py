@@ -41,8 +41,9 @@ class Shelf:
         status: str = "completed",
         section: str = "",
         metadata: dict[str, Any] | None = None,
+        of_passages: Sequence[dict[str, Any]] = (),
     ) -> UUID:
-        """Store a document with one passage per page, embedded and indexed; its id."""
+        """Store a document with one passage per page, embedded and indexed, each with its own metadata; its id."""
         tenant, collection = self.collection.tenant_id, self.collection.id
         vectors = self.embedder.embed(
             [contextual_text(title, section, p) for p in passages], purpose="document"
@@ -58,10 +59,10 @@ class Shelf:
             for index, (passage, vector) in enumerate(zip(passages, vectors, strict=True)):
                 connection.execute(
                     "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, embedding, "
-                    "embedding_model, chunk_index, first_page, last_page, section) "
-                    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                    "embedding_model, chunk_index, first_page, last_page, section, metadata) "
+                    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                     (tenant, collection, row[0], passage, HalfVector(vector), self.embedder.id, index, index + 1,
-                     index + 1, section),
+                     index + 1, section, Jsonb(of_passages[index] if of_passages else {})),
                 )  # fmt: skip
             index_document(connection, tenant_id=tenant, collection_id=collection, document_id=row[0])
         return UUID(str(row[0]))

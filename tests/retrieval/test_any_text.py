@@ -27,7 +27,8 @@ from rag.answering.routes.recognise import is_yes, kinds_in, may_be_meant, recog
 from rag.answering.routes.small_talk import small_talk
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.chunking.boundaries import SENTENCE
-from rag.ingestion.loaders.html import COLOUR, COMMENT, HIDDEN, RULE, load_html, parsed
+from rag.ingestion.loaders.html import load_html, parsed
+from rag.ingestion.loaders.html_styles import COLOUR, COMMENT, HIDDEN, RULE
 from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
 from rag.ingestion.question_templates import NEEDS

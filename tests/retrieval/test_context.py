@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -200,12 +201,11 @@ def test_everything_done_is_in_the_details(
     assert all(len(r.preview) <= 200 and -1 <= r.similarity <= 1 for r in details.search.raw_results)
     assert "vacation" in details.search.matched_terms
     assert details.reranking.enabled
-    # One entry for each wording: the translation with what embedding and searching took, and the original beside it.
+    # One entry for each wording: the translation with what embedding took, and the original, searched for by itself.
     assert [(q.query, q.embedding_ms > 0, q.search_ms > 0) for q in details.search.queries] == [
         ("How many vacation days does an employee have?", True, True),
-        ("Hoeveel vakantiedagen heeft een medewerker eigenlijk?", False, False),
+        ("Hoeveel vakantiedagen heeft een medewerker eigenlijk?", False, True),
     ]
-    assert details.search.queries[1].result_count == 0  # no word of it stands in a passage
     # All were read by the reranker; what it left is what the answer is made from.
     assert (details.reranking.input_documents, details.reranking.output_documents) == (5, len(found.citations))
     assert len(found.citations) < 5
@@ -232,6 +232,61 @@ def test_a_translation_cut_at_its_length_is_not_searched_for(
     assert found.rag_details.query.translated_from is None
     assert [q.query for q in found.rag_details.search.queries] == [text]
     assert "translation" in [c.operation for c in found.charges]  # it was paid all the same
+
+
+@pytest.mark.parametrize(
+    ("written", "is_used"),
+    [
+        ("What is the capital of France?", True),  # a wrong translation
+        ("犬を会社に連れて行ってもいいですか。", False),  # of another language than the documents'
+    ],
+)
+def test_a_wrong_translation_hides_nothing_that_the_question_itself_finds(
+    written: str,
+    is_used: bool,
+    online: Retriever,
+    paid_shelf: Shelf,
+    asker: Identity,
+    provider_standin: ProviderStandin,
+) -> None:
+    dogs = "Hunde dürfen mit Zustimmung der Kollegen ins Büro mitgebracht werden."
+    paid_shelf.add("Hausordnung", [dogs, "Der Parkplatz liegt hinter dem Haus."], language="de")
+    paid_shelf.add("Offices", [f"Our office in France, the capital, is number {number}." for number in range(30)])
+    provider_standin.reset()
+    provider_standin.reply(written)
+    found = online.retrieve_context(
+        # Not the same words twice: translations are remembered.
+        question(f"Dürfen Hunde ins Büro mitgebracht werden{'?' * (1 + is_used)}", asker, paid_shelf.collection),
+        profile=HR.changed(reranking=False),
+    )
+    assert found.citations[0].passage == dogs
+    assert (found.rag_details.query.translated_from == "de") is is_used
+    assert found.notices == (() if is_used else (NO_TRANSLATION,))
+
+
+def test_a_passage_in_the_questions_language_is_measured_by_what_was_asked(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    paid_shelf.add(
+        "Parken", ["Der Parkplatz der firma liegt hinter dem Haus: parking garage level two."], language="de"
+    )
+    provider_standin.reset()
+    provider_standin.reply("Where is the parking garage level two?")
+    found = online.retrieve(
+        question("Wie hoch ist mein Urlaubsgeld im Dezember?", asker, paid_shelf.collection),
+        profile=HR.changed(reranking=False),
+    )
+    german = next(item for item in found.scored if item.language == "de")
+    assert german.coverage.share == 0
+
+
+def test_nothing_is_translated_into_a_language_that_no_document_has(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    wrong = replace(paid_shelf.collection, language="ja")
+    found = online.retrieve_context(question("Wie viele Urlaubstage habe ich?", asker, wrong), profile=HR)
+    assert found.rag_details.query.translated_from is None
+    assert provider_standin.calls["chat"] == 0
 
 
 def test_a_search_done_again_has_one_entry_for_each_wording(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,7 +16,6 @@ from rag.retrieval.evidence import Coverage, PassageSignals, ScoredHit
 from rag.retrieval.ranking import (
     Signals,
     category_factor,
-    meets,
     multi_signal_score,
     of_passage,
     ordered,
@@ -205,5 +205,39 @@ def test_a_passages_own_year_comes_before_its_documents() -> None:
     )  # fmt: skip
     signals = of_passage(one, Signals(written_on=date(2026, 1, 1), years=(2026,)))
     assert (signals.years, signals.categories) == ((2019,), ("resume",))
-    assert meets(signals, SearchFilters(years=(2019, 2020)))
-    assert not meets(signals, SearchFilters(years=(2026,)))
+
+
+JOBS = [
+    "I worked on search at Ottermere and wrote Python.",
+    "I worked on search at a paper shop and wrote Python.",
+    "My work: search, Python and all that I worked on.",
+]
+OF_JOBS: list[dict[str, Any]] = [
+    {"start_year": "2020", "end_year": "2022"},
+    {"start_year": "2023", "end_year": "present"},
+    {},
+]
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_of_a_year_are_the_jobs_that_lasted_in_it_and_no_passage_without_a_year(
+    is_given: bool, database: Database, shelf: Shelf, asker: Identity
+) -> None:
+    shelf.add("CV", JOBS, metadata={"years": [2021, 2024]}, of_passages=OF_JOBS)
+    shelf.add("Talks", ["Search in Python: what I worked on."], metadata={"years": [2021]})
+    question = asked("What did you work on?" if is_given else "What did you work on in 2021?", asker, shelf)
+    if is_given:
+        question = replace(question, filters=SearchFilters(years=(2021,)))
+    found = Retriever(database, Providers(Settings())).retrieve_context(question, profile=PORTFOLIO)
+    assert sorted(citation.passage for citation in found.citations) == [JOBS[0], "Search in Python: what I worked on."]
+
+
+def test_a_year_that_no_passage_is_of_is_dropped_where_only_the_question_names_it(
+    database: Database, shelf: Shelf, asker: Identity
+) -> None:
+    shelf.add("CV", JOBS, of_passages=OF_JOBS)
+    question = asked("What did you work on in 2015?", asker, shelf)
+    retriever = Retriever(database, Providers(Settings()))
+    assert retriever.retrieve_context(question, profile=PORTFOLIO).citations
+    given = replace(question, filters=SearchFilters(years=(2015,)))
+    assert not retriever.retrieve_context(given, profile=PORTFOLIO).citations

@@ -134,6 +134,9 @@ class FixedModel:
     ) -> Iterator[TextDelta | Completed]:
         raise NotImplementedError
 
+    def context_window(self) -> int | None:
+        return None
+
     def complete(
         self,
         messages: Sequence[ChatMessage],

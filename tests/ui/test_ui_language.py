@@ -260,6 +260,22 @@ def test_a_catalogue_fits_the_code(language: str, current: Catalog) -> None:
             assert len(texts_of(message)) == (known.num_plurals if len(ids_of(message)) > 1 else 1)
 
 
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_a_sentence_calls_a_page_as_the_menu_does(language: str) -> None:
+    titles = re.findall(r'title=_\("([^"]+)"\)', page_files()["pages/main.py"])
+    known, told = catalogues.read(language), 0
+    names = {title: " ".join(texts_of(message)) for title in titles if (message := known.get(title))}
+    for message in known:
+        for title in titles:
+            if re.search(rf"\bpage [“*]*{title}\b", ids_of(message)[0]) and all(texts_of(message)):
+                assert all(names[title].casefold() in text.casefold() for text in texts_of(message)), (
+                    title,
+                    message.id,
+                )
+                told += 1
+    assert told > 10
+
+
 def test_plurals_are_those_of_the_language() -> None:
     written = {}
     for language in ("pl", "ar", "ja"):

@@ -69,6 +69,10 @@ def test_a_marked_term_cannot_close_its_mark() -> None:
 
 
 def test_a_short_passage_is_shown_whole() -> None:
+    assert (
+        excerpt("# Travel\n\nC# is no heading.\n## Hotels\n150 euros", ["150"])
+        == "Travel C# is no heading. Hotels 150 euros"
+    )
     assert excerpt("  a \n b ", ["b"]) == "a b"
 
 

@@ -8,11 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from rag.answering.citations import without_markers
-from rag.providers import as_data
+from rag.providers import as_data, defused
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChatMessage
 
 FOLDER = Path(__file__).parent
+#: The rules and the order of prompts as the sources have them.
+SOURCE = FOLDER / "source"
 #: A model that finds no answer in the passages begins its reply so; the reader never sees it.
 NOT_FOUND = "NOT_FOUND"
 HISTORY_TOKENS = 1500
@@ -70,12 +72,25 @@ def system_prompt(
     persona_facts: str = "",
     own_name: str = "",
     own_rules: str = "",
+    is_source: bool = False,
 ) -> str:
     """Return the rules of a profile's answers from `prompts/<name>.md`, or `hr`'s if the profile has none.
+
+    With `is_source` they are those of `source/<name>.md`, where the profile's source gives any.
 
     `persona_name` and `persona_facts` describe the person for whom a profile speaks. `own_name` is the collection's
     name, and `own_rules` are its administrator's additions.
     """
+    if is_source and (SOURCE / f"{name}.md").is_file():
+        return _source_rules(
+            _read(SOURCE / f"{name}.md"),
+            {
+                "language": language_name(language),
+                "persona": persona_part(persona_name, persona_facts),
+                "board": own_name.strip() or "this",
+            },
+            own_rules,
+        )
     path = FOLDER / f"{name}.md"
     rules = _read(path if path.is_file() else FOLDER / "hr.md")
     values = {
@@ -86,6 +101,11 @@ def system_prompt(
     own = [f"{called} {own_name.strip()}"] if own_name.strip() else []
     own += [f"{added}\n{own_rules.strip()}"] if own_rules.strip() else []
     return "\n\n".join([_filled(rules, values), *own])
+
+
+def _source_rules(rules: str, values: Mapping[str, str], own_rules: str) -> str:
+    added = [f"{OWN[1]}\n{own_rules.strip()}"] if own_rules.strip() else []
+    return "\n\n".join([_filled(rules, values), *added])
 
 
 #: Introduces a collection's own name and rules.
@@ -111,9 +131,16 @@ def opinion_rules(opinion_type: str) -> str:
 
 
 def answer_messages(
-    *, system: str, history: Sequence[ChatMessage], context_text: str, question: str
+    *, system: str, history: Sequence[ChatMessage], context_text: str, question: str, form: str = ""
 ) -> list[ChatMessage]:
-    """Return the rules, the last turns, then the passages and the question."""
+    """Return the rules, the last turns, then the passages and the question.
+
+    `form` names a profile whose source gives the order: then all of it is in the last message, as in
+    `source/<form>.user.md`.
+    """
+    if form and (path := SOURCE / f"{form}.user.md").is_file():
+        values = {"system_prompt": system, "context": defused(context_text), "query": question}
+        return [*history, ChatMessage(role="user", content=_filled(_read(path), values))]
     return [
         ChatMessage(role="system", content=system),
         *history,

@@ -7,8 +7,10 @@ searched. Routes read with the asker's own rights, within the documents they cho
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from uuid import UUID
 
 from rag.answering.routes import changes, comparison, listing, summary
 from rag.answering.routes.documents import (
@@ -27,6 +29,7 @@ from rag.answering.routes.recognise import (
     quoted_label,
     recognise,
     recognise_by_model,
+    recognise_coming,
     without_yes,
 )
 from rag.answering.routes.replies import (
@@ -44,6 +47,7 @@ from rag.language import listed, locale, ngettext, speaking
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
 from rag.records.time_zones import TimeZones
+from rag.retrieval.as_of import day_to_come
 from rag.retrieval.bm25.index import tokenize
 from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
@@ -81,7 +85,7 @@ class Router:
     def reply(self) -> RouteReply | None:
         """Return what the question's route hands back; None for a question that has to be searched for."""
         text = self.question.text
-        asked = self._confirmed(text) or recognise(text, language=self.language)
+        asked = self._confirmed(text) or self._coming(text) or recognise(text, language=self.language)
         if asked is None:
             met = about_product(text, language=self.language, reply_language=self.fixed_language)
             line = self._about_product(met) if met is not None else None
@@ -136,6 +140,12 @@ class Router:
             return None
         known = known or self._recognised_by_model(asked.content)
         return replace(known, is_confirmed=True) if known is not None else None
+
+    def _coming(self, text: str) -> Recognised | None:
+        """Return the changes that begin by the coming day that a message names: "What changes in January?"."""
+        coming = day_to_come(text, self.language, datetime.now(UTC).date())
+        asked = recognise_coming(coming.text, language=self.language) if coming is not None else None
+        return replace(asked, until=coming.day, text=text) if asked is not None and coming is not None else None
 
     def _recognised_by_model(self, text: str) -> Recognised | None:
         """Return what the inexpensive model takes a message for whose wording is not plain; None without one."""
@@ -202,6 +212,9 @@ class Router:
         if asked.subject and not found:
             return None
         kept = library.documents(has_versions=True)
+        if asked.until is not None:
+            found = _beginning(kept, until=asked.until, among={document.id for document in found})
+            return changes.what_changed(library, found, since="", language=self.answer_language) if found else None
         if not asked.subject and not kept and holds_posts(self.question.collection):
             return None  # posts announce changes themselves
         if len(found) != 1:
@@ -305,3 +318,15 @@ class Router:
         wanted = library.naming(words, limit=MOST_COMPARED)
         both = [library.contents(by_id[document_id]) for document_id in wanted if document_id in by_id]
         return comparison.compare(sides if all(sides) else ([], []), both, names, self.answer_language)
+
+
+def _beginning(documents: Sequence[WholeDocument], *, until: date, among: Collection[UUID]) -> list[WholeDocument]:
+    """Return the documents whose newest version begins after today and by a day; with `among` only those."""
+    today = datetime.now(UTC).date()
+    return [
+        document
+        for document in documents
+        if document.valid_from is not None
+        and today < document.valid_from <= until
+        and (not among or document.id in among)
+    ]

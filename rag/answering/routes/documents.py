@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -56,6 +56,8 @@ class WholeDocument:
     page_count: int
     created_at: datetime
     published_at: datetime | None
+    #: Its first day, where one is set.
+    valid_from: date | None
     metadata: Mapping[str, Any]
 
 
@@ -128,7 +130,7 @@ class NumberedPassages:
                     section=section or chunk.section,
                     passage=chunk.content,
                     **of_post(document.metadata),
-                    score=0.0,  # nothing was searched for, so nothing matches by so much
+                    score=0.0,  # the whole document is cited, without a search that would score it
                 )
             )
         return f" [{self._numbers[chunk.id]}]"

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -52,6 +53,8 @@ class Recognised:
     other: str = ""
     #: The point in time from which changes count, as the question puts it.
     since: str = ""
+    #: The coming day until which changes begin; None where it asks for changes that were made.
+    until: date | None = None
     #: The asker knows what it costs and wants it.
     is_confirmed: bool = False
     #: The language of its wording; "" if a model interpreted the message.
@@ -69,10 +72,24 @@ def recognise(text: str, *, language: str) -> Recognised | None:
     return max(found, key=lambda asked: _small_words(text, asked.language), default=None)
 
 
+def recognise_coming(text: str, *, language: str) -> Recognised | None:
+    """Return the changes that a message without its coming day asks for: "What changes?" of "What changes in May?"."""
+    said = _said(text)
+    for code in _order(language):
+        for pattern in _wordings(code).coming:
+            if match := pattern.fullmatch(said):
+                return Recognised("changes", subject=(match["subject"] or "").strip(), language=code)
+    return None
+
+
+def _said(text: str) -> str:
+    return " ".join(text.replace("’", "'").replace("İ", "i").split()).strip(" .?!。！？؟¿¡,，、")
+
+
 def _recognised_in(text: str, code: str) -> Recognised | None:
     wordings = _wordings(code)
     asked, is_confirmed = _without_yes(text, code)
-    said = " ".join(asked.replace("’", "'").replace("İ", "i").split()).strip(" .?!。！？؟¿¡")
+    said = _said(asked)
     # An "and" within a name joins nothing.
     labels = [label[0] for label in QUOTED.finditer(said)]
     masked = QUOTED.sub(MASK, said)
@@ -85,7 +102,16 @@ def _recognised_in(text: str, code: str) -> Recognised | None:
                     name: re.sub(MASK, lambda _: next(rest), groups[name])  # noqa: B023 - called at once
                     for name in sorted(groups, key=match.start)
                 }
-                return Recognised(route, **named, is_confirmed=is_confirmed, language=code, text=asked)
+                return Recognised(
+                    route,
+                    subject=named.get("subject", ""),
+                    one=named.get("one", ""),
+                    other=named.get("other", ""),
+                    since=named.get("since", ""),
+                    is_confirmed=is_confirmed,
+                    language=code,
+                    text=asked,
+                )
     return None
 
 
@@ -160,6 +186,7 @@ def kind_terms(text: str, language: str) -> frozenset[str]:
 @dataclass(frozen=True)
 class _Wordings:
     routes: dict[RouteName, list[re.Pattern[str]]]
+    coming: list[re.Pattern[str]]
     documents: re.Pattern[str]
     any: re.Pattern[str]
     yes: re.Pattern[str]
@@ -187,13 +214,14 @@ def _wordings(code: str) -> _Wordings:
     def compiled(pattern: object) -> re.Pattern[str]:
         return re.compile(str(pattern).replace("{please}", please), re.IGNORECASE)
 
-    def listed(name: RouteName) -> list[re.Pattern[str]]:
+    def listed(name: str) -> list[re.Pattern[str]]:
         patterns = table[name]
         return [compiled(pattern) for pattern in patterns] if isinstance(patterns, list) else []
 
     words = table["documents"] if code in ("ko", "ja", "zh") else rf"\b(?:{table['documents']})\b"
     return _Wordings(
         routes={name: listed(name) for name in ROUTES},
+        coming=listed("coming"),
         documents=compiled(words),
         any=compiled(table["any"]),
         yes=compiled(table["yes"]),
@@ -233,7 +261,7 @@ def recognise_by_model(model: ChatModel, text: str) -> tuple[Recognised | None, 
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA
         )
     except ProviderError:
-        return None, None  # what it cost was reported where it was lost
+        return None, None  # the provider's client has reported the cost
     try:
         said = json.loads(reply.text)
     except ValueError:

@@ -104,7 +104,7 @@ def cell(text: str) -> str:
 
 def day_of(document: WholeDocument) -> str:
     """Return the day from which a version answers."""
-    return f"{document.published_at or document.created_at:%Y-%m-%d}"
+    return f"{document.valid_from or document.published_at or document.created_at:%Y-%m-%d}"
 
 
 @cache

@@ -8,13 +8,15 @@ hold everything but blank space, in order; none is longer than its method allows
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypedDict, cast
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.markdown import markdown_pieces
 from rag.ingestion.chunking.portfolio import narrative_pieces, professional_pieces
-from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages
+from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages, page_starts
 from rag.ingestion.chunking.splitter import (
     fixed_spans,
     generic_spans,
@@ -24,6 +26,7 @@ from rag.ingestion.chunking.splitter import (
     sentence_spans,
     smart_spans,
 )
+from rag.ingestion.loaders import has_rows
 from rag.profile import Chunking, Profile
 from rag.providers import Embedder
 from rag.types import Chunk, ChunkingMethod, Page, Section
@@ -103,7 +106,27 @@ def chunk_document(
     file_name: str = "",
     limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
-    """Cut a document into chunks that know their pages, character span and section. Options as in `chunk_text`."""
+    """Cut a document into chunks that know their pages, character span and section. Options as in `chunk_text`.
+
+    No chunk of a workbook is of two sheets.
+    """
+    if has_rows(file_name) and len(sheets := sheets_of(pages, sections)) > 1:
+        found = [
+            replace(chunk, start=chunk.start + offset, end=chunk.end + offset)
+            for offset, own_pages, own_sections in sheets
+            for chunk in chunk_document(
+                own_pages,
+                own_sections,
+                method=method,
+                chunk_size=chunk_size,
+                overlap=overlap,
+                minimum_chunk_size=minimum_chunk_size,
+                embedder=embedder,
+                file_name=file_name,
+                limits=limits,
+            )
+        ]
+        return [replace(chunk, index=index) for index, chunk in enumerate(found)]
     text = join_pages(pages)
     if method == "auto":
         kind = document_type_of(text, file_name).kind
@@ -145,6 +168,22 @@ def chunk_document(
             names = ", ".join([*SIZES, "professional", "narrative", "markdown", "auto"])
             raise InvalidInput(f"There is no chunking method {method!r}; choose one of {names}.")
     return chunks_from_spans(pages, sections, spans, text=text, is_exact=method == "recursive")
+
+
+def sheets_of(
+    pages: Sequence[Page], sections: Sequence[Section]
+) -> list[tuple[int, Sequence[Page], Sequence[Section]]]:
+    """Return for each sheet of a workbook where it begins, its pages and its sections, counted from there."""
+    starts = page_starts(pages)
+    begun = {section.start for section in sections if section.level == 1}
+    firsts = [index for index, start in enumerate(starts[: len(pages)]) if index == 0 or start in begun]
+    found: list[tuple[int, Sequence[Page], Sequence[Section]]] = []
+    for first, last in pairwise([*firsts, len(pages)]):
+        offset = starts[first]
+        end = starts[last] if last < len(pages) else None
+        own = [s for s in sections if s.start >= offset and (end is None or s.start < end)]
+        found.append((offset, pages[first:last], [replace(s, start=s.start - offset) for s in own]))
+    return found
 
 
 def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from rag.ingestion.tables import tables_in
+from rag.ingestion.tables import are_heads, tables_in
 from rag.types import Chunk, Page, Section
 
 #: Start and end in characters of the joined text, end exclusive.
@@ -98,10 +98,14 @@ class _Heads:
     def above(self, start: int) -> str:
         """Return the heads of the table that a chunk begins within, as a line; empty elsewhere."""
         index = bisect_right(self._starts, start) - 1
-        heads = self._tables[index].heads if index >= 0 and start < self._tables[index].end else None
-        if heads is None or heads.end - heads.start > LONGEST_HEADS:
+        table = self._tables[index] if index >= 0 and start < self._tables[index].end else None
+        heads = table.heads if table is not None else None
+        if table is None or heads is None or heads.end - heads.start > LONGEST_HEADS:
             return ""
-        return self._text[heads.start : heads.end].strip() + "\n"
+        # Heads such as "01/2026" are known as such by the line that rules them off.
+        is_plain = are_heads(heads.cells, [row.cells for row in table.rows])
+        rule = "" if is_plain else " | ".join(["---"] * len(heads.cells)) + "\n"
+        return f"{self._text[heads.start : heads.end].strip()}\n{rule}"
 
 
 def join_pages(pages: Sequence[HasText]) -> str:

@@ -10,8 +10,9 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePath
+from pathlib import PurePath, PurePosixPath
 from typing import Any, Literal, TypeAlias
+from uuid import UUID
 
 from rag.errors import FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge
 from rag.settings import Settings
@@ -140,6 +141,8 @@ class LoadOptions:
 
     limits: ExtractionLimits = field(default_factory=ExtractionLimits)
     password: str | None = None
+    #: Whether a wider gap between two lines of a PDF begins a new paragraph.
+    has_paragraphs_by_gaps: bool = False
     on_page: Callable[[int, int], None] | None = None
     #: Takes the pages one after the other; they are not in the value then.
     take: Callable[[Page], None] | None = None
@@ -162,24 +165,81 @@ class Loader:
     loads: str
     #: The same for a look before the file is accepted; without one, the format is only as large and as named as it may.
     checks: str = ""
-    #: Bytes that its files begin with, and what a file with them is, for files that are called something else.
+    #: Bytes that its files begin with; other formats may begin so, too.
     signature: bytes = b""
-    signature_means: str = ""
     #: Whether bytes are surely of this format, or look like it where neither name nor media type says more.
     is_sure: Callable[[bytes], bool] = field(default=lambda content: False)
     looks_like: Callable[[bytes], bool] = field(default=lambda content: False)
     #: Its files hold text and nothing else.
     is_text: bool = True
-    #: Its files have pages, which may be pictures that text recognition reads.
+    #: Its files have pages with numbers, which citations name; and these may be pictures that text recognition reads.
     has_pages: bool = False
+    may_be_pictures: bool = False
+    #: Its files have rows with numbers, which citations name.
+    has_rows: bool = False
     served: Serving = "saved"
 
 
-#: How an HTML file begins, blank space and comments before it left out.
+#: How an HTML file begins, blank space and comments before it left out. A comment ends with its first "-->" and is not
+#: tried again (`(?>`, `*+`): forty short ones would take hours.
 HTML_BEGINNING = re.compile(
-    rb"\s*(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|body|div|p|table)\b", re.I | re.S
+    rb"\s*+(?:(?><!--.{0,2000}?-->)\s*+)*+<(?:!doctype\s+html|html|head|body|div|p|table)\b", re.I | re.S
 )
 LOOKED_AT = 8192
+
+#: How an archive begins, which documents of Office are, and a compound file, which they were before 2007.
+ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+#: The end of an archive's list of files stands in so many bytes from its end.
+LONGEST_ZIP_END = 65_557
+
+
+def names_in_zip(content: bytes) -> bytes:
+    """Return the list of files of an archive as its bytes, unread; empty for what is no archive."""
+    place = content.rfind(b"PK\x05\x06", max(len(content) - LONGEST_ZIP_END, 0)) if content.startswith(ZIP) else -1
+    if place < 0 or len(content) < place + 20:
+        return b""
+    size = int.from_bytes(content[place + 12 : place + 16], "little")
+    return content[max(place - size, 0) : place]
+
+
+#: The first field of a mail's head, and the end of the head.
+FIELD, HEAD_END = re.compile(rb"[!-9;-~]{1,60}:"), re.compile(rb"\r?\n\r?\n|\r\r")
+
+
+def looks_like_mail(content: bytes) -> bool:
+    """Return whether bytes begin with the head of a mail: with a sender, and a subject or a date."""
+    head = HEAD_END.split(content[:LOOKED_AT], maxsplit=1)[0]
+    names = {line.partition(b":")[0].lower() for line in head.splitlines()}
+    return FIELD.match(head) is not None and b"from" in names and bool({b"subject", b"date"} & names)
+
+
+#: The stream with the list of properties in an Outlook message, and the classes in the root entry: message, template,
+#: and zeros from programs without a class.
+MESSAGE_PROPERTIES = "__properties_version1.0".encode("utf-16-le")
+MESSAGE_CLASSES = tuple(
+    UUID(name).bytes_le
+    for name in (
+        "00020d0b-0000-0000-c000-000000000046",
+        "0006f046-0000-0000-c000-000000000046",
+        "00000000-0000-0000-0000-000000000000",
+    )
+)
+
+
+def is_outlook(content: bytes) -> bool:
+    """Return whether bytes are an Outlook message. Other compound files can also contain messages."""
+    if not content.startswith(COMPOUND) or MESSAGE_PROPERTIES not in content:
+        return False
+    # The first entry in the directory describes the file.
+    shift, sector = int.from_bytes(content[30:32], "little"), int.from_bytes(content[48:52], "little")
+    place = (sector + 1) << min(shift, 12)
+    return content[place + 80 : place + 96] in MESSAGE_CLASSES
+
+
+def is_old_workbook(content: bytes) -> bool:
+    """Return whether bytes are an Excel 97 workbook, not a message with a workbook attached."""
+    return content.startswith(COMPOUND) and "Workbook".encode("utf-16-le") in content and not is_outlook(content)
+
 
 LOADERS = (
     Loader(
@@ -191,10 +251,10 @@ LOADERS = (
         loads="pdf:load_pdf",
         checks="pdf:check_file",
         signature=b"%PDF-",
-        signature_means="a PDF",
         is_sure=lambda content: b"%PDF-" in content[:1024],
         is_text=False,
         has_pages=True,
+        may_be_pictures=True,
         served="shown",
     ),
     Loader(
@@ -205,9 +265,118 @@ LOADERS = (
         endings=(".docx",),
         loads="docx:load_docx",
         checks="docx:check_docx",
-        signature=b"PK\x03\x04",
-        signature_means="a Word document or an archive",
-        is_sure=lambda content: content.startswith(b"PK\x03\x04") and b"word/" in content,
+        signature=ZIP,
+        is_sure=lambda content: b"word/" in names_in_zip(content),
+        is_text=False,
+    ),
+    Loader(
+        kind="xlsx",
+        label="Excel",
+        named="an Excel workbook (.xlsx)",
+        media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        endings=(".xlsx", ".xlsm"),
+        loads="spreadsheet:load_xlsx",
+        checks="spreadsheet:check_xlsx",
+        signature=ZIP,
+        is_sure=lambda content: b"xl/workbook.xml" in names_in_zip(content),
+        is_text=False,
+        has_rows=True,
+    ),
+    Loader(
+        kind="xls",
+        label="Excel 97",
+        named="an Excel workbook of before 2007 (.xls)",
+        media_type="application/vnd.ms-excel",
+        endings=(".xls",),
+        loads="spreadsheet:load_xls",
+        checks="spreadsheet:check_xls",
+        signature=COMPOUND,
+        is_sure=is_old_workbook,
+        is_text=False,
+        has_rows=True,
+    ),
+    Loader(
+        kind="ods",
+        label="LibreOffice Calc",
+        named="a LibreOffice spreadsheet (.ods)",
+        media_type="application/vnd.oasis.opendocument.spreadsheet",
+        endings=(".ods",),
+        loads="spreadsheet:load_ods",
+        checks="spreadsheet:check_ods",
+        signature=ZIP,
+        is_sure=lambda content: content[30:86].startswith(b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"),
+        is_text=False,
+        has_rows=True,
+    ),
+    Loader(
+        kind="odt",
+        label="LibreOffice Writer",
+        named="a LibreOffice document (.odt)",
+        media_type="application/vnd.oasis.opendocument.text",
+        endings=(".odt",),
+        loads="odt:load_odt",
+        checks="odt:check_odt",
+        signature=ZIP,
+        is_sure=lambda content: content[30:].startswith(b"mimetypeapplication/vnd.oasis.opendocument.textPK"),
+        is_text=False,
+    ),
+    Loader(
+        kind="pptx",
+        label="PowerPoint",
+        named="a PowerPoint presentation (.pptx)",
+        media_type="application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        endings=(".pptx", ".pptm", ".ppsx"),
+        loads="pptx:load_pptx",
+        checks="pptx:check_pptx",
+        signature=ZIP,
+        is_sure=lambda content: b"ppt/presentation.xml" in names_in_zip(content),
+        is_text=False,
+        has_pages=True,
+    ),
+    Loader(
+        kind="epub",
+        label="EPUB",
+        named="a book (.epub)",
+        media_type="application/epub+zip",
+        endings=(".epub",),
+        loads="epub:load_epub",
+        checks="epub:check_epub",
+        signature=ZIP,
+        is_sure=lambda content: content[30:].startswith(b"mimetypeapplication/epub+zip"),
+        is_text=False,
+    ),
+    Loader(
+        kind="rtf",
+        label="RTF",
+        named="a document in rich text format (.rtf)",
+        media_type="application/rtf",
+        endings=(".rtf",),
+        loads="rtf:load_rtf",
+        checks="rtf:check_rtf",
+        signature=b"{\\rtf",
+        is_sure=lambda content: content.startswith(b"{\\rtf"),
+        is_text=False,
+    ),
+    Loader(
+        kind="eml",
+        label="E-mail",
+        named="a mail (.eml)",
+        media_type="message/rfc822",
+        endings=(".eml",),
+        loads="eml:load_eml",
+        checks="eml:check_eml",
+        looks_like=looks_like_mail,
+    ),
+    Loader(
+        kind="msg",
+        label="Outlook",
+        named="an Outlook message (.msg)",
+        media_type="application/vnd.ms-outlook",
+        endings=(".msg",),
+        loads="eml:load_msg",
+        checks="eml:check_msg",
+        signature=COMPOUND,
+        is_sure=is_outlook,
         is_text=False,
     ),
     Loader(
@@ -225,7 +394,7 @@ LOADERS = (
         named="Markdown",
         media_type="text/markdown",
         endings=(".md", ".markdown"),
-        loads="text:load_markdown",
+        loads="markdown:load_markdown",
         served="as text",
     ),
     Loader(
@@ -262,11 +431,11 @@ CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 MOST_CONTROLS = 0.02
 #: How files of other formats begin that are called a text now and then, and what they are.
 FOREIGN_SIGNATURES = (
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document in the format of before 2007"),
+    (ZIP, "an archive"),
+    (COMPOUND, "an Office document in the format of before 2007"),
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
     (b"GIF8", "a picture"),
-    (b"{\\rtf", "a document in rich text format"),
 )
 
 
@@ -284,6 +453,12 @@ def is_hidden(path: PurePath) -> bool:
 def is_readable(path: PurePath) -> bool:
     """Return whether a file of a folder is taken: it has a known ending and is not hidden."""
     return path.suffix.lower() in ENDINGS and not is_hidden(path)
+
+
+def has_rows(file_name: str) -> bool:
+    """Return whether a file of this name has rows with numbers."""
+    kind = ENDINGS.get(PurePosixPath(file_name.lower()).suffix)
+    return kind is not None and BY_KIND[kind].has_rows
 
 
 def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
@@ -305,7 +480,7 @@ def load(
 def _loader_for(content: bytes, file_name: str, mime_type: str, options: LoadOptions) -> Loader:
     loader = BY_KIND[kind_of(content, file_name, mime_type) if content else "pdf"]
     # A file named .pdf goes to the PDF loader, which can say what is wrong with it.
-    if not loader.has_pages:
+    if not loader.may_be_pictures:
         if not content.strip():
             raise FileEmpty
         if len(content) > options.limits.maximum_bytes:
@@ -349,9 +524,12 @@ def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
     """
     ending = file_name[file_name.rfind(".") :].lower() if "." in file_name else "a text"
     for other in LOADERS:
-        if other is not loader and other.signature and content.startswith(other.signature):
+        is_other = other.signature and content.startswith(other.signature) and other.is_sure(content)
+        # Programs export tables as HTML and call them .xls.
+        is_markup = not loader.is_text and not content.startswith(loader.signature) and other.looks_like(content)
+        if other is not loader and (is_other or is_markup):
             hint = f"Call it {other.endings[0]} and upload it again."
-            raise FileNotAsNamed(f"This file is called {ending}, but it is {other.signature_means}. {hint}")
+            raise FileNotAsNamed(f"This file is called {ending}, but it is {other.named}. {hint}")
     if not loader.is_text:
         return
     for signature, means in FOREIGN_SIGNATURES:
@@ -363,7 +541,7 @@ def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
 
 
 def _is_binary(content: bytes) -> bool:
-    from rag.ingestion.loaders.text import decode
+    from rag.ingestion.loaders.decoding import decode
 
     text, _ = decode(content[:LOOKED_AT])
     return len(CONTROL.findall(text)) > len(text) * MOST_CONTROLS

@@ -1,29 +1,51 @@
-"""Load Word documents (.docx): paragraphs and tables in order, headings as sections. Runs in the sandbox process."""
+"""Load Word documents (.docx): what their pages show, in order, headings as sections. Runs in the sandbox process.
+
+The text is read twice: the walk (`word.story`) writes it, and a count of all characters in the package tells what the
+walk did not write. What is missing, and what is no text, is named in the page's warnings.
+"""
 
 from __future__ import annotations
 
-import io
-import re
-import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import docx
-from docx.table import Table
-from docx.text.paragraph import Paragraph
-from docx.text.run import Run
-
-from rag.errors import FileDamaged, FileTooLarge, PasswordNeeded
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
-from rag.ingestion.loaders.page_text import normalise_characters
-from rag.ingestion.tables import guessed_head_rows, lines_of
+from rag.errors import DocumentError, FileDamaged
+from rag.ingestion.loaders import (
+    COMPOUND,
+    DEFAULT_OPTIONS,
+    CheckedFile,
+    ExtractedDocument,
+    ExtractionLimits,
+    LoadOptions,
+)
+from rag.ingestion.loaders.office_package import R, require_package, require_unprotected
+from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
+from rag.ingestion.loaders.raised import Notes
+from rag.ingestion.loaders.word.numbering import Numbering
+from rag.ingestion.loaders.word.package import WordPackage, child, is_on, name_of, value
+from rag.ingestion.loaders.word.story import Line, Story, Tally, characters_in
+from rag.ingestion.loaders.word.styles import Styles
 from rag.types import Page, Section
 
-#: A compound file: how Word stores documents with a password, and how it stored all of them before 2007.
-OLD_FORMAT = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-HEADING = re.compile(r"(?:heading|제목|überschrift|kop|titre|título) ?([1-9])$", re.IGNORECASE)
-#: Unpacked, a document may be so many times the limit on files.
-UNPACKED_FACTOR = 8
 HIDDEN_TEXT = "Text that is hidden in the document was left out: {characters} characters."
+#: What the walk counts but does not read, for one and for several.
+UNREAD = {
+    "comments": ("1 comment was not read.", "{count} comments were not read."),
+    "charts": ("1 chart was not read.", "{count} charts were not read."),
+    "diagrams": ("1 diagram (SmartArt) was not read.", "{count} diagrams (SmartArt) were not read."),
+    "embedded": ("1 embedded file was not read.", "{count} embedded files were not read."),
+    "inserted": ("1 inserted document was not read.", "{count} inserted documents were not read."),
+    "pictures": ("1 picture may contain text that was not read.",
+                 "{count} pictures may contain text that was not read."),
+    "formulas": ("1 formula in an old form was not read.", "{count} formulas in an old form were not read."),
+    "symbols": ("1 symbol of an unknown font was not read.", "{count} symbols of unknown fonts were not read."),
+    "text": UNREAD_TEXT,
+    "margins": ("1 character in the headers and footers was not read.",
+                "{count} characters in the headers and footers were not read."),
+    "notes": ("1 character in the footnotes and endnotes was not read.",
+              "{count} characters in the footnotes and endnotes were not read."),
+}  # fmt: skip
 
 
 def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
@@ -33,40 +55,11 @@ def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
     """
     require_docx(content, options.limits)
     try:
-        document = docx.Document(io.BytesIO(content))
-        lines: list[str] = []
-        headings: list[tuple[str, int, int]] = []
-        position = hidden = 0
-        for block in document.iter_inner_content():
-            if isinstance(block, Table):
-                texts = _rows(block)
-                level = 0
-            else:
-                text, invisible = _text_of(block)
-                hidden += invisible
-                texts, level = [text], _level(block) if text else 0
-            for text in texts:
-                if level:
-                    headings.append((" ".join(text.split()), level, position))
-                lines.append(text)
-                position += len(text) + 1
-        properties = document.core_properties
-        title, author, language = properties.title or "", properties.author or "", properties.language or ""
-    except (KeyError, ValueError, zipfile.BadZipFile, AttributeError, TypeError, IndexError, OSError) as exc:
+        return _loaded(WordPackage(content))
+    except DocumentError:
+        raise
+    except Exception as exc:  # lxml and zipfile have errors of their own, without a common base
         raise FileDamaged from exc
-    except Exception as exc:  # lxml and the package reader have errors of their own, without a common base
-        raise FileDamaged from exc
-    text = "\n".join(lines)
-    page = Page(
-        number=1,
-        text=text,
-        method="text" if text.strip() else "none",
-        warnings=(HIDDEN_TEXT.format(characters=hidden),) if hidden else (),
-    )
-    sections = tuple(Section(title=name[:200], level=level, page=1, start=start) for name, level, start in headings)
-    return ExtractedDocument(
-        pages=(page,), sections=sections, title=title, author=author, language=language[:2].lower()
-    )
 
 
 def check_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
@@ -77,50 +70,136 @@ def check_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
 
 def require_docx(content: bytes, limits: ExtractionLimits) -> None:
     """Raise the `DocumentError` that says why the file is no sound package."""
-    if content.startswith(OLD_FORMAT):
-        if "EncryptedPackage".encode("utf-16-le") in content:
-            raise PasswordNeeded("This document is protected by a password. Save it without one and upload that.")
+    require_unprotected(content)
+    if content.startswith(COMPOUND):
         raise FileDamaged("This document is in Word's format of before 2007. Save it as .docx and upload that.")
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as package:
-            unpacked = sum(entry.file_size for entry in package.infolist())
-            package.getinfo("word/document.xml")
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as exc:
-        raise FileDamaged from exc
-    if unpacked > limits.maximum_bytes * UNPACKED_FACTOR:
-        raise FileTooLarge
+    require_package(content, limits, WordPackage)
 
 
-def _text_of(paragraph: Paragraph) -> tuple[str, int]:
-    """Return the paragraph's visible text, and how many characters of it are hidden."""
-    visible: list[str] = []
-    hidden = 0
-    for part in paragraph.iter_inner_content():
-        runs = [part] if isinstance(part, Run) else part.runs
-        for run in runs:
-            if run.font.hidden:
-                hidden += len(run.text)
-            else:
-                visible.append(run.text)
-    return normalise_characters("".join(visible)).strip(), hidden
+def _loaded(package: WordPackage) -> ExtractedDocument:
+    main = package.main()
+    root = package.root(main)
+    body = child(root, "w:body")
+    if body is None:
+        raise FileDamaged
+    styles = Styles(package.related(main, "styles"))
+    settings = package.related(main, "settings")
+    properties = package.properties()
+    story = Story(
+        styles,
+        Numbering(package.related(main, "numbering"), styles),
+        related=lambda link: package.by_link(main, link),
+        language=properties["language"][:2].lower() or styles.language,
+    )
+    for kind in ("footnote", "endnote"):
+        story.add_notes(kind, package.related(main, f"{kind}s"), _note_form(child(settings, f"w:{kind}Pr")))
+    lines = story.lines(body, "text")
+    above, below, margins = _margins(package, main, story, is_on(child(settings, "w:evenAndOddHeaders")))
+    text, sections = joined_lines([*above, *lines, *below], story.notes)
+    totals = {
+        "text": characters_in(body),
+        "margins": margins,
+        "notes": sum(characters_in(note) for key, note in story.notes_of.items() if key in story.referred),
+    }
+    page = Page(
+        number=1,
+        text=text,
+        method="text" if text.strip() else "none",
+        warnings=tuple(_warnings(package, main, story, totals, text)),
+    )
+    return ExtractedDocument(
+        pages=(page,),
+        sections=sections,
+        title=properties["title"],
+        author=properties["creator"],
+        language=properties["language"][:2].lower(),
+    )
 
 
-def _level(paragraph: Paragraph) -> int:
-    """Return the level of a heading by its style, 1 for the document's title; 0 for text."""
-    name = (paragraph.style.name or "") if paragraph.style is not None else ""
-    found = HEADING.match(name)
-    return int(found[1]) if found else int(name.casefold() in ("title", "제목", "titel"))
+def _note_form(properties: Any) -> str | None:
+    """Return the form of the numbers of notes; None for the usual one, "" where they begin anew on every page."""
+    if (value(child(properties, "w:numRestart")) or "continuous") != "continuous":
+        return ""
+    return value(child(properties, "w:numFmt"))
 
 
-def _rows(table: Table) -> list[str]:
-    """Return a line for each row below the heads; a cell that spans rows is repeated in each."""
-    grid: list[list[str | None]] = []
-    for row in table.rows:
-        cells: list[str | None] = []
-        last: Any = None
-        for cell in row.cells:
-            element = cell._tc  # noqa: SLF001 - merged cells are the same only by their element
-            cells.append(None if element is last else " ".join(normalise_characters(cell.text).split()))
-            last = element
-        grid.append(cells)
-    return lines_of(grid, guessed_head_rows(grid))
+def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
+    """Write the headers and the footers that pages show, equal lines once; and count all characters of them."""
+    above: list[Line] = []
+    below: list[Line] = []
+    read: set[str] = set()
+    seen: set[str] = set()
+    total = 0
+    for section in story.sections:
+        for link in section:
+            name = name_of(link.tag)
+            if name not in ("w:headerReference", "w:footerReference"):
+                continue
+            kind = value(link, "type") or "default"
+            if (kind == "first" and not is_on(child(section, "w:titlePg"))) or (kind == "even" and not has_even):
+                continue
+            relation = package.relations(main).get(link.get(f"{R}id") or "")
+            if relation is None or relation.target in read:
+                continue
+            read.add(relation.target)
+            root = package.root(relation.target)
+            if root is None:
+                continue
+            total += characters_in(root)
+            for line in story.lines(root, "margins"):
+                if line.text and line.text not in seen:
+                    seen.add(line.text)
+                    (above if name == "w:headerReference" else below).append(Line(line.text))
+    return above, below, total
+
+
+def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Section, ...]]:
+    """Join the lines, with each note beside its sentence, and find where sections begin."""
+    written: list[str] = []
+    sections: list[Section] = []
+    position = 0
+    for line in lines:
+        text, below = notes.placed(line.text, is_apart=line.level > 0)
+        if not text and not written:
+            continue
+        if line.level:
+            sections.append(Section(title=text[:200], level=line.level, page=1, start=position))
+        for each in (text, *below):
+            written.append(each)
+            position += len(each) + 1
+    return "\n".join(written).rstrip("\n"), tuple(sections)
+
+
+def _warnings(package: WordPackage, main: str, story: Story, totals: dict[str, int], text: str) -> Iterator[str]:
+    """Name what was left out and what was not read, each kind with its count."""
+    tallies = story.tallies
+    hidden = sum(tally.hidden for tally in tallies.values())
+    if hidden:
+        yield HIDDEN_TEXT.format(characters=hidden)
+    struck = " ".join(" ".join("".join(tally.struck) for tally in tallies.values()).split())
+    if struck:
+        yield STRUCK_TEXT.format(text=shortened(struck))
+    counts: Counter[str] = Counter()
+    for place, tally in tallies.items():
+        counts[place] = totals[place] - tally.kept - sum(tally.left_out.values())
+        counts.update(_things(tally))
+    written = Counter(letters_in(text))
+    lost = sum((tallies["text"].letters + tallies["notes"].letters - written).values())
+    counts["text"] = max(counts["text"], 0) + lost
+    comments = package.related(main, "comments")
+    counts["comments"] = 0 if comments is None else sum(name_of(each.tag) == "w:comment" for each in comments)
+    for kind, (one, several) in UNREAD.items():
+        if counts[kind] > 0:
+            yield one if counts[kind] == 1 else several.format(count=f"{counts[kind]:,}")
+
+
+def _things(tally: Tally) -> dict[str, int]:
+    return {
+        "charts": len(tally.charts),
+        "diagrams": len(tally.diagrams),
+        "embedded": tally.embedded,
+        "inserted": tally.inserted,
+        "pictures": len(tally.pictures),
+        "formulas": tally.old_formulas,
+        "symbols": tally.symbols,
+    }

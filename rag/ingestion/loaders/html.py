@@ -1,13 +1,16 @@
 """Load HTML posts of notice boards as text, without editors' markup, hidden text and page furniture; tables as rows.
 
-lxml reads them: its parser takes whatever editors write, is the one python-docx needs as well, and never fetches.
+lxml reads them: its parser takes whatever editors write, and never fetches. What a reader sees is counted a second time
+and compared with the text, so that a page names what was not read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import lxml.html
@@ -15,17 +18,21 @@ from lxml import etree
 
 from rag.errors import FileEmpty
 from rag.ingestion.loaders import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.decoding import decoded
+from rag.ingestion.loaders.html_styles import StyleRules, is_hidden, is_machine_data, is_struck, style_rules
 from rag.ingestion.loaders.notice_date import backdated_at_from
-from rag.ingestion.loaders.page_text import normalise_characters
-from rag.ingestion.loaders.text import decode
-from rag.ingestion.tables import lines_of
+from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
+from rag.ingestion.loaders.raised import FOREIGN, Notes, lowered_part, notes_below, raised_part, small
+from rag.ingestion.loaders.word.numbering import formatted
+from rag.ingestion.tables import lines_of, rows_in_words
 from rag.types import Page, Section
 
-#: Never text: programs, styles, forms, drawings, and what Word and HWP leave for themselves.
+#: Never text: programs, styles, drawings, and what Word and HWP leave for themselves.
 DROPPED = frozenset({
-    "script", "style", "head", "template", "noscript", "iframe", "object", "embed", "svg", "math", "canvas", "audio",
-    "video", "select", "option", "button", "input", "textarea", "datalist", "map", "area", "xml", "v:shape",
-    "v:shapetype", "v:imagedata", "meta", "link", "base", "nav",
+    "script", "style", "head", "template", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio",
+    "video", "button", "datalist", "map", "area", "xml", "v:shape", "v:shapetype", "v:imagedata", "meta", "link",
+    "base", "nav", "rt", "rp",
 })  # fmt: skip
 BLOCKS = frozenset({
     "p", "div", "section", "article", "header", "footer", "main", "aside", "ul", "ol", "dl", "dt", "dd", "blockquote",
@@ -34,12 +41,31 @@ BLOCKS = frozenset({
 #: Blocks with a blank line before and after.
 PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
+#: What a note may be written in.
+NOTE_BLOCKS = frozenset({"li", "p", "div", "aside", "dd", "td", "section"})
+#: Inputs whose value a reader sees.
+VALUED = frozenset(
+    {"", "text", "email", "number", "date", "time", "datetime-local", "month", "week", "tel", "url", "search"}
+)
+NUMBER_FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+LIST_STYLES = {
+    "lower-alpha": "lowerLetter", "lower-latin": "lowerLetter", "upper-alpha": "upperLetter",
+    "upper-latin": "upperLetter", "lower-roman": "lowerRoman", "upper-roman": "upperRoman",
+    "decimal-leading-zero": "decimalZero",
+}  # fmt: skip
+LIST_STYLE = re.compile(r"list-style(?:-type)?\s*+:\s*+([a-z-]+)", re.IGNORECASE)
 SPACES = re.compile(r"[ \t\r\n\f\u00a0\u200b]+")
 BLANK_LINES = re.compile(r"\n{3,}")
 HIDDEN_TEXT = "Text that a reader does not see was left out: “{text}”."
 CUT_OFF = "Part of this file is nested too deeply to be read and was left out."
 #: Deeper than this no editor nests; a file that does was made to break readers.
 DEEPEST = 250
+#: Struck text is quoted up to so many characters.
+LONGEST_QUOTED = 200
+#: A longer note stays where it is.
+LONGEST_NOTE = 300
+#: A table whose longest cell has so many characters, and half of all, arranges the page.
+LAYOUT_CHARACTERS = 300
 
 
 @dataclass
@@ -51,6 +77,23 @@ class Walk:
     headings: list[tuple[int, str, str]] = field(default_factory=list)
     links: list[dict[str, str]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
+    struck: list[str] = field(default_factory=list)
+    #: Letters that are left out on purpose.
+    left_out: Counter[str] = field(default_factory=Counter)
+    notes: Notes = field(default_factory=Notes)
+    #: The elements of notes that are written in the sentence that refers to them, by id, and those elements themselves.
+    notes_by_id: dict[str, str] = field(default_factory=dict)
+    written_apart: set[Any] = field(default_factory=set)
+    #: How often each note was referred to.
+    referred: Counter[str] = field(default_factory=Counter)
+    #: How far each numbered list has come.
+    numbers: dict[Any, int] = field(default_factory=dict)
+    #: How many tables the walk is in the cells of.
+    cells: int = 0
+
+    def leave(self, element: Any, *, but: str = "") -> None:
+        self.left_out.update(letters_in(read_text(element)))
+        self.left_out.subtract(letters_in(but))
 
 
 def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
@@ -58,21 +101,26 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
     Raises `FileEmpty` when there is nothing that could be read.
     """
-    source, _ = decode(content)
-    tree, is_whole = parsed(source)
+    source = decoded(content)
+    tree, is_whole = parsed(FOREIGN.sub("", source.text))
     walk = Walk(rules=style_rules(tree))
-    for text in _texts(tree, walk, 0):
-        walk.parts.append(text)
-    text = _tidied("".join(walk.parts))
+    _find_notes(tree, walk)
+    walk.parts.extend(_texts(tree, walk, 0))
+    if unused := walk.notes_by_id.keys() - walk.referred.keys():
+        # Their marks are not shown: they stay where they are.
+        walk = Walk(rules=walk.rules)
+        _find_notes(tree, walk, unused)
+        walk.parts.extend(_texts(tree, walk, 0))
+    text = _tidied(notes_below(_tidied("".join(walk.parts)), walk.notes))
     metadata: dict[str, Any] = {}
     if walk.links:
         metadata["links"] = walk.links
     if (date := backdated_at_from(text)) is not None:
         metadata["backdated_at"] = date.isoformat()
-    warnings = [HIDDEN_TEXT.format(text=_shortened(" ".join(walk.hidden)))] if walk.hidden else []
+    title = SPACES.sub(" ", tree.findtext(".//title") or "").strip()
+    warnings = [*source.warnings, *_warnings(tree, walk, text)]
     if not is_whole:
         warnings.append(CUT_OFF)
-    title = SPACES.sub(" ", tree.findtext(".//title") or "").strip()
     return ExtractedDocument(
         pages=(Page(number=1, text=text, method="text" if text else "none", warnings=tuple(warnings)),),
         sections=tuple(_sections(text, walk)),
@@ -80,6 +128,38 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
         language=(tree.get("lang") or "")[:2].lower(),
         metadata=metadata,
     )
+
+
+def _warnings(tree: Any, walk: Walk, text: str) -> Iterator[str]:
+    if walk.hidden:
+        yield HIDDEN_TEXT.format(text=shortened(" ".join(walk.hidden)))
+    if struck := " ".join(walk.struck):
+        yield STRUCK_TEXT.format(text=shortened(struck))
+    there = Counter(letters_in(read_text(tree)))
+    there.subtract(walk.left_out)
+    there.subtract(letters_in(text))
+    missing = sum((+there).values())
+    if missing:
+        yield UNREAD_TEXT[missing > 1].format(count=f"{missing:,}")
+
+
+def read_text(element: Any) -> str:
+    """Return all text in an element but that of elements which never hold any."""
+    if element.tag in DROPPED or not isinstance(element.tag, str):
+        return ""
+    parts: list[str] = []
+    dropped = None
+    for event, at in etree.iterwalk(element, events=("start", "end")):
+        if dropped is None:
+            if event == "start" and (at.tag in DROPPED or not isinstance(at.tag, str)):
+                dropped = at
+            elif event == "start":
+                parts.append(at.text or "")
+        elif event == "end" and at is dropped:
+            dropped = None
+        if event == "end" and at is not element and dropped is None:
+            parts.append(at.tail or "")
+    return "".join(parts)
 
 
 def parsed(source: str) -> tuple[Any, bool]:
@@ -103,36 +183,146 @@ def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
     if depth > DEEPEST:
         yield element.text_content()
         return
-    if is_machine_data(element):
+    if is_machine_data(element) or element in walk.written_apart:
+        walk.leave(element)
         return
     if is_hidden(element, walk.rules):
-        walk.hidden.append(SPACES.sub(" ", element.text_content()).strip())
+        walk.leave(element)
+        if hidden := SPACES.sub(" ", element.text_content()).strip():
+            walk.hidden.append(hidden)
         return
-    if tag == "br":
-        yield "\n"
+    if is_struck(element, walk.rules):
+        walk.leave(element)
+        if sum(map(len, walk.struck)) < LONGEST_QUOTED:
+            walk.struck.append(SPACES.sub(" ", element.text_content()).strip())
         return
-    if tag == "img":
-        yield f" {element.get('alt')} " if (element.get("alt") or "").strip() else ""
+    if tag in OWN_FORMS:
+        yield OWN_FORMS[tag](element, walk)
         return
     if tag == "table":
-        yield "\n\n" + "\n".join(_rows(element, walk, depth)) + "\n\n"
+        yield from _table(element, walk, depth)
+        return
+    if (note := _note_at(element, walk)) is not None:
+        yield note
         return
     inner = _inner(element, walk, depth, keep_lines=tag == "pre")
-    if tag == "a":
+    if tag in ("sup", "sub"):
+        yield (raised_part if tag == "sup" else lowered_part)("".join(inner))
+    elif tag == "a":
         yield _link(element, "".join(inner), walk)
     elif tag in HEADINGS:
-        title = SPACES.sub(" ", normalise_characters("".join(inner))).strip()
+        written = notes_below(normalise_characters("".join(inner)), walk.notes, is_in_place=True)
+        title = SPACES.sub(" ", written).strip()
         if title:
             walk.headings.append((HEADINGS[tag], title, title))
         yield f"\n\n{title}\n\n"
     elif tag == "li":
-        yield "\n- " + "".join(inner).strip()
+        label = _label(element, walk)
+        yield f"\n{label}" + "".join(inner).strip()
     elif tag in BLOCKS:
         yield "\n\n" if tag in PARAGRAPHS else "\n"
         yield from inner
         yield "\n\n" if tag in PARAGRAPHS else "\n"
     else:
         yield from inner
+
+
+def _picture(element: Any, walk: Walk) -> str:
+    return f" {element.get('alt')} " if (element.get("alt") or "").strip() else ""
+
+
+def _input(element: Any, walk: Walk) -> str:
+    kind = (element.get("type") or "").lower()
+    is_chosen = element.get("checked") is not None
+    if kind == "checkbox":
+        return "☒ " if is_chosen else "☐ "
+    if kind == "radio":
+        return "◉ " if is_chosen else "○ "
+    return f" {element.get('value')} " if kind in VALUED and element.get("value") else ""
+
+
+def _choice(element: Any, walk: Walk) -> str:
+    """Return the options of a list that are chosen; a list for one choice shows its first without any."""
+    options = list(element.iter("option"))
+    chosen = [option for option in options if option.get("selected") is not None]
+    if not chosen and element.get("multiple") is None:
+        chosen = options[:1]
+    text = ", ".join(SPACES.sub(" ", option.text_content()).strip() for option in chosen)
+    walk.leave(element, but=text)
+    return f" {text} "
+
+
+def _formula(element: Any, walk: Walk) -> str:
+    text = SPACES.sub(" ", _linear(element, 0)).strip()
+    walk.leave(element, but=text)
+    return f" {text} " if element.get("display") == "block" else text
+
+
+def _linear(element: Any, depth: int) -> str:
+    """Write MathML on one line: (a+b)/c, x^2, √(x)."""
+    tag = str(element.tag).rpartition("}")[2]
+    if depth > DEEPEST or tag in ("annotation", "annotation-xml"):
+        return ""
+    if not len(element):
+        return (element.text or "").strip()
+    parts = [_linear(child, depth + 1) for child in element]
+    closed = [part if len(part) < 2 or part.isalnum() else f"({part})" for part in parts]
+    match tag, len(parts):
+        case "mfrac", 2:
+            return f"{closed[0]}/{closed[1]}"
+        case (("msup" | "mover"), 2):
+            return f"{parts[0]}^{closed[1]}"
+        case (("msub" | "munder"), 2):
+            return f"{parts[0]}_{closed[1]}"
+        case (("msubsup" | "munderover"), 3):
+            return f"{parts[0]}_{closed[1]}^{closed[2]}"
+        case "msqrt", _:
+            return f"√({''.join(parts)})"
+        case "mroot", 2:
+            return f"{closed[1]}√({parts[0]})"
+        case "mtr", _:
+            return ", ".join(parts)
+        case "mtable", _:
+            return "; ".join(parts)
+    return "".join(parts)
+
+
+OWN_FORMS: dict[str, Callable[[Any, Walk], str]] = {
+    "br": lambda element, walk: "\n",
+    "img": _picture,
+    "input": _input,
+    "select": _choice,
+    "math": _formula,
+}
+
+
+def _label(item: Any, walk: Walk) -> str:
+    """Return the number of an item in a numbered list, or a dash."""
+    around = item.getparent()
+    form = _number_form(around)
+    if not form:
+        return "- "
+    if around not in walk.numbers:
+        walk.numbers[around] = _whole(around.get("start"), 1) - 1
+    walk.numbers[around] = _whole(item.get("value"), walk.numbers[around] + 1)
+    return f"{formatted(walk.numbers[around], form)}. "
+
+
+def _number_form(around: Any) -> str:
+    """Return how a list counts; empty for one that does not, or counts down."""
+    if around is None or around.tag != "ol" or around.get("reversed") is not None:
+        return ""
+    if found := LIST_STYLE.search(around.get("style") or ""):
+        style = found[1].lower()
+        return LIST_STYLES.get(style, "" if style in ("none", "disc", "circle", "square") else "decimal")
+    return NUMBER_FORMS.get(around.get("type") or "", "decimal")
+
+
+def _whole(value: str | None, usual: int) -> int:
+    try:
+        return min(max(int(value or usual), -1_000_000), 1_000_000)
+    except ValueError:
+        return usual
 
 
 def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) -> Iterator[str]:
@@ -145,12 +335,146 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
         yield plain(child.tail)
 
 
+# Notes
+
+
+def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
+    """Find the notes that marks link to. A short one is written beside its mark, and not again where it stands.
+
+    Those in `unused` are left where they are.
+    """
+    targets: dict[str, Any] = {}
+    for element in tree.iter(etree.Element):
+        for name in (element.get("id"), element.get("name") if element.tag == "a" else None):
+            if name:
+                targets.setdefault(name, element)
+    # A note links back to its mark: the first link is the mark.
+    seen = set(unused)
+    for link in tree.iter("a"):
+        name = (link.get("href") or "")[1:]
+        target = targets.get(name) if name not in seen and is_mark(link) else None
+        around = [link, *link.iterancestors()]
+        if target is None or any(at in walk.written_apart for at in around):
+            continue
+        seen.add(name)
+        while target is not None and target.tag not in NOTE_BLOCKS:
+            target = target.getparent()
+        if target is None or target in around or target in walk.written_apart or not is_note(target, walk.rules):
+            continue
+        text = MARK_BEFORE.sub("", SPACES.sub(" ", "".join(_note_text(target))).strip())
+        if 0 < len(text) <= LONGEST_NOTE:
+            walk.notes_by_id[name] = text
+            walk.written_apart.add(target)
+
+
+NOT_IN_NOTES = frozenset({"table", "img", "h1", "h2", "h3", "h4", "h5", "h6", "input", "select", "math"})
+#: A note has at most so many elements.
+MOST_IN_NOTE = 60
+#: A note is written beside so many of its marks.
+MOST_REFERRED = 10
+#: The mark of a note at its beginning.
+MARK_BEFORE = re.compile(r"^(?:\[?\d{1,3}\]?[.)]?|[*†‡§]{1,3})\s+")
+BACK = re.compile(r"[\s↩↑^\ufe0e\ufe0f⏎🔙]*")
+NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z]|[ivxl]{1,6}|[*†‡§]{1,3})\]?", re.IGNORECASE)
+NOTE_NAME = re.compile(r"footnote|endnote|noteref|_ftn|_edn|cite_note")
+
+
+def is_note(element: Any, rules: StyleRules) -> bool:
+    """Return whether an element may be a note: text of a few elements, all of which a reader sees."""
+    parts = list(islice(element.iter(etree.Element), MOST_IN_NOTE))
+    if len(parts) == MOST_IN_NOTE or any(part.tag in NOT_IN_NOTES or part.tag in DROPPED for part in parts):
+        return False
+    return not any(is_hidden(part, rules) or is_struck(part, rules) for part in (*parts, *element.iterancestors()))
+
+
+def _note_text(element: Any) -> Iterator[str]:
+    """Yield the text of a note without its links back."""
+    own = element.text_content().strip() if element.tag in ("a", "sup") else None
+    if own is not None and (NOTE_MARK.fullmatch(own) or BACK.fullmatch(own)):
+        return
+    yield element.text or ""
+    for child in element:
+        yield from _note_text(child)
+        yield child.tail or ""
+    if element.tag in BLOCKS:
+        yield " "
+
+
+def is_mark(link: Any) -> bool:
+    """Return whether a link is the mark of a note: raised, or called so."""
+    if not (link.get("href") or "").startswith("#") or not NOTE_MARK.fullmatch(link.text_content().strip()):
+        return False
+    named = " ".join(link.get(name) or "" for name in ("class", "role", "epub:type", "href"))
+    around = link.getparent()
+    is_raised = link.find(".//sup") is not None or (around is not None and around.tag == "sup")
+    return is_raised or NOTE_NAME.search(named) is not None
+
+
+def _note_at(element: Any, walk: Walk) -> str | None:
+    """Return the place of a note, when the element is its mark, else None."""
+    if element.tag not in ("a", "sup"):
+        return None
+    links = [element] if element.tag == "a" else element.findall("a")
+    if len(links) != 1 or not is_mark(links[0]) or element.text_content().strip() != links[0].text_content().strip():
+        return None
+    name = (links[0].get("href") or "")[1:]
+    mark = links[0].text_content().strip().strip("[]")
+    text = walk.notes_by_id.get(name, "")
+    walk.leave(element)
+    walk.referred[name] += 1
+    text = text if walk.referred[name] <= MOST_REFERRED else ""
+    if not text and not any(part.tag == "sup" for part in (element, *element.iter())):
+        # A link called so without a raised mark: a link back, in the note itself.
+        return f"{small(mark)} "
+    return walk.notes.refer(small(mark), text)
+
+
+# Tables
+
+
+def _table(table: Any, walk: Walk, depth: int) -> Iterator[str]:
+    if not walk.cells and is_layout(table):
+        caption = table.find("caption")
+        yield from () if caption is None else _texts(caption, walk, depth + 1)
+        for row in _rows_in(table):
+            for cell in row:
+                if cell.tag in ("td", "th"):
+                    yield "\n"
+                    yield from _texts(cell, walk, depth + 1)
+                    yield "\n"
+        return
+    lines = list(_rows(table, walk, depth))
+    yield " " + "; ".join(rows_in_words(lines)) + " " if walk.cells else "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def is_layout(table: Any) -> bool:
+    """Return whether a table only arranges the page: by its role, its single column, or blocks in its cells."""
+    if (table.get("role") or "").lower() in ("presentation", "none"):
+        return True
+    rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_in(table)]
+    cells = [cell for row in rows for cell in row]
+    if any(cell.tag == "th" for cell in cells) or table.find("caption") is not None:
+        return False
+    if max(map(len, rows), default=0) <= 1:
+        return True
+    if any(next(cell.iter(*HEADINGS), None) is not None for cell in cells):
+        return True
+    has_blocks = any(next(cell.iter("table", "ul", "ol", "dl", "form", "hr"), None) is not None for cell in cells)
+    has_paragraphs = any(len(list(cell.iter("p", "div"))) > 2 for cell in cells)
+    if len(rows) == 1:
+        return has_blocks or has_paragraphs
+    if not any(next(cell.iter("table"), None) is not None for cell in cells):
+        return False
+    sizes = [len("".join(cell.itertext())) for cell in cells]
+    return max(sizes) > LAYOUT_CHARACTERS and 2 * max(sizes) > sum(sizes)
+
+
 def _rows(table: Any, walk: Walk, depth: int) -> Iterator[str]:
     def text_of(cell: Any) -> str:
-        if is_hidden(cell, walk.rules):
-            walk.hidden.append(SPACES.sub(" ", cell.text_content()).strip())
-            return ""
-        return SPACES.sub(" ", "".join(_inner(cell, walk, depth + 1))).strip()
+        walk.cells += 1
+        text = "".join(_texts(cell, walk, depth + 1))
+        walk.cells -= 1
+        return SPACES.sub(" ", notes_below(SPACES.sub(" ", text), walk.notes, is_in_place=True)).strip()
 
     caption = table.find("caption")
     if caption is not None:
@@ -181,168 +505,6 @@ def _sections(text: str, walk: Walk) -> Iterator[Section]:
         if found >= 0:
             yield Section(title=title[:200], level=level, page=1, start=found)
             position = found + len(wanted)
-
-
-def _shortened(text: str, longest: int = 120) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-#: Spaces are taken once and not given back: two runs of them beside each other would try every way to share them.
-HIDDEN = re.compile(
-    r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|mso-hide\s*+:\s*+all|opacity\s*+:\s*+0(?:\.0+)?\s*+(?:;|!|$)"
-    r"|font-size\s*+:\s*+(?:0(?:\.\d+)?|1(?:\.0)?)\s*+(?:px|pt|em|%)?\s*+(?:;|!|$)"
-    r"|(?:left|top|text-indent|margin-left)\s*+:\s*+-\d{4,}(?:\.\d+)?\s*+(?:px|pt|em)"
-    r"|clip\s*+:\s*+rect\(\s*+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?\s*+\)|clip-path\s*+:\s*+inset\(\s*+(?:50|100)%",
-    re.IGNORECASE,
-)
-NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*+:\s*+0(?:px|pt|em|%)?\s*+(?:;|!|$)", re.IGNORECASE)
-CLIPPED = re.compile(r"overflow\s*+:\s*+hidden", re.IGNORECASE)
-COLOUR = re.compile(r"(?<![-\w])color\s*+:\s*+(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
-BACKGROUND = re.compile(r"background(?:-color)?\s*+:", re.IGNORECASE)
-#: Matches only from the end of the previous rule, so that text without braces is scanned once.
-RULE = re.compile(r"(?:\A|(?<=[{}]))(?P<selectors>[^{}]++)\{(?P<style>[^{}]*+)\}")
-COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
-SIMPLE = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<mark>[.#])(?P<name>[\w-]+)", re.IGNORECASE)
-#: A style sheet is read so far, in characters.
-STYLES_LOOKED_AT = 200_000
-#: An element's classes are read so far, in characters.
-LONGEST_CLASSES = 4_000
-#: After every rule of a style sheet.
-OWN_STYLE = 1_000_000_000
-#: From here on every part of a colour is as good as white, of 255.
-WHITE_PART = 245
-#: Where HWP's editor for boards keeps its own form of the document, which is no text.
-MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
-
-
-@dataclass(frozen=True)
-class Look:
-    """The styles that may hide an element."""
-
-    is_hidden: bool = False
-    has_no_size: bool = False
-    is_cut_off: bool = False
-    has_background: bool = False
-    #: The last colour said, and where in the document.
-    colour: tuple[int, str] = (-1, "")
-
-    def __or__(self, other: Look) -> Look:
-        return Look(
-            self.is_hidden or other.is_hidden,
-            self.has_no_size or other.has_no_size,
-            self.is_cut_off or other.is_cut_off,
-            self.has_background or other.has_background,
-            max(self.colour, other.colour),
-        )
-
-
-PLAIN = Look()
-
-
-def look_of(style: str, place: int = 0) -> Look:
-    """Read one style. `place` orders it among others."""
-    if not style:
-        return PLAIN
-    colours = COLOUR.findall(style)
-    return Look(
-        bool(HIDDEN.search(style)),
-        bool(NO_SIZE.search(style)),
-        bool(CLIPPED.search(style)),
-        bool(BACKGROUND.search(style)),
-        (place, colours[-1]) if colours else PLAIN.colour,
-    )
-
-
-@dataclass(frozen=True)
-class StyleRules:
-    """The rules of the post's own style sheets, by kind of element or "", "." or "#", and class or id.
-
-    Rules for one class are taken together once, so that reading takes no longer for every element there is.
-    """
-
-    by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
-    #: Whether something is behind an element, for elements looked at so far.
-    backgrounds: dict[Any, bool] = field(default_factory=dict)
-
-    def look_of(self, element: Any) -> Look:
-        """Apply the rules to an element, and its own style after them."""
-        look = look_of(element.get("style") or "", OWN_STYLE)
-        if not self.by_mark:
-            return look
-        classes = (element.get("class") or "")[:LONGEST_CLASSES].lower().split()
-        marks = [(".", name) for name in classes] + [("#", (element.get("id") or "").lower())]
-        for mark, name in marks:
-            for tag in ("", element.tag):
-                look |= self.by_mark.get((tag, mark, name), PLAIN)
-        return look
-
-
-def style_rules(tree: Any) -> StyleRules:
-    """Return the rules of a document that could hide something."""
-    sheets = COMMENT.sub("", "\n".join(sheet.text or "" for sheet in tree.iter("style"))[:STYLES_LOOKED_AT])
-    found: dict[tuple[str, str, str], Look] = {}
-    for place, rule in enumerate(RULE.finditer(sheets)):
-        look = look_of(rule["style"].strip(), place)
-        if look == PLAIN:
-            continue
-        for selector in rule["selectors"].split(","):
-            simple = SIMPLE.fullmatch(selector.strip())
-            if simple is not None:
-                key = ((simple["tag"] or "").lower(), simple["mark"], simple["name"].lower())
-                found[key] = found.get(key, PLAIN) | look
-    return StyleRules(found)
-
-
-def is_machine_data(element: Any) -> bool:
-    """Tell whether an editor keeps data of its own here, which is not shown."""
-    return (element.get("id") or "").lower() in MACHINE_IDS and element.text_content().lstrip().startswith("{")
-
-
-def is_hidden(element: Any, rules: StyleRules) -> bool:
-    """Tell whether a reader does not see an element."""
-    if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
-        return True
-    look = rules.look_of(element)
-    if look.is_hidden or (look.has_no_size and look.is_cut_off):
-        return True
-    named = look.colour[1] or (element.get("color") or "")
-    return bool(named) and is_white(named) and not _has_background(element, rules)
-
-
-def is_white(colour: str) -> bool:
-    """Tell whether letters of this colour are invisible on white paper."""
-    colour = colour.strip().lower()
-    if colour in ("white", "transparent", "snow", "ghostwhite"):
-        return True
-    if colour.startswith("rgb"):
-        parts = [part for part in re.split(r"[\s,/()]+", colour.partition("(")[2]) if part]
-        try:
-            values = [float(part.rstrip("%")) * (2.55 if part.endswith("%") else 1) for part in parts[:3]]
-            alpha = float(parts[3].rstrip("%")) if len(parts) > 3 else 1.0
-        except ValueError:
-            return False
-        return alpha == 0 or (len(values) == 3 and min(values) >= WHITE_PART)
-    digits = colour.removeprefix("#")
-    if not re.fullmatch(r"[0-9a-f]{3}|[0-9a-f]{6}", digits):
-        return False
-    whole = digits if len(digits) == 6 else "".join(digit * 2 for digit in digits)
-    return min(int(whole[place : place + 2], 16) for place in (0, 2, 4)) >= WHITE_PART
-
-
-def _has_background(element: Any, rules: StyleRules) -> bool:
-    """Tell whether something dark is behind white letters, so that they can be read: mostly a table's header row."""
-    asked = []
-    found = False
-    while element is not None and not found:
-        if element in rules.backgrounds:
-            found = rules.backgrounds[element]
-            break
-        asked.append(element)
-        found = bool(element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background)
-        element = element.getparent()
-    # Those asked on the way have the same answer: it is that of what they are in.
-    rules.backgrounds.update(dict.fromkeys(asked, found))
-    return found
 
 
 #: More than this no table spans; the numbers are the page's and could ask for any amount of time.

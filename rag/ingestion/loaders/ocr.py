@@ -17,10 +17,12 @@ from pathlib import Path
 
 from rag.errors import SettingsError
 from rag.ingestion.chunking.spans import page_starts
+from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
-from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
+from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
+from rag.language import N_
 from rag.providers import TextRecogniser
 from rag.settings import Settings
 from rag.settings.providers import BY_NAME, provider_name, titles_for
@@ -38,9 +40,9 @@ TESSERACT_LANGUAGES = {
     "ar": "ara", "de": "deu", "en": "eng", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
     "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
 }  # fmt: skip
-RECOGNISED = "Read by text recognition ({engine})."
-ADDED = "Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end."
-NOTHING_ADDED = "Text recognition ({engine}) found no further text in the pictures of this page."
+RECOGNISED = N_("Read by text recognition ({engine}).")
+ADDED = N_("Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end.")
+NOTHING_ADDED = N_("Text recognition ({engine}) found no further text in the pictures of this page.")
 #: A line is known when the page's own text has this share of its runs of words: a letter may be misread.
 KNOWN_RUNS, RUN = 0.5, 3
 WORD = re.compile(r"\w+")
@@ -48,11 +50,11 @@ WORD = re.compile(r"\w+")
 FRAME = re.compile(r"^[|\s]+|[|\s]+$")
 #: Between the cells of a row.
 CELL_EDGE = " | "
-NO_ENGINE = (
-    f"Text recognition is not available: paste a key of {titles_for('ocr')} on the page Set-up, or install Tesseract, "
-    "and try again."
-)
-NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
+NO_ENGINE = N_(
+    "Text recognition is not available: paste a key of {providers} on the page Set-up, or install Tesseract, and try "
+    "again."
+).format(providers=titles_for("ocr"))
+NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from rag.ingestion.loaders.page_text import normalise_characters
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.tables import guessed_head_rows, lines_of
-
-Box = tuple[float, float, float, float]
 
 #: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
 MOST_WORDS, MOST_SEGMENTS = 4000, 4000

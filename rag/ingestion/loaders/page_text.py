@@ -12,24 +12,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from rag.ingestion.loaders.page_tables import PageTable
 from rag.types import Page
 
-if TYPE_CHECKING:
-    from rag.ingestion.loaders.page_tables import PageTable
-
-#: Latin ligatures as their letters. Only these: NFKC as a whole would change CJK text and figures.
-CHARACTERS = str.maketrans(
-    {
-        "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ſt", "ﬆ": "st",
-        "\ufffe": "", "\u200b": "", "\u2060": "", "\ufeff": "",
-        "\u00a0": " ", "\u2007": " ", "\u202f": " ", "\t": " ",
-        "\f": "\n", "\v": "\n", "\x85": "\n", "\u2028": "\n", "\u2029": "\n\n", "\r": "\n",
-    }
-)  # fmt: skip
-CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
-SPACES = re.compile(r" {2,}")
 BLANK_LINES = re.compile(r"\n{3,}")
 BROKEN_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,}+)[-\u2010]\n([^\W\d_]+)")
 COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}+-[^\W\d_]+")
@@ -51,6 +37,16 @@ EDGE_LINES = 3
 #: Fewer pages than this show no repetition to rely on.
 FEWEST_PAGES = 3
 
+#: Warning for a page with text that is struck out.
+STRUCK_TEXT = "Struck text was left out: “{text}”."
+#: Warning for a page whose text, counted a second time, is not all there.
+UNREAD_TEXT = ("1 character of the text was not read.", "{count} characters of the text were not read.")
+#: Warnings for files within a file, and how many of them are named.
+UNREAD_ATTACHMENTS = (
+    "This file has 1 attachment that was not read: {names}.",
+    "This file has {count} attachments that were not read: {names}.",
+)
+MOST_NAMED = 10
 #: Warning for a page that shows nothing at all.
 BLANK_PAGE = "This page is blank."
 #: Warning for a page with text and a large picture that seems to hold text as well.
@@ -63,11 +59,23 @@ LATIN_SYMBOLS = re.compile(r"[¡-¦¨ª¬¯±-¶¸-º¼-¾×÷]")  # without tho
 CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"})
 
 
-def normalise_characters(text: str) -> str:
-    """Ligatures as letters, odd spaces and line ends as plain ones, no control characters, no lone surrogates."""
-    text = CONTROLS.sub("", text.replace("\r\n", "\n").translate(CHARACTERS))
-    text = text.replace("\u00ad\n", "-\n").replace("\u00ad", "")
-    return "\n".join(SPACES.sub(" ", line).strip() for line in text.split("\n"))
+def shortened(text: str, longest: int = 120) -> str:
+    """Return the beginning of a text for a warning."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def unread_attachments(names: Sequence[str]) -> list[str]:
+    """Return the warning for attachments; none when there are none."""
+    if not names:
+        return []
+    named = [shortened(" ".join(name.split()), 80) or "?" for name in names[:MOST_NAMED]]
+    listed = ", ".join(named) + (", …" if len(names) > MOST_NAMED else "")
+    return [UNREAD_ATTACHMENTS[len(names) > 1].format(count=f"{len(names):,}", names=listed)]
+
+
+def letters_in(text: str) -> str:
+    """Return the letters and figures of a text in their ordinary form, to compare it with another reading."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text)))
 
 
 def unreadable_reason(text: str) -> str:

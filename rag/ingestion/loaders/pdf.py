@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import pypdf
 import pypdfium2
+import pypdfium2.raw as pdfium
 
 from rag.errors import (
     FileEmpty,
@@ -24,14 +27,16 @@ from rag.errors import (
     TooManyPages,
 )
 from rag.ingestion.loaders import CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
+from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_text import (
     BLANK_PAGE,
     PICTURED_PAGE,
     RawPage,
     RawPages,
-    normalise_characters,
+    unread_attachments,
     unreadable_reason,
 )
+from rag.ingestion.loaders.pdf_annotations import MOST_ANNOTATIONS, Annotations, annotations_of
 from rag.ingestion.loaders.pdf_structure import (
     PdfFacts,
     StyledPage,
@@ -48,6 +53,8 @@ from rag.types import Page
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
 MAGIC_WITHIN = 1024
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
+#: Attachments that are counted.
+MOST_ATTACHMENTS = 1000
 SECOND_ENGINE = "Read by the second engine (pypdf): the text of the first one {reason}."
 UNREADABLE = "The text of this page cannot be used: it {reason}."
 #: Number of pages after which pypdf's cache of them is emptied; objects used later are read again.
@@ -68,7 +75,12 @@ def check_file(content: bytes, options: LoadOptions) -> CheckedFile:
 def load_pdf(content: bytes, options: LoadOptions) -> ExtractedDocument:
     """Load the text of every page. Raises `DocumentError`s."""
     return extract_pages(
-        content, password=options.password, limits=options.limits, on_page=options.on_page, take=options.take
+        content,
+        password=options.password,
+        limits=options.limits,
+        has_paragraphs_by_gaps=options.has_paragraphs_by_gaps,
+        on_page=options.on_page,
+        take=options.take,
     )
 
 
@@ -83,6 +95,7 @@ def extract_pages(
     *,
     password: str | None,
     limits: ExtractionLimits,
+    has_paragraphs_by_gaps: bool = False,
     on_page: Callable[[int, int], None] | None = None,
     take: Callable[[Page], None] | None = None,
 ) -> ExtractedDocument:
@@ -95,19 +108,20 @@ def extract_pages(
     with OpenPdf(content, password=password, limits=limits) as opened:
         raw = RawPages()
         for number in range(1, opened.page_count + 1):
-            raw.add(opened.read_page(number))
+            raw.add(opened.read_page(number, has_paragraphs_by_gaps=has_paragraphs_by_gaps))
             if number % PAGES_REMEMBERED == 0:
                 opened.forget()
             if on_page is not None:
                 on_page(number, opened.page_count)
         if opened.reader is None and not raw.has_text:
             raise PdfDamaged
-        cut_off = () if b"%%EOF" in content[-2048:] else (CUT_OFF,)
+        said_first = [] if b"%%EOF" in content[-2048:] else [CUT_OFF]
+        said_first += unread_attachments(opened.attachments())
         labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
         outline = list(outline_of(opened.reader)) if opened.reader is not None else []
 
         def finished() -> Iterator[StyledPage]:
-            for page, styles in raw.finished(labels, cut_off):
+            for page, styles in raw.finished(labels, said_first):
                 (take or pages.append)(page)
                 yield StyledPage(page.number, page.text, styles)
 
@@ -139,6 +153,8 @@ class OpenPdf:
         self._is_encrypted = False
         #: The page read last and where it is, which a table may go on from.
         self._above: tuple[int, RawPage] = 0, RawPage("")
+        #: Names of files attached to a place of a page that was read.
+        self._attached: list[str] = []
         self.reader: pypdf.PdfReader | None = None
         count = self._open_pypdf(password)
         if count is None:
@@ -208,21 +224,31 @@ class OpenPdf:
         except (Exception, RecursionError):
             return None
 
-    def read_page(self, number: int) -> RawPage:
+    def read_page(self, number: int, *, has_paragraphs_by_gaps: bool = False) -> RawPage:
         """Read the text of a page, counted from 1."""
         page = self._page(number)
         try:
-            read = self._read(page, number)
+            read = self._read(page, number, has_paragraphs_by_gaps)
         finally:
             if page is not None:
                 page.close()
         self._above = number, read
         return read
 
-    def _read(self, page: pypdfium2.PdfPage | None, number: int) -> RawPage:
+    def _read(self, page: pypdfium2.PdfPage | None, number: int, has_paragraphs_by_gaps: bool) -> RawPage:
         above = self._above[1].last_table if self._above[0] == number - 1 else None
         try:
-            first = read_page(page, lambda: _drawn(page), above) if page is not None else RawPage("")
+            first = (
+                read_page(
+                    page,
+                    lambda: _drawn(page),
+                    above,
+                    self._annotations(page, number),
+                    has_paragraphs_by_gaps=has_paragraphs_by_gaps,
+                )
+                if page is not None
+                else RawPage("")
+            )
             failure = unreadable_reason(first.text) if page is not None else "could not be had"
         except (pypdfium2.PdfiumError, ValueError, IndexError):
             first, failure = RawPage(""), "could not be had"
@@ -248,6 +274,25 @@ class OpenPdf:
             return document[number - 1] if document is not None else None
         except (pypdfium2.PdfiumError, ValueError, IndexError):
             return None
+
+    def _annotations(self, page: pypdfium2.PdfPage, number: int) -> Annotations:
+        """Read what lies on a page. Most pages have links at most, which pdfium counts quickly."""
+        if self.reader is None or not _has_annotations(page):
+            return Annotations()
+        try:
+            found = annotations_of(self.reader.pages[number - 1])
+        except (Exception, RecursionError):
+            return Annotations()
+        self._attached += found.attached
+        return found
+
+    def attachments(self) -> list[str]:
+        """Return the names of the files within the file, those attached to a page that was read included."""
+        names: list[str] = []
+        with suppress(Exception, RecursionError):  # Names that come before damage are kept.
+            if self.reader is not None:
+                names.extend(file.name for file in islice(self.reader.attachment_list, MOST_ATTACHMENTS))
+        return [*names, *(name for name in self._attached if name not in names)]
 
     def _text_by_pypdf(self, number: int) -> str:
         if self.reader is None:
@@ -302,6 +347,18 @@ class OpenPdf:
         else:
             pypdf.PdfWriter(clone_from=self.reader).write(buffer)
         return buffer.getvalue()
+
+
+def _has_annotations(page: pypdfium2.PdfPage) -> bool:
+    """Tell whether a page has annotations other than links and the windows of comments."""
+    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MOST_ANNOTATIONS)):
+        annotation = pdfium.FPDFPage_GetAnnot(page, index)
+        if annotation:
+            kind = pdfium.FPDFAnnot_GetSubtype(annotation)
+            pdfium.FPDFPage_CloseAnnot(annotation)
+            if kind not in (pdfium.FPDF_ANNOT_LINK, pdfium.FPDF_ANNOT_POPUP):
+                return True
+    return False
 
 
 def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:

@@ -16,7 +16,8 @@ from typing import Any
 import pypdf
 from pypdf.generic import IndirectObject
 
-from rag.ingestion.loaders.page_text import Style, normalise_characters
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.page_text import Style
 from rag.types import Section
 
 #: Longest line that may be a heading, in characters.
@@ -113,8 +114,9 @@ PDF_DATE = re.compile(
     re.DOTALL,
 )
 #: XMP is searched by its marks and not parsed as XML: nothing in it is worth the harm that entities can do to a parser.
+#: Of the tags around a value a few are gone through, so that the time grows with the length alone.
 XMP_LOOKED_AT = 200_000
-XMP_VALUE = r"(?:{name}\s*=\s*[\"'](?P<attribute>[^\"'<>]*)|<{name}>(?:\s*<[^>]*>)*\s*(?P<element>[^<]+))"
+XMP_VALUE = r"(?:{name}\s*=\s*[\"'](?P<attribute>[^\"'<>]*)|<{name}>(?:\s*+<[^<>]*+>){{0,8}}+\s*+(?P<element>[^<]+))"
 LONGEST = 500
 
 

@@ -8,6 +8,7 @@ is left out, because answers would otherwise quote text that nobody was meant to
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -18,12 +19,23 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from rag.ingestion.loaders.page_tables import PageTable, tables_among
-from rag.ingestion.loaders.page_text import RawPage, Style, normalise_characters
-from rag.ingestion.loaders.pdf_words import PlacedWord, place_words, rules_of
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
+from rag.ingestion.loaders.page_text import STRUCK_TEXT, RawPage, Style, shortened
+from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
+from rag.ingestion.loaders.pdf_objects import Box, TextObject
+from rag.ingestion.loaders.pdf_raised import (
+    SmallRun,
+    mark_runs,
+    set_on_lines,
+    small_runs,
+    with_small_letters,
+    written_lines,
+)
+from rag.ingestion.loaders.pdf_struck import struck_text
+from rag.ingestion.loaders.pdf_words import LINE_END, PlacedWord, box_of, place_words, rules_of
 from rag.ingestion.loaders.pictures import is_large
 
-Box = tuple[float, float, float, float]
 Matrix = tuple[float, float, float, float, float, float]
 
 #: Smaller text is unreadable, in points; footnotes have 6, microprint has 1.
@@ -44,34 +56,20 @@ SAME_LETTERS = 0.97
 FEWEST_COLUMN_LINES = 6
 #: Longer lines are not headings; their ends are enough to tell their size.
 LONGEST_STYLED = 90
+#: Gaps from baseline to baseline, in sizes of the letters: less is the same line; what is usual (CSS and Word set 1.2)
+#: where a page has too few to tell; and how much wider than usual one between two paragraphs is (Word's 8 points below
+#: a paragraph of 11 make 1.55 times).
+SAME_LINE_GAP, USUAL_LINE_GAP, WIDER_GAP = 0.6, 1.2, 1.25
+FEWEST_LINE_GAPS = 4
 BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.IGNORECASE)
-#: pdfium writes U+FFFE for a hyphen that ends a line, and no line end after it.
-LINE_END = re.compile(r"\r\n|[\r\n\ufffe]")
 REPORT = "Text that a reader of this page does not see was left out ({kinds}): “{text}”."
 LONGEST_REPORT = 120
 
 
-@dataclass(frozen=True, slots=True)
-class TextObject:
-    """A piece of text that is drawn at once: where its baseline begins, its size and box in points, how it looks."""
-
-    #: Its place in the order of drawing.
-    order: int
-    x: float
-    y: float
-    size: float
-    box: Box
-    is_bold: bool
-    is_white: bool
-    is_invisible: bool
-    #: Runs from left to right.
-    is_level: bool
-
-
 def page_box_of(page: Any) -> Box:
-    """Return the box of a page. Where the page itself has none it has that of all pages, which only its bounds know."""
-    box: Box | None = page.get_mediabox(fallback_ok=False)
-    return box or page.get_bbox()
+    """Return the part of a page that viewers show: its CropBox (or an inherited one), cut to the MediaBox."""
+    box: Box = page.get_bbox()
+    return box
 
 
 class PageObjects:
@@ -168,12 +166,22 @@ class PageObjects:
         return len(rows) >= FEWEST_GAPS
 
 
-def read_page(page: Any, draw: Callable[[], Any], table_above: PageTable | None = None) -> RawPage:
+def read_page(
+    page: Any,
+    draw: Callable[[], Any],
+    table_above: PageTable | None = None,
+    annotations: Annotations | None = None,
+    *,
+    has_paragraphs_by_gaps: bool = False,
+) -> RawPage:
     """Read an open pypdfium2 page without what a reader does not see.
 
     `draw` gives the page as a picture of one pixel a point, or None; it is called where white letters may be hidden.
-    `table_above` is the last table of the page before, which may go on here. Raises what pypdfium2 raises.
+    `table_above` is the last table of the page before, which may go on here; `annotations` lie on the page. With
+    `has_paragraphs_by_gaps`, an empty line stands where the gap between two lines is wider than usual. Raises what
+    pypdfium2 raises.
     """
+    annotations = annotations or Annotations()
     objects = PageObjects(page)
     text_page = page.get_textpage()
     try:
@@ -182,26 +190,88 @@ def read_page(page: Any, draw: Callable[[], Any], table_above: PageTable | None 
         letters = list(text)
         for index in hidden.letters:
             letters[index] = ""
+        struck = struck_text(
+            objects.paths,
+            annotations.struck,
+            objects.texts.items(),
+            lambda address: _placed_letters(text_page, text, address, objects.texts[address]),
+        )
+        struck_words = _words_of(text, letters, struck.letters)
+        for index in struck.letters:
+            letters[index] = ""
+        runs = _small_runs(text_page, text, letters, objects.texts)
         tables: list[PageTable] = []
-        if objects.may_have_tables() and page.get_rotation() == 0:
-            masked = "".join(letter or " " for letter in letters) if hidden.letters else text
+        words: list[PlacedWord] = []
+        is_turned = page.get_rotation() != 0
+        may_have_tables = objects.may_have_tables() and not is_turned
+        if may_have_tables or annotations.additions:
+            masked = "".join(letter or " " for letter in letters) if hidden.letters or struck.letters else text
             words = place_words(text_page, masked)
-            tables = tables_among([word.word for word in words], rules_of(objects.paths))
+            words = with_small_letters(words, masked, runs) if runs else words
+        mark_runs(letters, runs)
+        additions = place_additions(annotations.additions, words, objects.page_box, is_turned=is_turned)
+        if may_have_tables:
+            paths = [item for item in objects.paths if item not in struck.paths] if struck.paths else objects.paths
+            tables, within = _tables_with(words, additions, rules_of(paths))
+            additions = [placed for placed in additions if placed not in within]
+            words += [placed.word() for placed in within]
             if tables and table_above is not None and tables[0].goes_on_from(table_above):
                 tables[0] = tables[0].with_heads_of(table_above)
             _put_tables(letters, text, words, tables)
         _put_spaces(text_page, text, letters, objects.texts)
-        lines, styles = _styled_lines(text_page, text, letters, objects.texts)
+        below = put_additions(letters, text, additions)
+        lines, styles, gaps = _styled_lines(text_page, text, letters, objects.texts)
+        if has_paragraphs_by_gaps:
+            lines = _parted(lines, gaps)
+        lines, styles = written_lines(lines, styles)
     finally:
         text_page.close()
     return RawPage(
-        "\n".join(lines),
+        "\n".join([*lines, *below]),
         styles=styles,
-        warnings=[hidden.report] if hidden.report else [],
-        has_hidden=bool(hidden.letters),
+        warnings=[
+            *([hidden.report] if hidden.report else []),
+            *([STRUCK_TEXT.format(text=shortened(struck_words))] if struck_words else []),
+            *annotations.warnings(),
+        ],
+        has_hidden=bool(hidden.letters or struck.letters),
         pictures=objects.pictures,
         last_table=tables[-1] if tables else None,
     )
+
+
+def _words_of(text: str, letters: Sequence[str], indexes: Sequence[int]) -> str:
+    """Return the words at indexes of a page's text, those that are still in it, in their order."""
+    pieces: list[str] = []
+    last = -1
+    for index in indexes:
+        if letters[index]:
+            pieces.append(text[index] if index == last + 1 else f" {text[index]}")
+            last = index
+    return " ".join("".join(pieces).replace("\ufffe", "-").split())
+
+
+def _tables_with(
+    words: Sequence[PlacedWord], additions: Sequence[PlacedAddition], rules: RulingLines
+) -> tuple[list[PageTable], list[PlacedAddition]]:
+    """Find the tables of a page, and the additions that are in their cells.
+
+    Only ruled tables take additions: a label and its field are no row of a table.
+    """
+    own = [placed.word for placed in words]
+    values = [placed for placed in additions if not placed.addition.is_apart and placed.index >= 0]
+    if values:
+        tables = tables_among([*own, *(placed.word().word for placed in values)], rules)
+        within = {table: [placed for placed in values if _is_within(placed, table)] for table in tables}
+        if all(table.is_ruled or not within[table] for table in tables):
+            return tables, [placed for table in tables for placed in within[table]]
+    return tables_among(own, rules), []
+
+
+def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
+    left, bottom, right, top = table.box
+    word = placed.word().word
+    return left - 4 <= word.box[0] <= right + 4 and bottom - 1 <= word.middle <= top + 1
 
 
 def _text_of(text_page: Any) -> str:
@@ -226,8 +296,9 @@ NOTHING_HIDDEN = HiddenText()
 
 
 def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, draw: Callable[[], Any]) -> HiddenText:
-    left, bottom, right, top = objects.page_box
+    whole = _whole_box(page, objects.page_box)
     reasons: dict[int, str] = {}
+    cropped: set[int] = set()
     white: list[int] = []
     for address, item in objects.texts.items():
         box = item.box
@@ -237,15 +308,20 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
                 reasons[address] = "invisible"
         elif 0 < item.size < SMALLEST and box[3] - box[1] < 2 * SMALLEST:
             reasons[address] = "microscopic"
-        elif box[0] > right or box[2] < left or box[1] > top or box[3] < bottom:
+        elif _is_off(box, objects.page_box):
             reasons[address] = "off the page"
+            if not _is_off(box, whole):
+                cropped.add(address)
         elif item.is_white:
             white.append(address)
     if not reasons and not white:
         return NOTHING_HIDDEN
     owners = _owners(text_page, text)
     counts = Counter(owner for owner, letter in zip(owners, text, strict=True) if not letter.isspace())
-    doubtful = [address for address, reason in reasons.items() if reason != "invisible"]
+    if sum(counts[address] for address in cropped) == counts.total():
+        # A box around nothing is wrong; a box may show half of a sheet with two pages.
+        cropped = set()
+    doubtful = [address for address, reason in reasons.items() if reason != "invisible" and address not in cropped]
     if sum(counts[address] for address in doubtful) > counts.total() / 2:
         # When most of a page seems hidden, its measures are read wrongly.
         for address in doubtful:
@@ -262,6 +338,20 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
     said = " ".join("".join([*pieces, text[hidden[-1]]]).split())
     shown = said if len(said) <= LONGEST_REPORT else said[: LONGEST_REPORT - 1] + "…"
     return HiddenText(hidden, REPORT.format(kinds=", ".join(sorted(kinds)), text=shown))
+
+
+def _whole_box(page: Any, shown: Box) -> Box:
+    """Return the box of a page's sheet, which is at least what is shown of it."""
+    box: Box | None = page.get_mediabox(fallback_ok=False)
+    if box is None and page.get_cropbox(fallback_ok=False) is not None:
+        # Only pdfium knows the box of all pages.
+        return -math.inf, -math.inf, math.inf, math.inf
+    return box or shown
+
+
+def _is_off(box: Box, page_box: Box) -> bool:
+    left, bottom, right, top = page_box
+    return box[0] > right or box[2] < left or box[1] > top or box[3] < bottom
 
 
 def _owners(text_page: Any, text: str) -> list[int]:
@@ -298,7 +388,7 @@ def _put_tables(letters: list[str], text: str, words: Sequence[PlacedWord], tabl
             for placed in words
             if left - 4 <= placed.word.box[0] <= right + 4 and bottom - 1 <= placed.word.middle <= top + 1
         ]
-        held = Counter("".join(placed.word.text for placed in inside))
+        held = Counter("".join("".join(placed.word.text.split()) for placed in inside))
         wanted = Counter("".join(table.source.split()))
         if not inside or (held & wanted).total() < SAME_LETTERS * max(held.total(), wanted.total()):
             continue
@@ -306,7 +396,7 @@ def _put_tables(letters: list[str], text: str, words: Sequence[PlacedWord], tabl
             continue
         for placed in inside:
             letters[placed.start : placed.end] = [""] * (placed.end - placed.start)
-        first = min(placed.start for placed in inside)
+        first = min(placed.start for placed in inside if placed.end > placed.start)
         line = max(text.rfind("\n", 0, first), text.rfind("\ufffe", 0, first)) + 1
         begins = not "".join(letters[line:first]).strip()
         letters[first] = ("" if begins else "\n") + "\n".join(table.lines()) + "\n\n"
@@ -321,27 +411,45 @@ def _is_drawn_by_column(words: Sequence[PlacedWord], table: PageTable) -> bool:
 
 def _styled_lines(
     text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
-) -> tuple[list[str], dict[str, Style]]:
-    """Return the lines of a page and how they are set, by their content."""
+) -> tuple[list[str], dict[str, Style], dict[int, float]]:
+    """Return the lines of a page, how they are set by their content, and the gaps above them by their place.
+
+    A gap is measured from baseline to baseline, in sizes of the smaller letters.
+    """
     # Word draws an empty paragraph as a space on a line of its own.
     blanks = [item for item in texts.values() if _is_space(item)]
     lines: list[str] = []
     styles: dict[str, Style] = {}
+    gaps: dict[int, float] = {}
     above: _Line | None = None
     for start, end, is_broken in _line_spans(text):
         content = "".join(letters[start:end])
+        is_apart = content[:1].isspace()
         line = _sampled(text_page, text, start, end, texts) if content.strip() and "\n" not in content else None
         content = normalise_characters(f"{content}-\n" if is_broken else f"{content}\n").removesuffix("\n")
         if line is not None and above is not None and line.goes_on_from(above):
-            content = f"{lines.pop()}{line.space_after(above)}{content}"
+            content = f"{lines.pop()}{' ' if is_apart else line.space_after(above)}{content}"
             line = replace(line, first=above.first, style=above.style)
         elif line is not None and above is not None and blanks and _has_between(blanks, above, line):
             lines.append("")
+        elif line is not None and above is not None and (gap := line.gap_below(above)) > 0:
+            gaps[len(lines)] = gap
         lines.append(content)
         if line is not None and content:
             styles.setdefault(content, line.style)
         above = line
-    return lines, styles
+    return lines, styles, gaps
+
+
+def _parted(lines: Sequence[str], gaps: dict[int, float]) -> list[str]:
+    """Put an empty line above each line whose gap is wider than the gaps within paragraphs."""
+    usual = sorted(gaps.values())[len(gaps) // 4] if len(gaps) >= FEWEST_LINE_GAPS else USUAL_LINE_GAP
+    parted: list[str] = []
+    for index, line in enumerate(lines):
+        if gaps.get(index, 0.0) > WIDER_GAP * usual:
+            parted.append("")
+        parted.append(line)
+    return parted
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,9 +470,18 @@ class _Line:
             and self.first.box[0] < above.last.box[2] + self.first.size
         )
 
+    def gap_below(self, above: _Line) -> float:
+        """Return how far it is below the line above, in sizes of the smaller letters; 0 beside it or above it."""
+        size = min(above.style.size, self.style.size)
+        if not (above.last.is_level and self.first.is_level) or size <= 0:
+            return 0.0
+        gap = (above.last.y - self.first.y) / size
+        return gap if gap > SAME_LINE_GAP else 0.0
+
     def space_after(self, above: _Line) -> str:
-        is_raised = abs(above.last.y - self.first.y) > 0.1 * self.first.size
-        return "" if is_raised and self.first.box[0] - above.last.box[2] < 0.2 * self.first.size else " "
+        is_small = above.last.is_small or self.first.is_small
+        is_small = is_small or abs(above.last.y - self.first.y) > 0.1 * self.first.size
+        return "" if is_small and self.first.box[0] - above.last.box[2] < 0.2 * self.first.size else " "
 
 
 def _is_space(item: TextObject) -> bool:
@@ -392,6 +509,34 @@ def _put_spaces(text_page: Any, text: str, letters: list[str], texts: dict[int, 
 def _owner(text_page: Any, index: int) -> int:
     item = pdfium.FPDFText_GetTextObject(text_page, index)
     return ctypes.addressof(item.contents) if item else 0
+
+
+def _small_runs(text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]) -> list[SmallRun]:
+    """Find raised and lowered letters, and set the objects that draw them on their lines."""
+    found = set_on_lines(texts)
+    return small_runs(text, found, lambda address: _letters_of(text_page, text, address, texts[address]), letters)
+
+
+def _letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
+    """Return the indexes of the letters that an object draws, the end exclusive; both 0 when they are not found."""
+    left, bottom, right, top = item.box
+    x = left + min(right - left, item.size) / 4
+    index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, (bottom + top) / 2, 1.0, 2.0)
+    if index < 0 or _owner(text_page, index) != address:
+        return 0, 0
+    start, end = index, index + 1
+    while start > 0 and _owner(text_page, start - 1) == address:
+        start -= 1
+    while end < len(text) and _owner(text_page, end) == address:
+        end += 1
+    return start, end
+
+
+def _placed_letters(text_page: Any, text: str, address: int, item: TextObject) -> Iterator[tuple[int, Box]]:
+    """Yield the index and the box of each letter that an object draws."""
+    for index in range(*_letters_of(text_page, text, address, item)):
+        if (box := box_of(text_page, index)) is not None:
+            yield index, box
 
 
 def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> bool:

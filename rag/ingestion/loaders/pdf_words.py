@@ -11,14 +11,15 @@ from typing import Any
 import pypdfium2.raw as pdfium
 
 from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
+from rag.ingestion.loaders.pdf_objects import Box
 
 RUN = re.compile(r"[^\s\ufffe]+\ufffe?")
+#: pdfium writes U+FFFE for a hyphen that ends a line, and no line end after it.
+LINE_END = re.compile(r"\r\n|[\r\n\ufffe]")
 #: A run of up to this many narrow letters is one word between the boxes of its ends; other runs are split letter by
 #: letter, because in scripts without spaces cells follow each other without a gap in the text.
 LONGEST_WORD = 30
 NARROW = re.compile(r"[\x21-\u024f\u0370-\u04ff\u2010-\u2044\u20a0-\u20bf\ufffe]+")
-
-Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ def place_words(text_page: Any, text: str) -> list[PlacedWord]:
 
 def _words_in(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
     if len(run) <= LONGEST_WORD and NARROW.fullmatch(run):
-        first = _box_of(text_page, start)
-        last = first if len(run) == 1 else _box_of(text_page, start + len(run) - 1)
+        first = box_of(text_page, start)
+        last = first if len(run) == 1 else box_of(text_page, start + len(run) - 1)
         if first is not None and last is not None:
             height = first[3] - first[1]
             is_level = abs(first[1] - last[1]) < 0.5 * height and last[0] >= first[0]
@@ -54,7 +55,7 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
     begin = start
     box: Box | None = None
     for index, letter in enumerate(run, start):
-        found = _box_of(text_page, index)
+        found = box_of(text_page, index)
         if found is None:
             continue
         left, bottom, right, top = found
@@ -73,7 +74,8 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
         yield PlacedWord(Word("".join(letters), box), begin, start + len(run))
 
 
-def _box_of(text_page: Any, index: int) -> Box | None:
+def box_of(text_page: Any, index: int) -> Box | None:
+    """Return the box of a letter by its index, as high as its line."""
     rect = pdfium.FS_RECTF()
     if not pdfium.FPDFText_GetLooseCharBox(text_page, index, rect):
         return None

@@ -12,6 +12,7 @@ import pypdfium2
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, UnidentifiedImageError
 
 from rag.errors import FileDamaged, PdfDamaged
+from rag.ingestion.loaders.pdf_objects import Box
 
 #: Multiplied with the page, so that print stays as dark as it is: a passage, and the sentence of it that was used.
 MARK, STRONG_MARK = (255, 246, 196), (255, 212, 64)
@@ -23,8 +24,6 @@ LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", 
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 #: Shorter pieces of a passage occur in too many places to be marked.
 SHORTEST_PIECE = 12
-
-Box = tuple[float, float, float, float]
 
 
 def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sentence: str = "") -> bytes:

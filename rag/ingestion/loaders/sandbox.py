@@ -25,6 +25,7 @@ from rag.errors import (
     FileDamaged,
     FileEmpty,
     FileKindUnknown,
+    FileNotAsNamed,
     FileTooLarge,
     InvalidInput,
     NotAPdf,
@@ -54,14 +55,16 @@ log = logging.getLogger("rag.reading")
 ERRORS: Mapping[str, type[DocumentError]] = {
     error.__name__: error
     for error in (
-        FileDamaged, FileEmpty, FileKindUnknown, FileTooLarge, NoTextInPdf, NotAPdf, PasswordNeeded, PasswordWrong,
-        PdfDamaged, PdfHasNoPages, ReadingTookTooLong, TooManyPages,
+        FileDamaged, FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge, NoTextInPdf, NotAPdf, PasswordNeeded,
+        PasswordWrong, PdfDamaged, PdfHasNoPages, ReadingTookTooLong, TooManyPages,
     )
 }  # fmt: skip
 #: A process is replaced after so many tasks, before leaks of its libraries matter.
 TASKS_PER_PROCESS = 200
 #: Longest wait for one to start.
 START_SECONDS = 60.0
+#: The answer of a server is read within this, in seconds of the processor and of the clock.
+ANSWER_SECONDS = 30.0
 WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
 ARCHIVE_WORKER = ("-m", "rag.ingestion.loaders.archive")
 
@@ -119,7 +122,7 @@ class Sandbox:
         """
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         reply = self._run("check", named, content, tenant_id=tenant_id)
-        with _well_formed():
+        with well_formed():
             return CheckedFile(
                 page_count=int(reply.values["page_count"]),
                 kind=reply.values["file_kind"],
@@ -133,14 +136,20 @@ class Sandbox:
         file_name: str,
         mime_type: str = "",
         password: str | None = None,
+        has_paragraphs_by_gaps: bool = False,
         on_page: Callable[[int, int], None] | None = None,
         tenant_id: str = "",
     ) -> ExtractedDocument:
         """Load a file of any format in the table; calls `on_page(done, total)` now and then."""
-        named = {"file_name": file_name, "mime_type": mime_type, "password": password}
+        named = {
+            "file_name": file_name,
+            "mime_type": mime_type,
+            "password": password,
+            "has_paragraphs_by_gaps": has_paragraphs_by_gaps,
+        }
         pages: list[dict[str, Any]] = []
         reply = self._run("extract", named, content, on_page, pages.append, tenant_id=tenant_id)
-        with _well_formed():
+        with well_formed():
             extracted = extracted_from_json(reply.values, reply.blob or None)
             return replace(extracted, pages=tuple(map(page_from_json, pages))) if pages else extracted
 
@@ -169,6 +178,18 @@ class Sandbox:
         """
         values = {"page": page, "highlight": highlight, "sentence": sentence, "scale": scale, "ink": ink}
         return self._run("draw", values, content, tenant_id=tenant_id).blob
+
+    def answer(self, kind: str, content: bytes, values: Mapping[str, Any], *, tenant_id: str = "") -> Reply:
+        """Read what a server answered (`rag.ingestion.loaders.server_answers.READERS`), which takes seconds at most.
+
+        The caller takes its values apart within `well_formed`. Raises `DocumentError`s.
+        """
+        reply = self._run(
+            "answer", {"of": kind, "told": dict(values)}, content, tenant_id=tenant_id, seconds=ANSWER_SECONDS
+        )
+        if len(reply.blob) > self._limits.maximum_bytes:
+            raise FileTooLarge
+        return reply
 
     @contextmanager
     def archive(self, source: Path | IO[bytes], *, tenant_id: str = "") -> Iterator[OpenArchive]:
@@ -219,12 +240,16 @@ class Sandbox:
         take: Callable[[dict[str, Any]], None] | None = None,
         *,
         tenant_id: str = "",
+        seconds: float | None = None,
     ) -> Reply:
+        limits = self._limits
+        if seconds is not None:
+            limits = replace(limits, timeout_seconds=min(seconds, limits.timeout_seconds))
         with self._slots.taken(tenant_id):
             process = self._take(tenant_id)
             is_healthy = False
             try:
-                reply = process.run(task, {**values, "limits": self._limits.to_json()}, content, on_page, take)
+                reply = process.run(task, {**values, "limits": limits.to_json()}, content, on_page, take, limits)
                 is_healthy = not reply.values.get("is_last", False)
                 self.known_means = process.means
             finally:
@@ -287,6 +312,9 @@ class TenantReader:
     def picture(self, content: bytes) -> bytes:
         return self.sandbox.picture(content, tenant_id=self.tenant_id)
 
+    def answer(self, kind: str, content: bytes, **values: Any) -> Reply:
+        return self.sandbox.answer(kind, content, values, tenant_id=self.tenant_id)
+
 
 class OpenArchive:
     """A ZIP archive that a process unpacks, file by file. A file that ends the process is refused, not the others.
@@ -309,7 +337,7 @@ class OpenArchive:
         """Return the files that can be read, by name. Raises `InvalidInput`."""
         try:
             reply = self._run("list", {})
-            with _well_formed():
+            with well_formed():
                 return [storable(name) for name in reply.values["names"]]
         except ReadingTookTooLong as exc:
             raise InvalidInput("Unpacking this archive took too much time or memory. Pack it in parts.") from exc
@@ -320,7 +348,7 @@ class OpenArchive:
         """Return the bytes of a file by its place in `names`, or none and the sentence that says why."""
         try:
             reply = self._run("unpack", {"number": number})
-            with _well_formed():
+            with well_formed():
                 refusal = storable(reply.values["refusal"])
         except ReadingTookTooLong:
             return b"", "Unpacking this file took too much time or memory."
@@ -399,6 +427,7 @@ class _Process:
         content: bytes,
         on_page: Callable[[int, int], None] | None,
         take: Callable[[dict[str, Any]], None] | None,
+        limits: ExtractionLimits | None = None,
     ) -> Reply:
         self.tasks += 1
         process = self._process
@@ -406,7 +435,7 @@ class _Process:
         assert process.stdout is not None  # noqa: S101
         if self.means is None:
             self._wait_until_confined()
-        timer = self._killed_after(self._limits.timeout_seconds)
+        timer = self._killed_after((limits or self._limits).timeout_seconds)
         try:
             write_message(process.stdin, task, values, content)  # type: ignore[arg-type]
             room = self._limits.memory_mb * 2**20  # the text of a file was in the process's memory
@@ -417,7 +446,7 @@ class _Process:
                 elif reply.kind != "progress":
                     return reply
                 elif on_page is not None:
-                    with _well_formed():
+                    with well_formed():
                         progress = int(reply.values["done"]), int(reply.values["total"])
                     on_page(*progress)
         except BrokenPipeError as exc:
@@ -462,7 +491,7 @@ class _Process:
 
 
 @contextmanager
-def _well_formed() -> Iterator[None]:
+def well_formed() -> Iterator[None]:
     """Take an answer apart that a file may have written: of another form, it is no answer."""
     try:
         yield

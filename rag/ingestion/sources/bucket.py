@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
+from xml.etree.ElementTree import ParseError
 
 import urllib3
 from minio import Minio
 from minio.datatypes import Object
-from minio.error import InvalidResponseError, MinioException, S3Error, ServerError
+from minio.error import MinioException, S3Error, ServerError
 from minio.helpers import check_bucket_name
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import NewConnectionError
 
 from rag.errors import (
     InvalidInput,
@@ -32,7 +35,7 @@ from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kin
 from rag.ingestion.sources.remote import fields_of, private_network, require_size
 from rag.ingestion.sources.runs import BUCKET
 from rag.ingestion.sources.sync import SourceContent, SourceItem
-from rag.providers.addresses import is_never_allowed
+from rag.providers.addresses import is_public, resolve
 
 #: A bucket with more files than this that could be read is refused: a folder of it has to be chosen.
 MOST_FILES = 20_000
@@ -41,6 +44,11 @@ MOST_NAMES = 1_000_000
 TIMEOUT_SECONDS = 20.0
 READ_TIMEOUT_SECONDS = 60.0
 RETRIES = 2
+#: Of a whole answer.
+LONGEST_SECONDS = 600.0
+#: A page of the list has a thousand names; one takes two hundredths of a second for a megabyte.
+MOST_LIST_BYTES = 8 * 2**20
+MOST_LISTS = 1500
 KEY_PROBLEMS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken"})
 
 
@@ -91,7 +99,7 @@ class BucketSource:
                 secret_key=bucket.secret_key or None,
                 secure=parts.scheme == "https",
                 region=bucket.region or None,
-                http_client=_connections(is_own=is_own),
+                http_client=_Connections(is_own=is_own),
             )
             # A wrong name of a bucket is found before anything is kept.
             check_bucket_name(bucket.name)
@@ -177,30 +185,90 @@ def _own_errors() -> Iterator[None]:
         raise ProviderError(f"The storage did not accept this request ({exc.code}).") from exc
     except (ServerError, urllib3.exceptions.HTTPError, OSError) as exc:
         raise ProviderUnavailable("The storage cannot be reached at the moment. Check its address.") from exc
-    except (InvalidResponseError, MinioException, ValueError) as exc:
+    except (MinioException, ParseError, ValueError, TypeError, LookupError, AttributeError) as exc:
+        # Of a list in another form the client raises whatever it stumbles over.
         raise ProviderAnswerInvalid("The storage sent an answer that cannot be read. Check its address.") from exc
 
 
-# Connections lead into no private network but to the hosts that the operator named. The address is checked where the
-# connection was made to it, so neither a redirect nor a name that leads elsewhere by then gets past it.
+# Connections lead into no private network but to the hosts that the operator named. A name is looked up and judged
+# before anything is sent, and the connection goes to the address that was judged: neither a redirect nor a name that
+# leads elsewhere by then gets past it, and how long a refusal takes says nothing about a network of ours.
 
 
-def _require_public(connection: socket.socket, host: str) -> socket.socket:
-    address = ip_address(str(connection.getpeername()[0]).partition("%")[0])
-    if is_never_allowed(address) or not address.is_global:
-        connection.close()
-        raise private_network(host)
-    return connection
+@contextmanager
+def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
+    """Have the connection made to an address of its host that was judged. Raises `InvalidInput` for a private one."""
+    name = connection.host
+    try:
+        addresses = [ip_address(text.partition("%")[0]) for text in resolve(name)]
+    except (OSError, ValueError) as exc:
+        raise NewConnectionError(connection, f"There is no host {name}.") from exc
+    if not addresses or not all(map(is_public, addresses)):
+        raise private_network(name)
+    # Where several lead to it, the first of version 4: not every machine has a way to those of version 6.
+    connection.host = str(min(addresses, key=lambda address: address.version))
+    try:
+        yield
+    finally:
+        connection.host = name
 
 
-class _PublicConnection(HTTPConnection):
+class _TimedConnection(HTTPConnection):
+    """Ends with the time of a whole answer: its own timeouts are for each read."""
+
+    _end: threading.Timer | None = None
+
+    def request(self, *given: Any, **options: Any) -> None:
+        self._calm()
+        super().request(*given, **options)
+        # An answer that closes the connection takes its socket along.
+        self._end = threading.Timer(LONGEST_SECONDS, partial(_shut, self.sock))
+        self._end.daemon = True
+        self._end.start()
+
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
+        answer = super().getresponse()
+        # Before another try the rest of an answer would be read, however much it is.
+        answer.drain_conn = answer.close  # type: ignore[method-assign]
+        return answer
+
+    def close(self) -> None:
+        self._calm()
+        super().close()
+
+    def _calm(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+
+
+def _shut(connection: socket.socket | None) -> None:
+    if connection is not None:
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+class _TimedSecureConnection(_TimedConnection, HTTPSConnection):
+    pass
+
+
+class _PublicConnection(_TimedConnection):
     def _new_conn(self) -> socket.socket:
-        return _require_public(super()._new_conn(), self.host)
+        with _at_public_address(self):
+            return super()._new_conn()
 
 
-class _PublicSecureConnection(HTTPSConnection):
+class _PublicSecureConnection(_TimedSecureConnection):
     def _new_conn(self) -> socket.socket:
-        return _require_public(super()._new_conn(), self.host)
+        with _at_public_address(self):
+            return super()._new_conn()
+
+
+class _OwnPool(HTTPConnectionPool):
+    ConnectionCls = _TimedConnection
+
+
+class _OwnSecurePool(HTTPSConnectionPool):
+    ConnectionCls = _TimedSecureConnection
 
 
 class _PublicPool(HTTPConnectionPool):
@@ -211,14 +279,47 @@ class _PublicSecurePool(HTTPSConnectionPool):
     ConnectionCls = _PublicSecureConnection
 
 
-def _connections(*, is_own: bool) -> urllib3.PoolManager:
-    pools = urllib3.PoolManager(
-        timeout=urllib3.Timeout(connect=TIMEOUT_SECONDS, read=READ_TIMEOUT_SECONDS),
-        # The storage of the operator's own network has no reason to lead to another host.
-        retries=urllib3.Retry(
-            total=RETRIES, redirect=0 if is_own else RETRIES, backoff_factor=0.2, status_forcelist=(500, 502, 503, 504)
-        ),
-    )
-    if not is_own:
-        pools.pool_classes_by_scheme = {"http": _PublicPool, "https": _PublicSecurePool}
-    return pools
+class _Connections(urllib3.PoolManager):
+    """Bounds what the storage answers besides files, in bytes after unpacking and in number.
+
+    The client reads such an answer whole, and asks on as long as a list says that it goes on.
+    """
+
+    def __init__(self, *, is_own: bool) -> None:
+        super().__init__(
+            timeout=urllib3.Timeout(connect=TIMEOUT_SECONDS, read=READ_TIMEOUT_SECONDS),
+            # The storage of the operator's own network has no reason to lead to another host.
+            retries=urllib3.Retry(
+                total=RETRIES,
+                redirect=0 if is_own else RETRIES,
+                backoff_factor=0.2,
+                status_forcelist=(500, 502, 503, 504),
+            ),
+        )
+        http, https = (_OwnPool, _OwnSecurePool) if is_own else (_PublicPool, _PublicSecurePool)
+        self.pool_classes_by_scheme = {"http": http, "https": https}
+        self._lists = 0
+
+    def urlopen(  # type: ignore[override]
+        self, method: str, url: str, redirect: bool = True, **options: Any
+    ) -> urllib3.BaseHTTPResponse:
+        is_file = options.get("preload_content") is False
+        options["preload_content"] = False
+        answer = super().urlopen(method, url, redirect, **options)
+        if is_file:
+            return answer
+        self._lists += 1
+        try:
+            content = answer.read(MOST_LIST_BYTES + 1)
+        finally:
+            answer.close()
+        if len(content) > MOST_LIST_BYTES or self._lists > MOST_LISTS:
+            raise ProviderAnswerInvalid("The storage sends a list without an end.")
+        return urllib3.HTTPResponse(
+            body=content,
+            headers=answer.headers,
+            status=answer.status,
+            reason=answer.reason,
+            preload_content=False,
+            decode_content=False,
+        )

@@ -27,6 +27,7 @@ from rag.errors import (
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.sources.runs import GITHUB
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.providers.bounds import bound
 
 API = "https://api.github.com"
 TIMEOUT_SECONDS = 20.0
@@ -100,7 +101,7 @@ class GitHub:
             headers["Authorization"] = f"Bearer {token}"
         self._api_url = api_url.rstrip("/")
         self._headers = headers
-        self._client = client or httpx.Client(timeout=TIMEOUT_SECONDS)
+        self._client = bound(client or httpx.Client(timeout=TIMEOUT_SECONDS))
         self._wait = wait
 
     def close(self) -> None:
@@ -202,7 +203,7 @@ def limited_seconds(answer: httpx.Response) -> float | None:
 
 def _content(answer: httpx.Response) -> Any:
     if answer.status_code == 401:
-        raise ProviderKeyRejected("GitHub rejected GITHUB_TOKEN. An administrator has to check it.")
+        raise ProviderKeyRejected("GitHub rejected GITHUB_TOKEN. It may have expired.")
     if answer.status_code in (403, 404, 451):
         raise NotFound("GitHub has no such account or repository, or does not show it.")
     if answer.status_code != 200:

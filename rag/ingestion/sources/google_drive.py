@@ -1,7 +1,8 @@
 """Read a folder or a shared drive of Google Drive with a service account, or as a person who signed in.
 
 The list of changes tells what changed: the first sync lists the folder, later ones ask what changed since, and list it
-again only where folders were moved. Documents of Google's own editors are read as PDF.
+again only where folders were moved. Documents and presentations of Google's own editors are read as PDF,
+spreadsheets as .xlsx.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rag.errors import (
     DocumentError,
     InvalidInput,
     NotFound,
+    ProviderAnswerInvalid,
     ProviderError,
     ProviderKeyRejected,
     ProviderQuotaExhausted,
@@ -34,6 +36,7 @@ from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kin
 from rag.ingestion.sources.google_sign_in import SCOPE
 from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
+    MOST_PAGES,
     JsonApi,
     client_for,
     fields_of,
@@ -45,12 +48,17 @@ from rag.ingestion.sources.remote import (
 )
 from rag.ingestion.sources.runs import GOOGLE_DRIVE
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.providers.bounds import USUAL
 
 API = "https://www.googleapis.com"
 TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 FOLDER = "application/vnd.google-apps.folder"
-#: Documents of Google's own editors have no file; they are exported as PDF.
-EXPORTED = frozenset(f"application/vnd.google-apps.{kind}" for kind in ("document", "spreadsheet", "presentation"))
+#: Documents of Google's own editors have no file; they are exported, each as a format that keeps what it shows.
+EXPORTED = {
+    "application/vnd.google-apps.document": "pdf",
+    "application/vnd.google-apps.presentation": "pdf",
+    "application/vnd.google-apps.spreadsheet": "xlsx",
+}
 MOST_FILES, MOST_FOLDERS = 20_000, 5_000
 #: The readers are requested for each file.
 MOST_FILES_WITH_READERS = 2_000
@@ -133,7 +141,7 @@ class GoogleDriveSource(SharedFolderSource):
         is_google = token_url.scheme == "https" and token_url.host.endswith(".googleapis.com")
         if not is_google and not is_own(token_url, own_hosts):
             raise InvalidInput("The key names an address for signing in that is not Google's.")
-        self._client = client_for(own_hosts)
+        self._client = client_for(own_hosts, most_bytes=max(USUAL.most_bytes, limits.maximum_bytes))
         base = f"{api_url.rstrip('/')}/drive/v3"
         self._sentences = SENTENCES_OF_PERSON if folder.key["type"] == PERSON else SENTENCES
         self._api = JsonApi(self._client, base, "Google Drive", self._sentences, token=self._token, wait=wait)
@@ -206,7 +214,10 @@ class GoogleDriveSource(SharedFolderSource):
             "fields": f"nextPageToken,newStartPageToken,changes(fileId,removed,file({FIELDS}))",
         }
         folders = {self._folder.id, *(key for key, entry in entries.items() if "tag" not in entry)}
+        asked = 0
         while token:
+            if (asked := asked + 1) > MOST_PAGES:
+                raise _ListAgain
             try:
                 page = self._api.get("/changes", {**query, "pageToken": token})
             except (ProviderUnavailable, ProviderQuotaExhausted, ProviderKeyRejected):
@@ -231,20 +242,22 @@ class GoogleDriveSource(SharedFolderSource):
 
     def _pages(self, path: str, name: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         token = ""
-        while True:
+        for _ in range(MOST_PAGES):
             page = self._api.get(path, {**query, **({"pageToken": token} if token else {})})
             yield from page.get(name) or ()
             token = str(page.get("nextPageToken") or "")
             if not token:
                 return
+        raise ProviderAnswerInvalid("Google Drive sends a list without an end.")
 
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
         require_size(int(entry.get("size") or 0), self._limits)
         path, name = f"/files/{quote(str(entry['id']))}", str(entry["name"])
         if entry["mime"] in EXPORTED:
-            name = f"{name}.pdf"
+            kind = EXPORTED[entry["mime"]]
+            name = f"{name}.{kind}"
             try:
-                with self._api.stream(f"{path}/export", {"mimeType": MIME_TYPES["pdf"]}) as answer:
+                with self._api.stream(f"{path}/export", {"mimeType": MIME_TYPES[kind]}) as answer:
                     content = read_within(answer, self._limits)
             except ProviderKeyRejected as exc:
                 raise DocumentError(

@@ -145,15 +145,20 @@ class GoogleSignIn:
     def _client(self, attempt: DriveAttempt) -> OAuth2Client:
         from authlib.integrations.httpx_client import OAuth2Client
 
+        from rag.providers.bounds import Bounds, bound
+
         settings = self._settings
-        return OAuth2Client(
-            settings.google_client_id,
-            settings.google_client_secret,
-            scope=SCOPE,
-            redirect_uri=attempt.redirect_uri,
-            code_challenge_method="S256",
-            timeout=TIMEOUT_SECONDS,
-            follow_redirects=False,
+        return bound(
+            OAuth2Client(
+                settings.google_client_id,
+                settings.google_client_secret,
+                scope=SCOPE,
+                redirect_uri=attempt.redirect_uri,
+                code_challenge_method="S256",
+                timeout=TIMEOUT_SECONDS,
+                follow_redirects=False,
+            ),
+            Bounds(longest_seconds=3 * TIMEOUT_SECONDS),
         )
 
     def _exchange(self, code: str, attempt: DriveAttempt) -> dict[str, Any]:

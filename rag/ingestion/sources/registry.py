@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
+from rag.ingestion.loaders.sandbox import sandbox_of
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.board.posts import mapping_from
@@ -85,13 +86,15 @@ def make_syncs(database: Database, files: Originals, control: JobControl, queue:
 
         own_hosts = settings.own_sync_hosts
         limits = ExtractionLimits.of(settings)
-        return WebsiteSource(Website.of(kept), limits, own_hosts=own_hosts, state=kept.get("state"))
+        reader = sandbox_of(limits).of_tenant(collection.tenant_id)
+        return WebsiteSource(Website.of(kept), limits, reader, own_hosts=own_hosts, state=kept.get("state"))
 
     def webdav(collection: Collection, kept: Mapping[str, Any]) -> Source:
         from rag.ingestion.sources.webdav import WebdavFolder, WebdavSource
 
         limits = ExtractionLimits.of(settings)
-        return WebdavSource(WebdavFolder.of(kept), limits, own_hosts=settings.own_sync_hosts)
+        reader = sandbox_of(limits).of_tenant(collection.tenant_id)
+        return WebdavSource(WebdavFolder.of(kept), limits, reader, own_hosts=settings.own_sync_hosts)
 
     def sharepoint(collection: Collection, kept: Mapping[str, Any]) -> Source:
         from rag.ingestion.sources.sharepoint import Library, SharePointSource

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import httpx
 
@@ -22,39 +23,46 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.loaders import ExtractionLimits
-from rag.providers.addresses import is_never_allowed, literal_address
+from rag.providers.addresses import is_public, literal_address
+from rag.providers.bounds import TOO_LARGE, USUAL, Bounds, bounded, timed
 from rag.providers.outward import OutwardTransport
 from rag.providers.retry import retry_after_seconds
 
 CONNECT_SECONDS = 20.0
 READ_SECONDS = 60.0
-#: However slowly it comes, a file is given up after this.
-LONGEST_FETCH_SECONDS = 600.0
 #: A host that asks for a pause gets it up to this; a longer one is for the caller's queue.
 LONGEST_PAUSE_SECONDS = 60.0
 ATTEMPTS = 3
 LONGEST_FIELD = 500
-#: No answer may have more than this, whatever it is.
-MOST_BYTES = 2**30
+#: A page of a list that an API sends as JSON.
+MOST_JSON_BYTES = 8 * 2**20
+#: The list of a folder or library may come in so many pages.
+MOST_PAGES = 5000
 HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
 
 
 class CheckedTransport(httpx.BaseTransport):
     """Leads into no private network but to the hosts that the operator named, and asks for https elsewhere.
 
-    Each request is checked, so a redirect does not get past it. Raises `InvalidInput`.
+    Each request is checked, so a redirect does not get past it. Answers are bounded (`rag.providers.bounds`). Raises
+    `InvalidInput`.
     """
 
-    def __init__(self, own_hosts: frozenset[str], *, allow_http: bool = False, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(
+        self,
+        own_hosts: frozenset[str],
+        *,
+        allow_http: bool = False,
+        bounds: Bounds = USUAL,
+    ) -> None:
+        self._bounds = bounds
         self._own_hosts = own_hosts
         self._allow_http = allow_http
-        self._own = httpx.HTTPTransport()
+        self._own = timed(httpx.HTTPTransport())
         self._outward = OutwardTransport()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = self._send(request)
-        answer.stream = _Limited(cast(httpx.SyncByteStream, answer.stream), self._most_bytes)
+        answer: httpx.Response = bounded(self._send, request, self._bounds)
         return answer
 
     def _send(self, request: httpx.Request) -> httpx.Response:
@@ -64,7 +72,7 @@ class CheckedTransport(httpx.BaseTransport):
         if url.scheme != "https" and not self._allow_http:
             raise InvalidInput(f"The address of {url.host} has to begin with https://.")
         address = literal_address(url.host)
-        is_private = address is not None and (is_never_allowed(address) or not address.is_global)
+        is_private = address is not None and not is_public(address)
         if is_private or url.host == "localhost":
             raise private_network(url.host)
         try:
@@ -75,25 +83,6 @@ class CheckedTransport(httpx.BaseTransport):
     def close(self) -> None:
         self._own.close()
         self._outward.close()
-
-
-class _Limited(httpx.SyncByteStream):
-    """Breaks off an answer that is larger than any should be."""
-
-    def __init__(self, stream: httpx.SyncByteStream, most_bytes: int) -> None:
-        self._stream = stream
-        self._most_bytes = most_bytes
-
-    def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        for part in self._stream:
-            size += len(part)
-            if size > self._most_bytes:
-                raise ProviderAnswerInvalid("An answer is larger than any answer should be.")
-            yield part
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 def private_network(host: str) -> InvalidInput:
@@ -109,11 +98,16 @@ def is_own(url: httpx.URL, own_hosts: frozenset[str]) -> bool:
 
 
 def client_for(
-    own_hosts: frozenset[str], *, allow_http: bool = False, headers: Mapping[str, str] | None = None, **options: Any
+    own_hosts: frozenset[str],
+    *,
+    allow_http: bool = False,
+    most_bytes: int = USUAL.most_bytes,
+    headers: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> httpx.Client:
     """Make a client whose connections are checked; it follows no redirect unless asked to."""
     return httpx.Client(
-        transport=CheckedTransport(own_hosts, allow_http=allow_http),
+        transport=CheckedTransport(own_hosts, allow_http=allow_http, bounds=Bounds(most_bytes=most_bytes)),
         timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
         headers={"User-Agent": "hr-assistant", **(headers or {})},
         trust_env=False,
@@ -214,12 +208,21 @@ def require_size(size: int, limits: ExtractionLimits) -> None:
 def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
     """Read the body of a streamed answer. Raises `DocumentError` above the limit."""
     require_size(int(answer.headers.get("content-length") or 0), limits)
-    parts, size, began = [], 0, time.monotonic()
+    parts, size = [], 0
     for part in answer.iter_bytes():
         size += len(part)
         require_size(size, limits)
-        if time.monotonic() - began > LONGEST_FETCH_SECONDS:
-            raise ProviderUnavailable("It comes too slowly to be read.")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _read(answer: httpx.Response) -> bytes:
+    """Read a body that is no file. Raises `ProviderAnswerInvalid` where it is larger than a page of a list is."""
+    parts, size = [], 0
+    for part in answer.iter_bytes():
+        size += len(part)
+        if size > MOST_JSON_BYTES:
+            raise ProviderAnswerInvalid(TOO_LARGE)
         parts.append(part)
     return b"".join(parts)
 
@@ -257,11 +260,12 @@ class JsonApi:
     def pages(self, path: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the values of all pages of a list, as OData has them."""
         page = self.get(path, query)
-        while True:
+        for _ in range(MOST_PAGES):
             yield from page.get("value") or ()
             if not (link := page.get("@odata.nextLink")):
                 return
             page = self.get(str(link))
+        raise ProviderAnswerInvalid(f"{self._service} sends a list without an end.")
 
     @contextmanager
     def stream(
@@ -289,7 +293,7 @@ class JsonApi:
             try:
                 if answer.status_code == 410:
                     raise NotFound(self._sentences["missing"])
-                if answer.status_code == 403 and "ratelimitexceeded" in answer.read().decode(errors="replace").lower():
+                if answer.status_code == 403 and b"ratelimitexceeded" in _read(answer).lower():
                     raise ProviderQuotaExhausted(f"{self._service} asks for a pause. Try again later.")
                 require_success(answer, self._service, **self._sentences)
                 yield answer
@@ -297,10 +301,9 @@ class JsonApi:
                 answer.close()
 
     def _content(self, answer: httpx.Response) -> dict[str, Any]:
-        answer.read()
         try:
-            found = answer.json()
-        except ValueError as exc:
+            found = json.loads(_read(answer))
+        except (ValueError, RecursionError) as exc:
             raise ProviderAnswerInvalid(f"{self._service} sent an answer that cannot be read.") from exc
         if not isinstance(found, dict):
             raise ProviderAnswerInvalid(f"{self._service} sent an answer that cannot be read.")

@@ -22,6 +22,7 @@ from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderUnav
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
 from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
+    MOST_PAGES,
     JsonApi,
     client_for,
     fields_of,
@@ -33,6 +34,7 @@ from rag.ingestion.sources.remote import (
 )
 from rag.ingestion.sources.runs import SHAREPOINT
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.providers.bounds import USUAL
 
 GRAPH = "https://graph.microsoft.com/v1.0"
 LOGIN = "https://login.microsoftonline.com"
@@ -123,7 +125,7 @@ class SharePointSource(SharedFolderSource):
         self._limits = limits
         self._login_url = login_url.rstrip("/")
         self._graph = httpx.URL(graph_url)
-        self._client = client_for(own_hosts)
+        self._client = client_for(own_hosts, most_bytes=max(USUAL.most_bytes, limits.maximum_bytes))
         self._api = JsonApi(
             self._client, graph_url.rstrip("/"), "Microsoft Graph", SENTENCES, token=self._token, wait=wait
         )
@@ -184,7 +186,10 @@ class SharePointSource(SharedFolderSource):
 
     def _changed(self, entries: dict[str, dict[str, Any]], link: str) -> dict[str, dict[str, Any]]:
         """Apply the pages of a delta query to the entries, and keep where the next one begins."""
+        pages = 0
         while link:
+            if (pages := pages + 1) > MOST_PAGES:
+                raise InvalidInput("This library sends a list without an end. Use a smaller one.")
             page = self._api.get(link)
             for entry in page.get("value") or ():
                 if "deleted" in entry:

@@ -192,7 +192,7 @@ INDEX_KEYS = ("chunk_index", "chunkIndex", "index", "chunk_id", "chunkId", "chun
 SECTION_KEYS = ("section", "heading", "header")
 #: What a document's metadata hold for other reasons; fields of these names stay with their passages.
 RESERVED = frozenset(
-    {"sections", "chunk_spans", "questions", "suggested_questions", "suggested_elsewhere",
+    {"sections", "sheet_rows", "chunk_spans", "questions", "suggested_questions", "suggested_elsewhere",
      "summary", "topics", "untagged_chunks", "is_named",
      "pdf_language", "postId", "attachmentsJson", "source_description", "file_url", "author"}
 )  # fmt: skip

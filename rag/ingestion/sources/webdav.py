@@ -5,28 +5,21 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote
-from xml.etree.ElementTree import ParseError
 
 import httpx
-from webdav4.client import Client, ClientError, HTTPError, MultiStatusError, ResourceNotFound
+from webdav4.urls import join_url
 
-from rag.errors import (
-    InvalidInput,
-    NotFound,
-    ProviderAnswerInvalid,
-)
+from rag.errors import DocumentError, InvalidInput, ProviderAnswerInvalid
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_hidden, is_readable, kind_of
+from rag.ingestion.loaders.sandbox import TenantReader, well_formed
 from rag.ingestion.sources.remote import (
-    CONNECT_SECONDS,
-    READ_SECONDS,
-    CheckedTransport,
+    client_for,
     fields_of,
     own_errors,
     read_within,
@@ -38,17 +31,21 @@ from rag.ingestion.sources.remote import (
 )
 from rag.ingestion.sources.runs import WEBDAV
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.language import N_
+from rag.types import storable
 
 MOST_FILES, MOST_FOLDERS = 20_000, 5_000
+#: Files that cannot be read count as well.
+MOST_NAMES = 200_000
 #: Deeper than this nobody keeps documents; a server that lists more leads in a circle.
 DEEPEST = 30
 #: One folder's list may be so long.
-MOST_LIST_BYTES = 100 * 2**20
+MOST_LIST_BYTES = 50 * 2**20
 SERVICE = "The WebDAV server"
 REJECTED = "The server rejected the name or the password. On Nextcloud it has to be an app password."
 FORBIDDEN = "This account may not read this folder. Share it with the account, and sync again."
 NO_WEBDAV = "This address does not answer as a WebDAV server does. Check it, or ask the operator of the server."
-MISSING = "There is no such folder on the server. Check the address and the folder."
+MISSING = N_("There is no such folder on the server. Check the address and the folder.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +87,18 @@ class WebdavFolder:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A file or a folder as its server lists it, named by its path in the folder that is followed."""
+
+    name: str
+    is_folder: bool
+    size: int
+    #: Its ETag, or time and size.
+    etag: str
+    changed: datetime | None
+
+
 class WebdavSource:
     """A source of the readable files of a folder on a WebDAV server, and of the folders in it."""
 
@@ -99,56 +108,80 @@ class WebdavSource:
         self,
         folder: WebdavFolder,
         limits: ExtractionLimits,
+        reader: TenantReader,
         *,
         own_hosts: frozenset[str] = frozenset(),
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """Nothing is read yet; `own_hosts` may be in a private network. Raises `InvalidInput` without https."""
+        """Nothing is read yet. `reader` parses lists in the sandbox; `own_hosts` may be in a private network.
+
+        Raises `InvalidInput` without https.
+        """
         require_https(folder.address, own_hosts)
         self._limits = limits
         self._wait = wait
-        self._client = Client(
-            folder.address,
+        self._folder = folder
+        self._reader = reader
+        self._client = client_for(
+            own_hosts,
             auth=(folder.user, folder.password) if folder.user else None,
-            retry=self._patiently,
-            transport=CheckedTransport(own_hosts, most_bytes=max(MOST_LIST_BYTES, limits.maximum_bytes)),
-            timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
-            headers={"User-Agent": "hr-assistant"},
-            trust_env=False,
+            most_bytes=max(MOST_LIST_BYTES, limits.maximum_bytes),
         )
 
     def items(self) -> Iterator[SourceItem]:
         """Yield every readable file, identified by its path in the folder; its ETag tells whether it changed."""
-        waiting, seen, files = deque([""]), {""}, 0
+        waiting, seen, files, folders = deque([""]), {""}, 0, 0
         while waiting:
-            folder = waiting.popleft()
-            with _own_errors():
-                listed = self._client.ls(folder, detail=True, allow_listing_resource=False)
-            for found in sorted(listed, key=lambda entry: str(entry["name"])):
-                name = str(found["name"]).strip("/")
+            for found in sorted(self._listed(waiting.popleft()), key=lambda entry: entry.name):
+                name = found.name
                 place = PurePosixPath(name)
                 if name in seen or not name or is_hidden(place):
                     continue
                 seen.add(name)
-                if found["type"] == "directory":
-                    if len(place.parts) > DEEPEST or len(waiting) >= MOST_FOLDERS:
+                if found.is_folder:
+                    folders += 1
+                    if len(place.parts) > DEEPEST or folders > MOST_FOLDERS:
                         raise InvalidInput("This folder holds too many folders. Choose one of them.")
                     waiting.append(name)
                 elif is_readable(place):
                     files += 1
                     if files > MOST_FILES:
                         raise InvalidInput(f"This folder holds more than {MOST_FILES:,} documents. Choose one in it.")
-                    yield self._item(name, found)
+                    yield self._item(found)
+                elif len(seen) > MOST_NAMES:
+                    raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose one in it.")
 
-    def _item(self, name: str, found: Mapping[str, Any]) -> SourceItem:
-        changed = found.get("modified")
+    def _listed(self, folder: str) -> list[Entry]:
+        """Return what is in a folder, as the server says it."""
+        address = join_url(self._folder.address, folder)
+        request = self._client.build_request("PROPFIND", address, headers={"Depth": "1"})
+        with own_errors(SERVICE):
+            answer = send_patiently(
+                partial(self._client.send, request, stream=True, follow_redirects=True), wait=self._wait
+            )
+            try:
+                if answer.status_code in (405, 501):
+                    raise ProviderAnswerInvalid(NO_WEBDAV)
+                require_success(answer, SERVICE, rejected=REJECTED, forbidden=FORBIDDEN, missing=MISSING)
+                if answer.status_code != 207:
+                    raise ProviderAnswerInvalid(NO_WEBDAV)
+                content = read_within(answer, replace(self._limits, maximum_bytes=MOST_LIST_BYTES))
+            finally:
+                answer.close()
+        try:
+            told = self._reader.answer("WebDAV list", content, base=str(self._folder.address), folder=folder).values
+            with well_formed():
+                return [_entry_of(entry) for entry in told["entries"]]
+        except DocumentError as exc:
+            raise ProviderAnswerInvalid(NO_WEBDAV) from exc
+
+    def _item(self, found: Entry) -> SourceItem:
         return SourceItem(
-            key=name,
-            updated_at=changed if isinstance(changed, datetime) else None,
-            # A server without ETags has the time and the size.
-            hash=str(found.get("etag") or f"{changed} {found.get('content_length')}"),
-            title=PurePosixPath(name).name,
-            load=partial(self._load, name, int(found.get("content_length") or 0)),
+            key=found.name,
+            updated_at=found.changed,
+            hash=found.etag,
+            title=PurePosixPath(found.name).name,
+            load=partial(self._load, found.name, found.size),
         )
 
     def expected(self) -> int:
@@ -156,14 +189,14 @@ class WebdavSource:
         return 0
 
     def close(self) -> None:
-        self._client.http.close()
+        self._client.close()
 
     def _load(self, name: str, size: int) -> SourceContent:
         require_size(size, self._limits)
-        with _own_errors():
-            request = self._client.http.build_request("GET", self._client.join_url(name))
+        with own_errors(SERVICE):
+            request = self._client.build_request("GET", join_url(self._folder.address, name))
             answer = send_patiently(
-                partial(self._client.http.send, request, stream=True, follow_redirects=True), wait=self._wait
+                partial(self._client.send, request, stream=True, follow_redirects=True), wait=self._wait
             )
             try:
                 missing = "This file is no longer there."
@@ -174,33 +207,13 @@ class WebdavSource:
         file_name = PurePosixPath(name).name
         return SourceContent(file_name=file_name, content=content, mime_type=MIME_TYPES[kind_of(content, file_name)])
 
-    def _patiently(self, send: Callable[[], httpx.Response]) -> httpx.Response:
-        """Send as `send_patiently` does; the client raises what it sends back as an error."""
 
-        def answered() -> httpx.Response:
-            try:
-                return send()
-            except HTTPError as exc:
-                refused: httpx.Response = exc.response
-                return refused
-
-        answer = send_patiently(answered, wait=self._wait)
-        if answer.status_code >= 400:
-            raise HTTPError(answer)
-        return answer
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise the errors of the client and of its connection as ours."""
-    try:
-        with own_errors(SERVICE):
-            yield
-    except ResourceNotFound as exc:
-        raise NotFound(MISSING) from exc
-    except HTTPError as exc:
-        if exc.status_code not in (405, 501):
-            require_success(exc.response, SERVICE, rejected=REJECTED, forbidden=FORBIDDEN, missing=MISSING)
-        raise ProviderAnswerInvalid(NO_WEBDAV) from exc
-    except (ClientError, MultiStatusError, ParseError, ValueError, AssertionError, KeyError) as exc:
-        raise ProviderAnswerInvalid(NO_WEBDAV) from exc
+def _entry_of(told: Mapping[str, Any]) -> Entry:
+    changed = told["changed"]
+    return Entry(
+        name=storable(told["name"]),
+        is_folder=told["is_folder"] is True,
+        size=int(told["size"]),
+        etag=storable(told["etag"]),
+        changed=datetime.fromisoformat(changed) if changed else None,
+    )

@@ -6,32 +6,26 @@ a page that did not change is not fetched again, or answered with 304.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import html
-import io
 import re
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
-import lxml.html
-import trafilatura
-from courlan import normalize_url
-from lxml import etree
 from protego import Protego
 
-from rag.errors import DocumentError, FileEmpty, InvalidInput, NotFound, ProviderUnavailable, RagError
+from rag.errors import DocumentError, InvalidInput, NotFound, ProviderUnavailable, RagError, ReadingTookTooLong
 from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
-from rag.ingestion.loaders.html import parsed
-from rag.ingestion.loaders.text import decode
+from rag.ingestion.loaders.sandbox import TenantReader, well_formed
+from rag.ingestion.loaders.web_addresses import LONGEST_ADDRESS, OTHER_ENDINGS, normal_address
 from rag.ingestion.sources.remote import (
     client_for,
     fields_of,
@@ -44,6 +38,8 @@ from rag.ingestion.sources.remote import (
 )
 from rag.ingestion.sources.runs import WEBSITE
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.isolation.child_process import Reply
+from rag.types import storable
 
 AGENT = "hr-assistant"
 USUAL_PAGES, MOST_PAGES = 500, 5000
@@ -51,19 +47,18 @@ USUAL_PAGES, MOST_PAGES = 500, 5000
 PAUSE_SECONDS, LONGEST_CRAWL_DELAY = 0.5, 30.0
 MOST_HTML_BYTES = 5 * 2**20
 MOST_SITEMAP_BYTES = 50 * 2**20
+#: What comes after that is not read: search engines read as much of it.
+MOST_ROBOTS_BYTES = 500 * 2**10
 #: An index may lead to so many sitemaps.
 MOST_SITEMAPS = 200
 MOST_REDIRECTS = 5
 MOST_LINKS = 2000
+#: Parsing all pages of a sync may take so long. A usual page takes a fiftieth of a second.
+LONGEST_READING_SECONDS = 3600.0
 #: After so many pages in a row that cannot be reached, the website is taken to be down.
 MOST_FAILURES = 5
+TOO_LONG = "The pages of this website take too long to be read. Choose a part of it."
 HTML_TYPES = ("text/html", "application/xhtml+xml")
-#: Addresses with these endings are never pages nor documents: they are not asked for.
-OTHER_ENDINGS = re.compile(
-    r"\.(?:jpe?g|png|gif|svg|webp|ico|css|js|mjs|json|woff2?|ttf|eot|mp[34]|m4[av]|webm|avi|mov|wav|zip|gz|tgz|rar|7z|exe"
-    r"|dmg|apk|iso|bin|ics|rss|atom)$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,21 +137,33 @@ class WebsiteSource:
         self,
         website: Website,
         limits: ExtractionLimits,
+        reader: TenantReader,
         *,
         own_hosts: frozenset[str] = frozenset(),
         state: Mapping[str, Any] | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """Nothing is read yet. `state` is that of the last sync; `own_hosts` may be in a private network."""
+        """Nothing is read yet.
+
+        `reader` parses pages and sitemaps in the sandbox; `state` is that of the last sync; `own_hosts` may be in a
+        private network.
+        """
         self._website = website
         self._limits = limits
+        self._reader = reader
         self._own_hosts = own_hosts
         self._wait = wait
-        self._client = client_for(own_hosts, allow_http=True, headers={"Accept": "text/html, */*;q=0.5"})
+        self._client = client_for(
+            own_hosts,
+            allow_http=True,
+            most_bytes=max(MOST_SITEMAP_BYTES, limits.maximum_bytes),
+            headers={"Accept": "text/html, */*;q=0.5"},
+        )
         self._known = _pages_from(state or {})
         self._pages: dict[str, PageState] = {}
         self._robots: dict[str, Protego | None] = {}
         self._asked_at: dict[str, float] = {}
+        self._reading_seconds = 0.0
         #: What an administrator should know of this sync.
         self.notes: list[str] = []
 
@@ -194,8 +201,9 @@ class WebsiteSource:
                     ) from None
                 continue
             except RagError as error:
-                failures += isinstance(error, ProviderUnavailable)
-                if (address == first and not listed) or failures == MOST_FAILURES:
+                failures += isinstance(error, (ProviderUnavailable, ReadingTookTooLong))
+                is_over = self._reading_seconds > LONGEST_READING_SECONDS
+                if (address == first and not listed) or failures == MOST_FAILURES or is_over:
                     raise
                 page, content = self._unreadable(address, error)
             else:
@@ -241,15 +249,14 @@ class WebsiteSource:
                 if sitemap == str(website.address):
                     raise NotFound(f"There is no sitemap that can be read at {sitemap}.")
                 continue
-            for given, day in entries:
-                address = _normal(given)
-                if not address:
-                    continue
+            for address, day in entries:
+                if len(found) == MOST_PAGES:
+                    break
                 if is_index:
                     if address not in asked and len(asked) < MOST_SITEMAPS:
                         asked.add(address)
                         waiting.append(address)
-                elif website.holds(httpx.URL(address)) and not OTHER_ENDINGS.search(urlsplit(address).path):
+                elif self._may_be_page(address):
                     found.setdefault(address, day)
         return found
 
@@ -262,9 +269,21 @@ class WebsiteSource:
                 answer, content = self._get(address, {}, MOST_SITEMAP_BYTES)
             if answer.status_code >= 500:
                 raise ProviderUnavailable(f"The sitemap at {address} cannot be read at the moment. Try again later.")
-            return _entries(content) if answer.status_code == 200 else (None, False)
-        except (_Gone, ValueError, DocumentError, OSError, EOFError, zlib.error):
+            if answer.status_code != 200:
+                return None, False
+            told = self._answer("sitemap", content).values
+            with well_formed():
+                entries = [(str(found)[:LONGEST_ADDRESS], str(day)) for found, day in told["entries"]]
+                return entries, told["is_index"] is True
+        except (_Gone, DocumentError, httpx.InvalidURL):
             return None, False
+
+    def _may_be_page(self, address: str) -> bool:
+        """Return whether an address is a page of this website, and not one that is never asked for."""
+        try:
+            return self._website.holds(httpx.URL(address)) and not OTHER_ENDINGS.search(urlsplit(address).path)
+        except (httpx.InvalidURL, ValueError):
+            return False
 
     def _is_on_list(self, url: httpx.URL) -> bool:
         return _host_name(url) in self._website.hosts
@@ -282,7 +301,8 @@ class WebsiteSource:
             if answer is not None and answer.status_code >= 500:
                 raise ProviderUnavailable(f"{url.host} does not say at the moment what may be read. Try again later.")
             is_there = answer is not None and answer.status_code == 200
-            self._robots[host] = Protego.parse(content.decode("utf-8", "replace")) if is_there else None
+            text = content[:MOST_ROBOTS_BYTES].decode("utf-8", "replace")
+            self._robots[host] = Protego.parse(text) if is_there else None
         return self._robots[host]
 
     def _allowed(self, url: httpx.URL) -> bool:
@@ -348,7 +368,7 @@ class WebsiteSource:
         )
         mime_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         robots_tag = answer.headers.get("x-robots-tag", "").lower()
-        final = _normal(str(answer.url)) or str(answer.url)
+        final = normal_address(str(answer.url)) or str(answer.url)
         if mime_type in HTML_TYPES:
             return self._read_html(answer.url, final, content, answer.charset_encoding, robots_tag)
         name = unquote(PurePosixPath(answer.url.path).name) or "page"
@@ -367,36 +387,27 @@ class WebsiteSource:
         """Take the main text of a page, its links, and its own name for itself."""
         if len(content) > MOST_HTML_BYTES:
             raise DocumentError(f"This page is larger than {MOST_HTML_BYTES // 2**20} MB.")
-        try:
-            source = content.decode(encoding) if encoding else decode(content)[0]
-        except (LookupError, UnicodeDecodeError):
-            source, _ = decode(content)
-        try:
-            tree, _ = parsed(source)
-        except FileEmpty:
-            return PageState(key=final, hash="", may_be_read=False), SourceContent(file_name="page.html", content=b"")
-        robots = " ".join((*tree.xpath("//meta[translate(@name,'ROBTS','robts')='robots']/@content"), robots_tag))
-        robots = robots.lower()
-        key = final
-        for canonical in tree.xpath("//link[@rel='canonical']/@href")[:1]:
-            named = _normal(_joined(url, str(canonical)))
-            if named and self._website.holds(httpx.URL(named)):
-                key = named
-        title = " ".join((tree.findtext(".//title") or tree.findtext(".//h1") or "").split())[:300]
+        read = self._answer("web page", content, address=str(url), charset=encoding or "")
+        with well_formed():
+            told = read.values
+            if told["is_empty"]:
+                return PageState(key=final, hash="", may_be_read=False), SourceContent(
+                    file_name="page.html", content=b""
+                )
+            robots = f"{told['robots']} {robots_tag}"
+            canonical, found = str(told["canonical"]), map(str, told["links"])
+            title, language = storable(told["title"])[:300], str(told["language"])[:12]
+            main = read.blob.decode()
+            links = () if "nofollow" in robots else tuple(islice(filter(self._may_be_page, found), MOST_LINKS))
+        key = canonical if canonical and self._may_be_page(canonical) else final
         title = title or unquote(urlsplit(key).path.strip("/")) or str(url.host)
-        main = trafilatura.extract(
-            source, url=final, output_format="html", favor_recall=True, include_tables=True, include_links=True,
-            include_formatting=True, include_comments=False, with_metadata=False,
-        )  # fmt: skip
-        language = re.sub(r"[^A-Za-z-]", "", tree.get("lang") or "")[:12]
-        page = f"<title>{html.escape(title)}</title></head>{_body_of(main)}" if main else ""
-        made = f'<!DOCTYPE html><html lang="{language}"><head><meta charset="utf-8">{page}</html>'.encode()
+        made = _page_of(main, title, language)
         state = PageState(
             key=key,
-            hash=hashlib.sha256(made).hexdigest() if page else "",
+            hash=hashlib.sha256(made).hexdigest() if main else "",
             title=title,
-            links=() if "nofollow" in robots else tuple(self._links(tree, url)),
-            may_be_read=bool(page) and "noindex" not in robots,
+            links=links,
+            may_be_read=bool(main) and "noindex" not in robots,
         )
         name = re.sub(r"[^\w.-]+", "-", unquote(urlsplit(key).path)).strip("-") or "index"
         return state, SourceContent(
@@ -407,19 +418,15 @@ class WebsiteSource:
             metadata={"pageUrl": key},
         )
 
-    def _links(self, tree: lxml.html.HtmlElement, url: httpx.URL) -> Iterator[str]:
-        bases = tree.xpath("//base/@href")
-        base = httpx.URL(_joined(url, str(bases[0])) or str(url)) if bases else url
-        seen: set[str] = set()
-        for anchor in tree.xpath("//a[@href]")[: 5 * MOST_LINKS]:
-            if "nofollow" in (anchor.get("rel") or "").lower().split() or len(seen) >= MOST_LINKS:
-                continue
-            address = _normal(_joined(base, anchor.get("href").strip()))
-            if not address or address in seen or OTHER_ENDINGS.search(urlsplit(address).path):
-                continue
-            if self._website.holds(httpx.URL(address)):
-                seen.add(address)
-                yield address
+    def _answer(self, kind: str, content: bytes, **values: Any) -> Reply:
+        """Parse an answer in the sandbox. Raises `DocumentError`s, and `InvalidInput` once all took too long."""
+        if self._reading_seconds > LONGEST_READING_SECONDS:
+            raise InvalidInput(TOO_LONG)
+        began = time.monotonic()
+        try:
+            return self._reader.answer(kind, content, **values)
+        finally:
+            self._reading_seconds += time.monotonic() - began
 
     # Requests
 
@@ -457,24 +464,10 @@ class WebsiteSource:
         self._asked_at[host] = time.monotonic()
 
 
-def _body_of(main: str) -> str:
-    found = re.search(r"<body>.*</body>", main, re.DOTALL)
-    return found[0] if found else f"<body>{main}</body>"
-
-
-def _joined(base: httpx.URL, address: str) -> str:
-    try:
-        return str(base.join(address))
-    except (httpx.InvalidURL, ValueError, TypeError):
-        return ""
-
-
-def _normal(address: str) -> str:
-    """Return an address without fragment, without words that only track, and in one order; "" for none."""
-    try:
-        return str(httpx.URL(normalize_url(str(httpx.URL(address).copy_with(fragment=None)))))
-    except (httpx.InvalidURL, ValueError, TypeError):
-        return ""
+def _page_of(body: str, title: str, language: str) -> bytes:
+    """Write the main text of a page as a page."""
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>'
+    return f'<!DOCTYPE html><html lang="{html.escape(language)}"><head>{head}</head>{body}</html>'.encode()
 
 
 def _pages_from(state: Mapping[str, Any]) -> dict[str, PageState]:
@@ -493,29 +486,3 @@ def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
         for address, page in pages.items()
     }
     return {"addresses": list(numbers), "pages": written}
-
-
-def _entries(content: bytes) -> tuple[list[tuple[str, str]], bool]:
-    """Read a sitemap of sitemaps.org: its addresses with their dates, and whether they lead to more sitemaps.
-
-    Raises `ValueError` for anything else.
-    """
-    if content.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
-            content = packed.read(MOST_SITEMAP_BYTES)
-    # Nothing is fetched and no entity is replaced, whatever the file asks for.
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    try:
-        root = etree.fromstring(content, parser)
-    except (etree.XMLSyntaxError, ValueError) as exc:
-        raise ValueError("This is no sitemap.") from exc
-    kind = etree.QName(root).localname
-    if kind not in ("urlset", "sitemapindex"):
-        raise ValueError("This is no sitemap.")
-    found = []
-    for entry in root.iterchildren(tag=etree.Element):
-        values = {
-            etree.QName(part).localname: (part.text or "").strip() for part in entry.iterchildren(tag=etree.Element)
-        }
-        found.append((values.get("loc", ""), values.get("lastmod", "")))
-    return found, kind == "sitemapindex"

@@ -249,9 +249,9 @@ ORDER BY last_seen_at DESC
 
 -- connect_app --
 -- Add a program that a person connects; until it has exchanged its code it can do nothing.
-INSERT INTO connected_apps (tenant_id, account_id, name, host, client_id, scopes, redirect_uri, code_challenge,
-                            code_hash, code_expires_at, expires_at)
-VALUES (rag_tenant(), %(account_id)s, %(name)s, %(host)s, %(client_id)s, %(scopes)s, %(redirect_uri)s,
+INSERT INTO connected_apps (tenant_id, account_id, name, host, client_id, scopes, resource, redirect_uri,
+                            code_challenge, code_hash, code_expires_at, expires_at)
+VALUES (rag_tenant(), %(account_id)s, %(name)s, %(host)s, %(client_id)s, %(scopes)s, %(resource)s, %(redirect_uri)s,
         %(code_challenge)s, decode(%(code_hash)s, 'hex'), now() + make_interval(secs => %(code_seconds)s),
         now() + make_interval(secs => %(code_seconds)s))
 
@@ -262,22 +262,36 @@ DELETE FROM connected_apps WHERE account_id = %(account_id)s AND expires_at <= n
 -- app_of_token --
 -- Find the program that a code or token belongs to; needs its hash presented.
 SELECT c.id, c.tenant_id, c.name, c.scopes, c.redirect_uri, c.code_challenge, c.code_expires_at, c.expires_at,
-       c.client_id,
+       c.client_id, c.resource,
        CASE decode(%(token_hash)s, 'hex') WHEN c.code_hash THEN 'code' WHEN c.access_hash THEN 'access'
-            WHEN c.refresh_hash THEN 'refresh' ELSE 'previous' END AS kind
+            ELSE 'refresh' END AS kind
 FROM connected_apps c
-WHERE decode(%(token_hash)s, 'hex') IN (c.code_hash, c.access_hash, c.refresh_hash, c.previous_refresh_hash)
+WHERE decode(%(token_hash)s, 'hex') IN (c.code_hash, c.access_hash, c.refresh_hash)
+
+-- app_of_used_token --
+-- Find the program whose code or refresh token this was; needs its hash presented.
+SELECT app_id, tenant_id FROM used_app_tokens WHERE token_hash = decode(%(token_hash)s, 'hex')
 
 -- issue_app_tokens --
 -- Issue new tokens for a code or a refresh token, which this uses up: of two who present the same one, one gets them.
-UPDATE connected_apps
-SET code_hash = NULL, access_hash = decode(%(access_hash)s, 'hex'), refresh_hash = decode(%(refresh_hash)s, 'hex'),
-    previous_refresh_hash = refresh_hash,
-    access_expires_at = now() + make_interval(secs => %(access_seconds)s),
-    expires_at = now() + make_interval(secs => %(refresh_seconds)s), last_used_at = now()
-WHERE decode(%(token_hash)s, 'hex') IN (code_hash, refresh_hash)
-  AND expires_at > now() AND (code_hash IS NULL OR code_expires_at > now())
-RETURNING id
+-- Used ones are remembered for as long as they would have worked.
+WITH issued AS (
+    UPDATE connected_apps
+    SET code_hash = NULL, access_hash = decode(%(access_hash)s, 'hex'),
+        refresh_hash = decode(%(refresh_hash)s, 'hex'),
+        access_expires_at = now() + make_interval(secs => %(access_seconds)s),
+        expires_at = now() + make_interval(secs => %(refresh_seconds)s), last_used_at = now()
+    WHERE decode(%(token_hash)s, 'hex') IN (code_hash, refresh_hash)
+      AND expires_at > now() AND (code_hash IS NULL OR code_expires_at > now())
+    RETURNING id, tenant_id
+), used AS (
+    INSERT INTO used_app_tokens (token_hash, tenant_id, app_id)
+    SELECT decode(%(token_hash)s, 'hex'), tenant_id, id FROM issued
+), expired AS (
+    DELETE FROM used_app_tokens u USING issued i
+    WHERE u.app_id = i.id AND u.used_at < now() - make_interval(secs => %(refresh_seconds)s)
+)
+SELECT id FROM issued
 
 -- use_app --
 -- Read who acts by an access token, by the account's present state.
@@ -285,11 +299,15 @@ UPDATE connected_apps c SET last_used_at = now()
 FROM accounts a, tenants t
 WHERE c.access_hash = decode(%(token_hash)s, 'hex') AND c.access_expires_at > now()
   AND a.id = c.account_id AND a.is_active AND t.id = c.tenant_id AND t.suspended_at IS NULL
-RETURNING c.id AS app_id, c.scopes, a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, a.language
+RETURNING c.id AS app_id, c.scopes, c.resource, a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, a.language
 
 -- disconnect_app --
 -- End a program's access.
 DELETE FROM connected_apps WHERE id = %(id)s AND (%(account_id)s::uuid IS NULL OR account_id = %(account_id)s)
+
+-- disconnect_apps_of_account --
+-- End the access of all programs of an account.
+DELETE FROM connected_apps WHERE account_id = %(account_id)s
 
 -- apps_of_account --
 -- List the programs that act for a person, the latest first.

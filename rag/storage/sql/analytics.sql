@@ -111,7 +111,7 @@ WITH days AS MATERIALIZED (
            sum(answered)::bigint AS answered, sum(perhaps)::bigint AS perhaps, sum(no_context)::bigint AS no_context,
            sum(small_talk)::bigint AS small_talk, sum(asked_back)::bigint AS asked_back,
            sum(refused)::bigint AS refused, sum(stopped)::bigint AS stopped, sum(failed)::bigint AS failed,
-           sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful
+           sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful, sum(ended)::bigint AS ended
     FROM days GROUP BY week, collection_id, GROUPING SETS ((), (user_group), (language))
 ), asked_by AS (
     SELECT week, collection_id, user_group, language, array_agg(DISTINCT person) AS people
@@ -123,7 +123,7 @@ SELECT rag_tenant(), c.week,
        CASE WHEN c.user_group IS NOT NULL THEN 'group' WHEN c.language IS NOT NULL THEN 'language' ELSE 'all' END,
        c.collection_id, coalesce(c.user_group, ''), coalesce(c.language, ''), c.questions, c.answered, c.perhaps,
        c.no_context, c.small_talk, c.asked_back, c.refused, c.stopped, c.failed, c.rated, c.helpful,
-       coalesce(p.people, '{}')
+       coalesce(p.people, '{}'), c.ended
 FROM counted c
 LEFT JOIN asked_by p ON p.week = c.week AND p.collection_id IS NOT DISTINCT FROM c.collection_id
     AND p.user_group IS NOT DISTINCT FROM c.user_group AND p.language IS NOT DISTINCT FROM c.language
@@ -191,7 +191,8 @@ SELECT coalesce(sum(questions), 0)::bigint AS questions, coalesce(sum(answered),
        coalesce(sum(perhaps), 0)::bigint AS perhaps, coalesce(sum(no_context), 0)::bigint AS no_context,
        coalesce(sum(small_talk), 0)::bigint AS small_talk, coalesce(sum(asked_back), 0)::bigint AS asked_back,
        coalesce(sum(refused), 0)::bigint AS refused, coalesce(sum(stopped), 0)::bigint AS stopped,
-       coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(rated), 0)::bigint AS rated,
+       coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(ended), 0)::bigint AS ended,
+       coalesce(sum(rated), 0)::bigint AS rated,
        coalesce(sum(helpful), 0)::bigint AS helpful,
        -- Hashed; count(DISTINCT …) would sort everybody of every day.
        (SELECT count(*) FROM (SELECT DISTINCT unnest(people) FROM asked) AS person) AS people,
@@ -206,7 +207,7 @@ WITH asked AS (
            sum(answered)::bigint AS answered, sum(perhaps)::bigint AS perhaps, sum(no_context)::bigint AS no_context,
            sum(small_talk)::bigint AS small_talk, sum(asked_back)::bigint AS asked_back,
            sum(refused)::bigint AS refused, sum(stopped)::bigint AS stopped, sum(failed)::bigint AS failed,
-           sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful
+           sum(ended)::bigint AS ended, sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful
     FROM rag_question_days(
         %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, NULL, %(in_weeks)s)
     GROUP BY 1
@@ -219,7 +220,8 @@ WITH asked AS (
 SELECT days.day::date AS day, coalesce(questions, 0) AS questions, coalesce(answered, 0) AS answered,
        coalesce(perhaps, 0) AS perhaps, coalesce(no_context, 0) AS no_context, coalesce(small_talk, 0) AS small_talk,
        coalesce(asked_back, 0) AS asked_back, coalesce(refused, 0) AS refused, coalesce(stopped, 0) AS stopped,
-       coalesce(failed, 0) AS failed, coalesce(rated, 0) AS rated, coalesce(helpful, 0) AS helpful,
+       coalesce(failed, 0) AS failed, coalesce(ended, 0) AS ended,
+       coalesce(rated, 0) AS rated, coalesce(helpful, 0) AS helpful,
        coalesce(cost, 0) AS cost
 FROM generate_series(date_trunc(%(unit)s, %(first)s::timestamp), %(last)s::timestamp, %(step)s::interval) AS days(day)
 LEFT JOIN asked ON asked.day = days.day::date
@@ -227,6 +229,52 @@ LEFT JOIN spent ON spent.day = days.day::date
 ORDER BY days.day
 
 -- analytics_times --
+-- Compute the median and the 95th percentile of each stage over the questions themselves, by day, week or month, or
+-- (`unit` null) over the whole period. For periods with fewer questions than `EXACT_BELOW`. A stage that did not run took 0.
+SELECT counted.day, stage.name AS stage, stage.questions, stage.taken[1] AS p50_ms, stage.taken[2] AS p95_ms,
+       false AS is_about
+FROM (
+    -- A row for each question and stage would take five times as long.
+    SELECT date_trunc(%(unit)s::text, l.created_at AT TIME ZONE (SELECT rag_zone()))::date AS day,
+           count(l.whole_ms) AS whole_questions, percentile_cont(ARRAY[0.5, 0.95])
+               WITHIN GROUP (ORDER BY l.whole_ms::float8)
+               FILTER (WHERE 'whole' = ANY (%(stages)s::text[])) AS whole,
+           count(l.first_ms) AS first_questions, percentile_cont(ARRAY[0.5, 0.95])
+               WITHIN GROUP (ORDER BY l.first_ms::float8)
+               FILTER (WHERE 'first' = ANY (%(stages)s::text[])) AS first,
+           count(nullif(l.translation_ms, 0)) AS translation_questions, percentile_cont(ARRAY[0.5, 0.95])
+               WITHIN GROUP (ORDER BY nullif(l.translation_ms, 0)::float8)
+               FILTER (WHERE 'translation' = ANY (%(stages)s::text[])) AS translation,
+           count(nullif(l.embedding_ms, 0)) AS embedding_questions, percentile_cont(ARRAY[0.5, 0.95])
+               WITHIN GROUP (ORDER BY nullif(l.embedding_ms, 0)::float8)
+               FILTER (WHERE 'embedding' = ANY (%(stages)s::text[])) AS embedding,
+           count(nullif(l.search_ms, 0)) AS search_questions, percentile_cont(ARRAY[0.5, 0.95])
+               WITHIN GROUP (ORDER BY nullif(l.search_ms, 0)::float8)
+               FILTER (WHERE 'search' = ANY (%(stages)s::text[])) AS search,
+           count(nullif(l.reranking_ms, 0)) AS reranking_questions, percentile_cont(ARRAY[0.5, 0.95])
+               WITHIN GROUP (ORDER BY nullif(l.reranking_ms, 0)::float8)
+               FILTER (WHERE 'reranking' = ANY (%(stages)s::text[])) AS reranking,
+           count(nullif(l.model_ms, 0)) AS model_questions, percentile_cont(ARRAY[0.5, 0.95])
+               WITHIN GROUP (ORDER BY nullif(l.model_ms, 0)::float8)
+               FILTER (WHERE 'model' = ANY (%(stages)s::text[])) AS model
+    FROM question_outcomes l
+    WHERE rag_is_asked(l.log, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                       %(language)s)
+    GROUP BY 1
+) counted
+CROSS JOIN LATERAL (VALUES
+    ('whole', whole_questions, whole),
+    ('first', first_questions, first),
+    ('translation', translation_questions, translation),
+    ('embedding', embedding_questions, embedding),
+    ('search', search_questions, search),
+    ('reranking', reranking_questions, reranking),
+    ('model', model_questions, model)
+) AS stage(name, questions, taken)
+WHERE stage.taken[1] IS NOT NULL
+ORDER BY counted.day, array_position(%(stages)s::text[], stage.name)
+
+-- analytics_times_about --
 -- Compute the median and the 95th percentile of each stage, by day, week or month or (`unit` null) over the whole
 -- period, within one percent, and between two values as percentile_cont does.
 WITH days AS MATERIALIZED (
@@ -259,7 +307,8 @@ SELECT day, (%(stages)s::text[])[stage] AS stage, questions::bigint AS questions
        exp(low_p50 / 50.0::float8) + (exp(high_p50 / 50.0::float8) - exp(low_p50 / 50.0::float8))
            * (0.5::float8 * (questions - 1) - floor(0.5::float8 * (questions - 1))) AS p50_ms,
        exp(low_p95 / 50.0::float8) + (exp(high_p95 / 50.0::float8) - exp(low_p95 / 50.0::float8))
-           * (0.95::float8 * (questions - 1) - floor(0.95::float8 * (questions - 1))) AS p95_ms
+           * (0.95::float8 * (questions - 1) - floor(0.95::float8 * (questions - 1))) AS p95_ms,
+       true AS is_about
 FROM placed
 ORDER BY day, stage
 
@@ -305,7 +354,7 @@ ORDER BY sum(c.cost) DESC NULLS LAST, c.provider, c.model, c.operation
 -- Count questions and outcomes by `by`: language, group or collection. Each question is counted once.
 SELECT name.name, sum(q.questions)::bigint AS questions, sum(q.answered)::bigint AS answered,
        sum(q.perhaps)::bigint AS perhaps, sum(q.no_context)::bigint AS no_context,
-       sum(q.small_talk + q.asked_back)::bigint AS aside, sum(q.rated)::bigint AS rated,
+       sum(q.ended)::bigint AS ended, sum(q.rated)::bigint AS rated,
        sum(q.helpful)::bigint AS helpful
 FROM rag_question_days(
     %(first)s, %(last)s, %(document_id)s, %(user_group)s, %(collection_id)s, %(language)s, %(by)s, true) q
@@ -356,10 +405,10 @@ SELECT (array_agg(l.question ORDER BY l.created_at DESC))[1] AS question,
        (array_agg(l.id ORDER BY l.created_at DESC))[1] AS latest_id,
        count(*) AS times, max(l.created_at) AS last_asked_at,
        coalesce(array_agg(DISTINCT l.user_group) FILTER (WHERE l.user_group <> ''), '{}') AS user_groups
-FROM chat_logs l
-WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+FROM question_outcomes l
+WHERE rag_is_asked(l.log, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
                    %(language)s)
-  AND l.outcome = 'no_context'
+  AND l.is_not_found
 GROUP BY lower(trim(BOTH ' .?!' FROM l.question))
 ORDER BY times DESC, last_asked_at DESC
 LIMIT %(limit)s
@@ -503,14 +552,14 @@ ORDER BY 1
 -- analytics_searches --
 -- Read the results of the search for the latest questions: the best similarity and rerank score, and the place before
 -- reranking of the hit that came first after it.
-SELECT l.outcome, l.language, l.user_group, coalesce(c.name, '') AS collection, found.similarity, reranked.score,
+SELECT l.is_answered, l.language, l.user_group, coalesce(c.name, '') AS collection, found.similarity, reranked.score,
        reranked.moved_from, reranked.score IS NOT NULL AS is_reranked,
        coalesce(l.rag_details #>> '{query,translatedQuery}', '') <> '' AS is_translated
 FROM (
-    SELECT * FROM chat_logs l
-    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+    SELECT * FROM question_outcomes l
+    WHERE rag_is_asked(l.log, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
                        %(language)s)
-      AND l.outcome IN ('answered', 'perhaps', 'no_context', 'refused', 'stopped', 'failed')
+      AND l.is_ended
     ORDER BY l.created_at DESC LIMIT %(limit)s
 ) l
 LEFT JOIN collections c ON c.id = l.collection_id
@@ -565,14 +614,14 @@ SELECT l.error, l.outcome, count(*) AS times, max(l.created_at) AS last_at,
        (array_agg(l.id ORDER BY l.created_at DESC))[1] AS latest_id
 FROM (
     -- Apart, each in the order of its index.
-    (SELECT l.id, l.error, l.outcome, l.created_at FROM chat_logs l
-     WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
-                        %(language)s) AND l.outcome = 'failed'
+    (SELECT l.id, l.error, l.outcome, l.created_at FROM question_outcomes l
+     WHERE rag_is_asked(l.log, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                        %(language)s) AND l.is_failed
      ORDER BY l.created_at DESC LIMIT %(latest)s)
     UNION ALL
-    (SELECT l.id, l.error, l.outcome, l.created_at FROM chat_logs l
-     WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
-                        %(language)s) AND l.outcome = 'refused'
+    (SELECT l.id, l.error, l.outcome, l.created_at FROM question_outcomes l
+     WHERE rag_is_asked(l.log, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s, %(collection_id)s,
+                        %(language)s) AND l.is_refused
      ORDER BY l.created_at DESC LIMIT %(latest)s)
     ORDER BY created_at DESC LIMIT %(latest)s
 ) l

@@ -12,6 +12,15 @@ SELECT id, title, metadata, chunk_count, created_at, updated_at
 FROM documents
 WHERE id = ANY (%(document_ids)s::uuid[])
 
+-- documents_saying --
+-- Find which of the names each document says, in its title or text; names by their place in the list, from 1.
+SELECT d.id, name.place::integer
+FROM documents d CROSS JOIN unnest(%(names)s::text[]) WITH ORDINALITY AS name (words, place)
+WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s::uuid[])
+  AND (strpos(lower(d.title), lower(name.words)) > 0 OR EXISTS (
+      SELECT FROM document_chunks c
+      WHERE c.tenant_id = rag_tenant() AND c.document_id = d.id AND strpos(lower(c.content), lower(name.words)) > 0))
+
 -- chunk_places --
 -- Find the collection of chunks, and their places in their documents.
 SELECT id AS chunk_id, collection_id, chunk_index
@@ -96,7 +105,7 @@ LIMIT 200
 -- List searchable documents, newest first, for questions about whole documents. With words given, only those that have
 -- each word in their title or in a heading; with `has_versions`, only those with an earlier version.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
-       d.metadata - '{sections,chunk_spans}'::text[] AS metadata
+       d.valid_from, d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
@@ -134,7 +143,45 @@ SELECT metadata -> 'sections' FROM documents WHERE tenant_id = (SELECT rag_tenan
 -- kept_versions --
 -- List the published version of a document and the earlier ones that are kept, oldest first.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
-       d.metadata - '{sections,chunk_spans}'::text[] AS metadata
+       d.valid_from, d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND d.original_id = %(original_id)s AND d.status IN ('completed', 'superseded')
 ORDER BY d.version
+
+-- versions_on_day --
+-- Find the version of each published document that is known to have been valid on a day, the same or an earlier one.
+-- A version's first day is the one set for it, else the day it was published. Before a first day that was set for the
+-- published version, the latest version without one is taken. Versions of the same file are one. The same day for two
+-- versions is the published one's: days once held for all versions of a document.
+WITH kept AS (
+    SELECT p.id AS published_id, p.valid_from AS published_from, p.sha256 AS published_file, v.id, v.version, v.title,
+           v.file_name, v.language, v.sha256, own.valid_until,
+           coalesce(own.valid_from, (v.published_at AT TIME ZONE 'UTC')::date) AS first_day,
+           own.valid_from IS NULL AND p.valid_from > %(day)s::date AS may_be
+    FROM documents p
+    JOIN documents v ON v.tenant_id = p.tenant_id AND v.original_id = p.original_id
+                     AND v.status IN ('completed', 'superseded')
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN v.id = p.id OR v.valid_from <> p.valid_from THEN v.valid_from END,
+               CASE WHEN v.id = p.id OR v.valid_until <> p.valid_until THEN v.valid_until END
+    ) AS own (valid_from, valid_until)
+    WHERE p.tenant_id = (SELECT rag_tenant()) AND p.id = ANY (%(document_ids)s::uuid[]) AND p.status = 'completed'
+),
+valid AS (
+    SELECT DISTINCT ON (published_id) *
+    FROM kept
+    WHERE (first_day <= %(day)s::date OR may_be AND id <> published_id)
+      AND (valid_until IS NULL OR valid_until >= %(day)s::date)
+    ORDER BY published_id, id = published_id DESC, first_day <= %(day)s::date DESC,
+             CASE WHEN first_day <= %(day)s::date THEN first_day END DESC NULLS LAST, version DESC
+)
+SELECT %(day)s::date AS day, published_id, CASE WHEN sha256 = published_file THEN published_id ELSE id END AS document_id, version, title,
+       file_name, language, published_from AS valid_from
+FROM valid
+
+-- passages_of_documents --
+-- Read the passages of documents in their order.
+SELECT id AS chunk_id, document_id, content, section, first_page, last_page, chunk_index
+FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = ANY (%(document_ids)s::uuid[])
+ORDER BY document_id, chunk_index

@@ -17,9 +17,25 @@ WHERE owner_id = %(account_id)s
 ORDER BY pinned_at DESC NULLS LAST, updated_at DESC, id
 LIMIT %(limit)s
 
+-- find_conversations --
+-- List a person's conversations that hold all words, in their titles or messages, the last used first.
+SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at
+FROM conversations
+WHERE owner_id = %(account_id)s
+  AND NOT EXISTS (SELECT FROM collections l WHERE l.id = conversations.collection_id AND l.binned_at IS NOT NULL)
+  AND NOT EXISTS (
+      SELECT FROM unnest(%(patterns)s::text[]) AS wanted (pattern)
+      WHERE NOT (
+          title ILIKE pattern
+          OR EXISTS (SELECT FROM messages m WHERE m.conversation_id = conversations.id AND m.content ILIKE pattern)
+      )
+  )
+ORDER BY pinned_at DESC NULLS LAST, updated_at DESC, id
+LIMIT %(limit)s
+
 -- get_conversation --
 -- Read one conversation, if it is this person's and its collection is not in the bin.
-SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at, asks_all
+SELECT id, title, collection_id, created_at, updated_at, pinned_at, shared_at, asks_all, narrowed_to
 FROM conversations
 WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
   AND NOT EXISTS (SELECT FROM collections l WHERE l.id = conversations.collection_id AND l.binned_at IS NOT NULL)
@@ -96,9 +112,9 @@ FROM gone
 -- Keep a deleted conversation again, as it was. An answer that was being written then has ended.
 WITH kept AS (
     INSERT INTO conversations (id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
-                               pinned_at, shared_at, asks_all)
+                               pinned_at, shared_at, asks_all, narrowed_to)
     SELECT id, tenant_id, account_id, api_key_id, collection_id, title, created_at, updated_at,
-           pinned_at, shared_at, asks_all
+           pinned_at, shared_at, asks_all, coalesce(narrowed_to, '{}')
     FROM jsonb_populate_record(NULL::conversations, %(kept)s::jsonb -> 'conversation')
     RETURNING id
 ), said AS (
@@ -176,8 +192,9 @@ WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 FOR UPDATE
 
 -- touch_conversation --
--- Move it to the top of the list.
-UPDATE conversations SET updated_at = clock_timestamp(), asks_all = %(asks_all)s WHERE id = %(conversation_id)s
+-- Move it to the top of the list, and note where its latest question was asked.
+UPDATE conversations SET updated_at = clock_timestamp(), asks_all = %(asks_all)s, narrowed_to = %(narrowed_to)s
+WHERE id = %(conversation_id)s
 
 -- has_streaming_answer --
 -- Tell whether any process is writing an answer in a conversation.
@@ -320,6 +337,15 @@ FROM document_chunks c JOIN documents d ON d.id = c.document_id
 WHERE c.tenant_id = rag_tenant() AND c.id = ANY (%(chunk_ids)s::uuid[]) AND jsonb_path_exists(
     d.metadata -> 'sections', '$[*] ? (@.start > $start && @.start < $end)',
     jsonb_build_object('start', c.start_character, 'end', c.end_character))
+
+-- sheet_pages --
+-- Read the pages of spreadsheets that chunks are on, in their order, with the places of their rows.
+SELECT c.id AS chunk_id, p.text, d.metadata -> 'sheet_rows' -> p.number::text AS places
+FROM document_chunks c JOIN documents d ON d.id = c.document_id
+JOIN document_pages p ON p.document_id = d.id AND p.number BETWEEN c.first_page AND c.last_page
+WHERE c.tenant_id = rag_tenant() AND c.id = ANY (%(chunk_ids)s::uuid[])
+  AND d.metadata -> 'sheet_rows' ? p.number::text
+ORDER BY c.id, p.number
 
 -- own_query_details --
 -- Read how a person's own question was understood before the search.

@@ -97,6 +97,8 @@ SELECT collection_id, status, language, chunking_method, mime_type,
        coalesce(sum((costs ->> 'total')::numeric), 0) AS cost,
        count(*) FILTER (WHERE costs ? 'total') - count(costs ->> 'total') AS unpriced,
        coalesce(sum((estimate ->> 'total')::numeric), 0) AS estimated,
+       coalesce(sum(coalesce(estimate ->> 'low', estimate ->> 'total')::numeric), 0) AS low,
+       coalesce(sum(coalesce(estimate ->> 'high', estimate ->> 'total')::numeric), 0) AS high,
        count(*) FILTER (WHERE estimate ? 'total') - count(estimate ->> 'total') AS unpriced_estimates,
        max(created_at) AS created_at, max(updated_at) AS updated_at
 FROM documents
@@ -536,7 +538,8 @@ HAVING count(*) > 0
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- note_particulars --
--- Store what people write about documents, for all versions of each; null leaves a field as it is.
+-- Store what people write about documents, the first and the last day for the given version and the rest for all
+-- versions; null leaves a field as it is.
 UPDATE documents d
 SET title = coalesce(%(title)s, d.title),
     metadata = CASE WHEN %(title)s::text IS NULL THEN d.metadata ELSE d.metadata || '{"is_named": true}' END,
@@ -544,8 +547,8 @@ SET title = coalesce(%(title)s, d.title),
     tags = ARRAY(SELECT DISTINCT tag FROM unnest(coalesce(%(tags)s::text[], d.tags) || coalesce(%(add_tags)s::text[], '{}'))
                  AS tag WHERE tag <> ALL (coalesce(%(remove_tags)s::text[], '{}')) ORDER BY tag),
     owner_id = CASE WHEN %(with_owner)s THEN (SELECT id FROM accounts WHERE id = %(owner_id)s) ELSE d.owner_id END,
-    valid_from = CASE WHEN %(with_dates)s THEN %(valid_from)s::date ELSE d.valid_from END,
-    valid_until = CASE WHEN %(with_dates)s THEN %(valid_until)s::date ELSE d.valid_until END,
+    valid_from = CASE WHEN %(with_dates)s AND d.id = wanted.id THEN %(valid_from)s::date ELSE d.valid_from END,
+    valid_until = CASE WHEN %(with_dates)s AND d.id = wanted.id THEN %(valid_until)s::date ELSE d.valid_until END,
     review_on = CASE WHEN %(with_dates)s THEN %(review_on)s::date ELSE d.review_on END,
     language = coalesce(%(language)s, d.language),
     corrected_language = coalesce(%(language)s, d.corrected_language),

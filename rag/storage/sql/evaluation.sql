@@ -42,11 +42,11 @@ SELECT DISTINCT ON (lower(l.question)) l.question, coalesce(d.file_name, '') AS 
                       generate_series((passage ->> 'firstPage')::integer, (passage ->> 'lastPage')::integer) AS page
                  WHERE passage ->> 'state' = 'held' AND passage ->> 'documentId' = d.id::text), '{}') AS pages,
        true AS is_answerable, l.id::text AS asked_as
-FROM chat_logs l
+FROM question_outcomes l
 JOIN prompts p ON p.chat_log_id = l.id
 JOIN documents d ON d.id = l.document_ids[1]
 WHERE l.collection_id = %(collection_id)s AND l.created_at > now() - interval '180 days' AND l.kind = 'question'
-  AND l.outcome = 'answered' AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+  AND l.is_answered AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
   AND EXISTS (SELECT FROM feedback f WHERE f.chat_log_id = l.id AND f.rating = 1)
   AND NOT EXISTS (SELECT FROM golden_questions g WHERE g.collection_id = l.collection_id
                   AND lower(g.golden ->> 'question') = lower(l.question))
@@ -145,9 +145,8 @@ WHERE id = %(run_id)s AND claimed_by = %(worker)s
 -- List the questions people asked a collection last, each wording once.
 SELECT array_agg(recent.question ORDER BY recent.asked_at DESC)
 FROM (SELECT min(l.question) AS question, max(l.created_at) AS asked_at
-      FROM chat_logs l
-      WHERE l.collection_id = %(collection_id)s AND l.kind = 'question'
-        AND l.outcome IN ('answered', 'perhaps', 'no_context')
+      FROM question_outcomes l
+      WHERE l.collection_id = %(collection_id)s AND l.kind = 'question' AND l.is_judged
         AND length(l.question) BETWEEN 3 AND %(longest)s
       GROUP BY lower(btrim(l.question, ' .?!'))
       ORDER BY asked_at DESC

@@ -9,9 +9,9 @@ WITH wanted AS (
        AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = h.chat_log_id)
      ORDER BY h.status <> 'open', h.created_at DESC LIMIT %(limit)s)
     UNION ALL
-    (SELECT l.id, false, l.created_at FROM chat_logs l
+    (SELECT l.id, false, l.created_at FROM question_outcomes l
      WHERE l.tenant_id = rag_tenant() AND l.created_at > now() - interval '180 days' AND l.kind = 'question'
-       AND l.outcome IN ('no_context', 'perhaps', 'refused') AND (l.outcome <> 'perhaps' OR l.document_ids = '{}')
+       AND l.may_be_gap AND (NOT l.is_perhaps OR l.document_ids = '{}')
        -- Texts that were forgotten are nobody's question any more.
        AND l.question <> ''
        AND NOT EXISTS (SELECT FROM gap_questions g WHERE g.chat_log_id = l.id)
@@ -84,7 +84,7 @@ WITH waits AS MATERIALIZED (
 ), counted AS (
     SELECT gap_id, count(*) FILTER (WHERE is_current) AS times, count(*) FILTER (WHERE is_before) AS times_before,
            max(asked_at) AS last_asked_at,
-           count(*) FILTER (WHERE is_current AND outcome = 'answered') AS badly_rated,
+           count(*) FILTER (WHERE is_current AND rag_is_answered(outcome)) AS badly_rated,
            max(probability) FILTER (WHERE is_current) AS probability
     FROM asked GROUP BY gap_id
 ), listed AS MATERIALIZED (

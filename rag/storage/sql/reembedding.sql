@@ -92,7 +92,7 @@ WHERE tenant_id = rag_tenant() AND id = %(id)s AND status = 'running'
 -- keep_old_vectors --
 -- Keep the vectors searched until now, for undoing.
 INSERT INTO spare_vectors (chunk_id, embedding_model, tenant_id, collection_id, embedding)
-SELECT c.id, c.embedding_model, c.tenant_id, c.collection_id, c.embedding
+SELECT c.id, c.embedding_model, c.tenant_id, c.collection_id, coalesce(c.embedding, '[0]')
 FROM document_chunks c
 JOIN spare_vectors s ON s.chunk_id = c.id AND s.embedding_model = %(to_model)s
 WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND c.embedding_model <> %(to_model)s
@@ -100,7 +100,8 @@ ON CONFLICT DO NOTHING
 
 -- take_new_vectors --
 -- Replace the searched vectors by the new ones, from the commit on.
-UPDATE document_chunks c SET embedding = s.embedding, embedding_model = s.embedding_model
+UPDATE document_chunks c
+SET embedding = CASE WHEN l2_norm(s.embedding) > 0 THEN s.embedding END, embedding_model = s.embedding_model
 FROM spare_vectors s
 WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s
   AND s.chunk_id = c.id AND s.embedding_model = %(to_model)s AND c.embedding_model <> %(to_model)s

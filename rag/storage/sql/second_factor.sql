@@ -26,17 +26,38 @@ ON CONFLICT (account_id) DO NOTHING
 -- lock_second_factor --
 -- Lock and read the second factor of an account, so that guesses made at once wait for each other.
 SELECT secret, confirmed_at IS NOT NULL, last_step, failed_attempts,
-       coalesce(extract(epoch FROM last_failed_at), 0)::float8
+       coalesce(extract(epoch FROM last_failed_at), 0)::float8, waiting_browsers
 FROM second_factors WHERE account_id = %(account_id)s FOR UPDATE
 
 -- count_wrong_code --
--- Count a code as wrong until it has proved right.
-UPDATE second_factors SET failed_attempts = %(failed_attempts)s, last_failed_at = to_timestamp(%(now)s)
+-- Count a code as wrong until it has proved right, and keep the browsers that wait for their turn.
+UPDATE second_factors
+SET failed_attempts = %(failed_attempts)s, last_failed_at = to_timestamp(%(last_failed_at)s),
+    waiting_browsers = %(waiting)s
 WHERE account_id = %(account_id)s
 
+-- codes_in_browser --
+-- Lock the count of wrong codes of an account in a browser where it has signed in before.
+SELECT failed_codes, coalesce(extract(epoch FROM last_failed_code_at), 0)::float8
+FROM known_browsers WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
+FOR UPDATE
+
+-- count_wrong_code_in_browser --
+-- Do the same as `count_wrong_code` for this browser alone.
+UPDATE known_browsers SET failed_codes = %(failed_attempts)s, last_failed_code_at = to_timestamp(%(last_failed_at)s)
+WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
+
 -- accept_code --
--- Note that a code was right; it does not work again.
-UPDATE second_factors SET failed_attempts = 0, last_failed_at = NULL, last_step = greatest(last_step, %(step)s)
+-- Note that a code was right; it does not work again. Clears the count of the known browser, or that of all others.
+WITH cleared AS (
+    UPDATE known_browsers SET failed_codes = 0, last_failed_code_at = NULL
+    WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
+)
+UPDATE second_factors
+SET failed_attempts = CASE WHEN %(browser)s <> '' THEN failed_attempts ELSE 0 END,
+    last_failed_at = CASE WHEN %(browser)s <> '' THEN last_failed_at END,
+    waiting_browsers = CASE WHEN %(browser)s <> '' THEN waiting_browsers ELSE '[]' END,
+    last_step = greatest(last_step, %(step)s)
 WHERE account_id = %(account_id)s
 
 -- confirm_second_factor --

@@ -69,7 +69,7 @@ LIMIT %(wanted)s
 
 -- questions_to_search_for --
 -- List the latest questions to a collection, each wording once.
-SELECT question FROM chat_logs
+SELECT question FROM question_outcomes
 WHERE tenant_id = (SELECT rag_tenant()) AND collection_id = %(collection_id)s AND kind = 'question'
-  AND outcome IN ('answered', 'perhaps', 'no_context') AND question <> ''
+  AND is_judged AND question <> ''
 GROUP BY question ORDER BY max(created_at) DESC LIMIT %(wanted)s

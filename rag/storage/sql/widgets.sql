@@ -80,6 +80,13 @@ WHERE k.id = %(api_key_id)s
 RETURNING k.minute_requests > k.requests_per_minute AS is_many,
           ceil(extract(epoch FROM k.minute_started_at + interval '1 minute' - now()))::integer AS wait_seconds
 
+-- count_widget_day --
+-- Count one question of this day, if the limit of the day leaves room for it: of several at once, as many as it leaves.
+UPDATE widgets w
+SET counted_on = t.today, counted = CASE WHEN w.counted_on = t.today THEN w.counted ELSE 0 END + 1
+FROM (SELECT (now() AT TIME ZONE (SELECT rag_zone()))::date AS today) t
+WHERE w.id = %(widget_id)s AND (w.counted_on IS DISTINCT FROM t.today OR w.counted < w.questions_per_day)
+
 -- widget_is_spent --
 -- Tell whether the budget of the widget that this key belongs to is spent this month; null for other keys.
 SELECT coalesce((SELECT sum(q.cost) FROM conversations c JOIN chat_logs q ON q.conversation_id = c.id

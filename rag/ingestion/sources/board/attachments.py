@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import httpx
 
 TIMEOUT_SECONDS = 20.0
+#: Of a whole attachment.
+LONGEST_SECONDS, MOST_BYTES = 300.0, 2**30
 
 
 class AttachmentFiles:
@@ -84,9 +86,12 @@ class AttachmentFiles:
         if self._client is None:
             import httpx
 
+            from rag.providers.bounds import Bounds, bound
             from rag.providers.outward import OutwardTransport
 
-            self._client = httpx.Client(timeout=TIMEOUT_SECONDS, transport=self._transport or OutwardTransport())
+            client = httpx.Client(timeout=TIMEOUT_SECONDS, transport=self._transport or OutwardTransport())
+            # Each attachment has a limit of its own.
+            self._client = bound(client, Bounds(most_bytes=MOST_BYTES, longest_seconds=LONGEST_SECONDS))
         return self._client
 
 

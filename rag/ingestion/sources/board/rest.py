@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable, SettingsError
 from rag.providers.addresses import require_safe_origin
+from rag.providers.bounds import bound
 from rag.providers.supabase import UNREACHABLE, UNREADABLE
 from supabase import Client, ClientOptions, create_client
 
@@ -52,7 +53,7 @@ class RestRows:
     def reading(self) -> Iterator[RestReader]:
         """Open a client for a moment."""
         timeout = httpx.Timeout(TIMEOUT_SECONDS, connect=5.0)
-        with httpx.Client(timeout=timeout, follow_redirects=False) as transport:
+        with bound(httpx.Client(timeout=timeout, follow_redirects=False)) as transport:
             options = ClientOptions(auto_refresh_token=False, persist_session=False, httpx_client=transport)
             try:
                 client = create_client(self._url, self._key, options)

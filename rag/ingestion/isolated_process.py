@@ -1,0 +1,68 @@
+"""The process of one document, started by `rag.ingestion.isolated_run`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from typing import BinaryIO
+
+from rag.ingestion.isolated_run import DocumentTask
+from rag.ingestion.pipeline import IngestionPipeline
+from rag.money.ledger import Ledger
+from rag.providers.registry import Providers
+from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore, Originals
+
+
+def serve(files: Originals | None = None) -> None:
+    """Do the task from stdin and answer with its error, or None; end at once when stdin ends."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    tasks = sys.stdin.buffer
+    try:
+        task: DocumentTask = pickle.load(tasks)  # noqa: S301 - from the process that started this one
+    except EOFError:  # which is gone already
+        return
+    threading.Thread(target=end_with, args=(tasks,), daemon=True).start()
+    error: BaseException | None = None
+    try:
+        work(task, files or originals(task.settings))
+    except BaseException as exc:
+        error = exc.with_traceback(None)
+    answers.write(pickle.dumps(error))
+    answers.flush()
+    os._exit(0)
+
+
+def work(task: DocumentTask, files: Originals) -> None:
+    """Do the task with connections of this process's own."""
+    database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
+    database.open()
+    pipeline = IngestionPipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
+    try:
+        pipeline.run_claimed(task.tenant_id, task.document_id)
+    finally:
+        pipeline.close()
+
+
+def originals(settings: Settings) -> Originals:
+    """Open the originals as the application does."""
+    if not settings.supabase_service_role_key:
+        return FileStore(settings.data_dir / "files")
+    # An eighth of a second of imports that nobody else waits for.
+    from rag.providers.supabase import SupabaseFiles, SupabaseProject
+
+    return SupabaseFiles(SupabaseProject(settings), settings.supabase_bucket)
+
+
+def end_with(parent: BinaryIO) -> None:
+    """End when the application ends, however that happens."""
+    parent.read(1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    serve()

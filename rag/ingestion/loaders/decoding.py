@@ -1,0 +1,169 @@
+"""Decode text by its mark, as UTF-8, by the encoding that it declares, or by its letters."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from charset_normalizer import from_bytes
+
+from rag.ingestion.loaders.east_asian import east_asian_encoding
+
+#: Written in another encoding than UTF-8 without saying so, a file has these warnings.
+ENCODED = "This file was read as {encoding}."
+MISSING = ("1 character could not be decoded.", "{count} characters could not be decoded.")
+#: The mark of UTF-32 begins with that of UTF-16 and is tried first.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+#: Encodings of European and Middle Eastern documents.
+GUESSED = [
+    "cp949", "shift_jis", "cp932", "euc_jp", "gb18030", "big5", "utf_16_le", "utf_16_be",
+    "cp1252", "cp1254", "cp1250", "cp1251", "cp1256",
+]  # fmt: skip
+#: An encoding is guessed by so many bytes from the start.
+LOOKED_AT = 65_536
+DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
+#: Names that files declare, and the larger sets of Windows that they are mostly written in, the likeliest first.
+LARGER_SETS = {
+    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "x-sjis", "ms_kanji", "windows-31j"),
+                    ("cp932", "shift_jis_2004")),
+    **dict.fromkeys(("euc-jp", "x-euc-jp"), ("euc_jp", "euc_jis_2004")),
+    **dict.fromkeys(("euc-kr", "euckr", "ks_c_5601-1987", "ks_c_5601-1989", "korean", "windows-949"), ("cp949",)),
+    **dict.fromkeys(("gb2312", "gb_2312-80", "gbk", "x-gbk", "chinese"), ("gb18030",)),
+    **dict.fromkeys(("big5", "big5-hkscs", "x-x-big5", "cn-big5"), ("big5hkscs", "cp950")),
+    **dict.fromkeys(("iso-8859-1", "iso8859-1", "latin-1", "latin1"), ("cp1252", "latin-1")),
+    "iso-8859-9": ("cp1254", "iso-8859-9"),
+    "us-ascii": ("utf-8",),
+}  # fmt: skip
+#: Escape sequences before Japanese in mail: ISO-2022-JP has no byte outside ASCII.
+ESCAPES = (b"\x1b$B", b"\x1b$@")
+MAIL_SETS = ("iso2022_jp", "iso2022_jp_2004", "iso2022_jp_ext")
+#: Names of encodings without a byte outside ASCII.
+SEVEN_BITS = re.compile(r"(?:cs)?iso-?2022|utf-?7|hz", re.IGNORECASE)
+#: UTF-8 with a broken letter among so many whole ones is still UTF-8.
+WHOLE_LETTERS = 20
+UNDECODED = "\ufffd"
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A text, the encoding that it was read in, and whether that is a guess."""
+
+    text: str
+    encoding: str
+    is_guessed: bool = False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Name an encoding that was guessed, and the letters that it did not read."""
+        missing = self.text.count(UNDECODED) if self.encoding != "utf-8" or self.is_guessed else 0
+        named = (ENCODED.format(encoding=self.encoding),) if self.is_guessed and self.encoding != "utf-8" else ()
+        return (*named, *((MISSING[missing > 1].format(count=f"{missing:,}"),) if missing else ()))
+
+
+def decode(content: bytes) -> tuple[str, str]:
+    """Decode bytes to text and the name of their encoding. What no encoding reads becomes U+FFFD; nothing is raised."""
+    found = decoded(content)
+    return found.text, found.encoding
+
+
+def decoded(content: bytes, declared: str = "") -> Decoded:
+    """Decode bytes by their mark, as UTF-8, as they declare, or by their letters; nothing is raised.
+
+    `declared` is what a mail says of them; the sets that it writes in ASCII go first, as they are UTF-8 as well.
+    """
+    if SEVEN_BITS.match(declared) and content.isascii() and (name := _usable(content, declared)) is not None:
+        return Decoded(content.decode(name, "replace"), name)
+    for mark, name in MARKS:
+        if content.startswith(mark):
+            return Decoded(content[len(mark) :].decode(name, "replace"), name)
+    if (wide := _wide(content)) is not None:
+        return Decoded(content.decode(wide, "replace"), wide, is_guessed=True)
+    if any(escape in content for escape in ESCAPES) and (mail := _reads_all(content, MAIL_SETS)) is not None:
+        return Decoded(content.decode(mail), mail, is_guessed=True)
+    try:
+        return Decoded(content.decode("utf-8"), "utf-8")
+    except UnicodeDecodeError as exc:
+        # Cut off in the middle of its last letter it is still UTF-8.
+        if exc.start >= len(content) - 3 and exc.start > 0:
+            return Decoded(content.decode("utf-8", "replace"), "utf-8")
+    text = content.decode("utf-8", "replace")
+    broken = text.count(UNDECODED)
+    if sum(letter > "\x7f" for letter in text) - broken >= WHOLE_LETTERS * broken:
+        return Decoded(text, "utf-8", is_guessed=True)
+    if (told := _usable(content, declared) if declared else _declared(content)) is not None:
+        return Decoded(content.decode(told, "replace"), told)
+    guess = _guessed(content)
+    return Decoded(content.decode(guess, "replace"), guess, is_guessed=True)
+
+
+def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
+    """Return the first of these encodings that reads all of the bytes."""
+    for name in names:
+        with suppress(UnicodeDecodeError):
+            content.decode(name)
+            return name
+    return None
+
+
+def _wide(content: bytes) -> str | None:
+    """Tell whether bytes are UTF-16 without its mark: in most texts, many of every second byte are zero."""
+    sample = content[:LOOKED_AT]
+    if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:
+        return None
+    first, second = sample[0::2].count(0), sample[1::2].count(0)
+    half = len(sample) // 2
+    if second > half * 0.05 and second > first * 4:
+        return "utf-16-le"
+    return "utf-16-be" if first > half * 0.05 and first > second * 4 else None
+
+
+def _declared(content: bytes) -> str | None:
+    """Return the encoding that an HTML or XML file declares, if the bytes can be that."""
+    found = DECLARED.search(content[:4096])
+    return None if found is None else _usable(content, found[1].decode("ascii"))
+
+
+def _usable(content: bytes, declared: str) -> str | None:
+    """Return the encoding that a name stands for, if the bytes can be that."""
+    declared = declared.lower()
+    names = LARGER_SETS.get(declared, (declared,))
+    sample = content[:LOOKED_AT]
+    for name in names:
+        try:
+            if not isinstance(b"a".decode(name), str):
+                return None
+            sample.decode(name)
+        except UnicodeDecodeError as exc:
+            if exc.start < min(LOOKED_AT, len(content)) - 3:
+                continue
+        except Exception:  # no encoding of this name, and codecs such as "zlib" raise what they like
+            return None
+        # A name may stand for several character sets; the first that decodes every byte is taken.
+        return _reads_all(content, names) or name
+    return None
+
+
+def _guessed(content: bytes) -> str:
+    sample = content[:LOOKED_AT]
+    if len(content) > LOOKED_AT:  # not in the middle of a letter
+        sample = sample[: max(sample.rfind(b"\n"), LOOKED_AT // 2) & ~1]
+    if (eastern := east_asian_encoding(sample)) is not None:
+        return eastern
+    found = from_bytes(sample, cp_isolation=GUESSED)
+    best = found.best()
+    if best is None:
+        return "cp1252"
+    if best.encoding != "cp1250":
+        return best.encoding
+    # Italian and Spanish are also good Slovene, a language that few of our readers write.
+    alike = [match for match in found if match.chaos <= best.chaos + 0.01 and match.coherence >= best.coherence]
+    return "cp1252" if any("cp1252" in match.could_be_from_charset for match in alike) else "cp1250"

@@ -1,0 +1,93 @@
+"""Read the drawings of Office documents: the text of boxes and shapes; pictures, charts and diagrams are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag.ingestion.loaders.office_package import A
+
+#: In EMU, 360,000 to a centimetre: a smaller picture is a logo or a sign.
+LEAST_PICTURE = (1_800_000, 900_000)
+DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
+
+
+@dataclass
+class Drawn:
+    """Texts in their order, and how many pictures, charts and diagrams there are."""
+
+    texts: list[str] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
+
+
+def drawn_in(root: Any) -> Drawn:
+    """Read the shapes of a drawing. Of content in several forms, the first is taken; hidden shapes are left out."""
+    drawn = Drawn()
+    _walk(root, drawn)
+    return drawn
+
+
+def _walk(element: Any, drawn: Drawn) -> None:
+    for part in element:
+        name = local_name(part)
+        if name == "Fallback" or is_hidden(part):
+            continue
+        if name == "txBody":
+            if text := "\n".join(paragraphs_of(part)):
+                drawn.texts.append(text)
+        elif name == "pic":
+            drawn.unread["pictures"] += is_large(part)
+        elif name == "graphicData":
+            uri = part.get("uri") or ""
+            drawn.unread["charts"] += "chart" in uri
+            drawn.unread["diagrams"] += uri == DIAGRAM
+            drawn.unread["embedded"] += uri.endswith("/ole")
+        else:
+            _walk(part, drawn)
+
+
+def paragraphs_of(body: Any) -> Iterator[str]:
+    """Yield the paragraphs of a text body on one line each, without empty ones."""
+    for paragraph in body.iter(A + "p"):
+        text = "".join(text_of_run(run) for run in paragraph)
+        if text := " ".join(text.split()):
+            yield text
+
+
+def text_of_run(run: Any) -> str:
+    """Return the text of a run, a field or a line break; struck text is left out."""
+    name = local_name(run)
+    if name == "br":
+        return " "
+    if name not in ("r", "fld"):
+        return ""
+    properties = run.find(A + "rPr")
+    if properties is not None and (properties.get("strike") or "noStrike") != "noStrike":
+        return ""
+    return run.findtext(A + "t") or ""
+
+
+def is_hidden(shape: Any) -> bool:
+    """Return whether a shape is not shown."""
+    for holder in shape:
+        if local_name(holder).startswith("nv"):
+            return any((part.get("hidden") or "0") in ("1", "true") for part in holder if local_name(part) == "cNvPr")
+    return False
+
+
+def is_large(picture: Any) -> bool:
+    """Return whether a picture is large enough to hold text."""
+    size = next((part for part in picture.iter(A + "ext") if part.get("cx")), None)
+    if size is None:
+        return True
+    try:
+        return int(size.get("cx")) >= LEAST_PICTURE[0] and int(size.get("cy")) >= LEAST_PICTURE[1]
+    except (TypeError, ValueError):
+        return True
+
+
+def local_name(element: Any) -> str:
+    """Return an element's name without its space."""
+    return str(element.tag).rpartition("}")[2]

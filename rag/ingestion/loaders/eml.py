@@ -1,0 +1,374 @@
+"""Load mails (.eml, .msg): a head of plain lines, then the text. Attachments and pictures are named, not read.
+
+A mail within the mail is a page of its own, with its head. Of one text in several forms, the plain one is read unless
+another holds much more. Heads are cut before anything parses them: the parsers of Python are slow on long ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import Message
+from email.utils import parseaddr
+
+from rag.errors import DocumentError, FileDamaged, FileEmpty, PasswordNeeded, TooManyPages
+from rag.ingestion.loaders import (
+    DEFAULT_OPTIONS,
+    HEAD_END,
+    CheckedFile,
+    ExtractedDocument,
+    LoadOptions,
+    is_outlook,
+    looks_like_mail,
+)
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.decoding import decoded
+from rag.ingestion.loaders.html import load_html
+from rag.ingestion.loaders.mail_fields import parsed_mail
+from rag.ingestion.loaders.office_package import guarded
+from rag.ingestion.loaders.outlook import MAIL, OUTLOOK, OutlookMail, mail_of
+from rag.ingestion.loaders.page_text import letters_in, unread_attachments
+from rag.ingestion.loaders.raised import FOREIGN
+from rag.ingestion.loaders.rtf import SIGNATURE, load_rtf
+from rag.types import Page, Section
+
+NO_TEXT = "This mail has no text of its own."
+NO_MAIL = "This file holds no mail. Check that it is the right file."
+LONG_HEAD = "The head of this mail is longer than 1 MB. Save the mail again in its program and upload that."
+TOO_DEEP = "The parts of this mail are nested too deeply to be read."
+CUT_OFF = "Part of this mail is nested too deeply to be read and was left out."
+ENCRYPTED = "This mail is encrypted. Open it in its program, save its text and upload that."
+ENCRYPTED_PART = "An encrypted part of this mail was not read."
+PARTIAL = "This is one part of a mail that was sent in several; the others are not in the file."
+#: What the head shows, in this order.
+HEADS = ("Subject", "From", "To", "Cc", "Date")
+#: A file without any of these is no mail.
+KNOWN = frozenset({*map(str.lower, HEADS), "message-id", "received", "content-type", "mime-version", "sender"})
+LONGEST_HEAD = 1024 * 1024
+#: No program nests the parts of a mail deeper, and mails within mails are parts, too.
+DEEPEST = 50
+#: An HTML form with so many times the letters of the plain one is no mere copy of it.
+MUCH_MORE = 2
+LINE_ENDS = re.compile(r"[\r\n]+")
+PLAIN, HTML = ("text/plain", "text/markdown", "text/enriched"), ("text/html", "application/xhtml+xml")
+RICH = ("text/rtf", "application/rtf")
+#: Parts that are nothing to read: signatures, and forms of a text for single programs.
+SIGNATURES = frozenset({
+    "application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature", "text/x-amp-html",
+    "application/pgp-keys",
+})  # fmt: skip
+LOCKED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "application/pgp-encrypted"})
+SIGNED = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----\n(?:[A-Za-z]{1,20}: .{0,200}\n)*\n?")
+PGP_SIGNATURE = re.compile(r"-----BEGIN PGP SIGNATURE-----[^-]{0,20000}(?:-----END PGP SIGNATURE-----)?")
+PGP_MESSAGE = re.compile(r"-----BEGIN PGP MESSAGE-----[^-]*(?:-----END PGP MESSAGE-----)?")
+BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass
+class _Body:
+    """The text of one mail, its headings by their place in it, and what was not read."""
+
+    parts: list[str] = field(default_factory=list)
+    #: Characters so far, with the blank lines between parts.
+    length: int = 0
+    sections: list[Section] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    #: The mails within it.
+    enclosed: list[Message] = field(default_factory=list)
+
+    def add(self, text: str, sections: Sequence[Section] = ()) -> None:
+        if text := text.strip("\n "):
+            start = self.length
+            self.length += len(text) + 2
+            self.sections.extend(
+                Section(title=found.title, level=found.level, page=1, start=start + found.start) for found in sections
+            )
+            self.parts.append(text)
+
+    def take(self, other: _Body) -> None:
+        self.add("\n\n".join(other.parts), other.sections)
+        self.names += other.names
+        self.warnings += other.warnings
+        self.enclosed += other.enclosed
+
+    @property
+    def letters(self) -> int:
+        return len(letters_in("".join(self.parts)))
+
+
+def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load a mail as one page and each mail within it as one more. The subject is the title, the sender the author.
+
+    Raises `PasswordNeeded` for an encrypted mail, `TooManyPages` for one of too many, else `FileDamaged`.
+    """
+    return guarded(lambda: _loaded(_parsed(content), options))
+
+
+def check_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Check that the file is a mail, and count it and those within. Raises what `load_eml` raises."""
+    return guarded(lambda: CheckedFile(page_count=len(_loaded(_parsed(content), options).pages)))
+
+
+def load_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load an Outlook message like a mail, with the errors of `load_eml`."""
+    return guarded(lambda: _loaded(mail_of(content), options))
+
+
+def check_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Open an Outlook message and count the mails in the file, with the errors of `load_eml`."""
+    return guarded(lambda: CheckedFile(page_count=len(_loaded(mail_of(content), options).pages)))
+
+
+def _parsed(content: bytes) -> Message:
+    content = content.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ")
+    end = HEAD_END.search(content, 0, LONGEST_HEAD)
+    if end is None and len(content) > LONGEST_HEAD:
+        raise FileDamaged(LONG_HEAD)
+    try:
+        mail = parsed_mail(content)
+    except RecursionError as exc:
+        raise FileDamaged(TOO_DEEP) from exc
+    if not KNOWN.intersection(map(str.lower, mail.keys())):
+        raise FileDamaged(NO_MAIL)
+    return mail
+
+
+def _loaded(mail: Message, options: LoadOptions) -> ExtractedDocument:
+    pages: list[Page] = []
+    sections: list[Section] = []
+    position = 0
+    waiting = [(mail, 0)]
+    while waiting:
+        each, depth = waiting.pop(0)
+        if len(pages) >= options.limits.maximum_pages:
+            raise TooManyPages
+        number = len(pages) + 1
+        page, found, enclosed = _page(each, number, depth)
+        sections.extend(
+            Section(title=one.title, level=one.level, page=number, start=position + one.start) for one in found
+        )
+        pages.append(page)
+        position += len(page.text) + 1
+        # A mail within a mail stands before those that follow the outer one.
+        waiting[:0] = [(inner, depth + 1) for inner in enclosed]
+    heads, _ = _heads(mail)
+    name, address = parseaddr(heads.get("From", ""))
+    return ExtractedDocument(
+        pages=tuple(pages),
+        sections=tuple(sections),
+        title=heads.get("Subject", ""),
+        author=name or address,
+        language=str(mail.get("Content-Language") or "")[:2].lower(),
+    )
+
+
+def _page(mail: Message, number: int, depth: int) -> tuple[Page, list[Section], list[Message]]:
+    heads, warnings = _heads(mail)
+    head = "\n".join(f"{name}: {text}" for name, text in heads.items() if text)
+    body = _read(mail, depth, is_first=True)
+    if mail.get_content_type() in LOCKED | {"multipart/encrypted"} and number == 1 and not body.parts:
+        raise PasswordNeeded(ENCRYPTED)
+    text = "\n\n".join((*filter(None, (head,)), *body.parts))
+    start = len(head) + 2 if head else 0
+    sections = [
+        # The subject stands above them.
+        Section(title=found.title, level=found.level + 1, page=number, start=start + found.start)
+        for found in body.sections
+    ]
+    if heads.get("Subject"):
+        sections.insert(0, Section(title=heads["Subject"][:200], level=1, page=number, start=0))
+    warnings += body.warnings
+    if isinstance(mail, OutlookMail):
+        warnings += mail.notes
+    if mail.get_content_type() == "message/partial":
+        warnings.append(PARTIAL)
+    elif not body.parts and not body.enclosed:
+        warnings.append(NO_TEXT)
+    warnings += unread_attachments(body.names)
+    page = Page(
+        number=number,
+        text=text,
+        method="text" if text.strip() else "none",
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+    return page, sections, body.enclosed
+
+
+def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
+    """Return the fields that are shown, decoded, and the warnings for those whose encoding was guessed."""
+    heads: dict[str, str] = {}
+    warnings: list[str] = []
+    for name in HEADS:
+        values = [_field(str(value), warnings) for value in mail.get_all(name, [])[:10]]
+        heads[name] = ", ".join(filter(None, values[:1] if name in ("Subject", "Date", "From") else values))
+    return heads, warnings
+
+
+def _field(value: str, warnings: list[str]) -> str:
+    """Decode a field: words that say their encoding (RFC 2047), else bytes by their letters."""
+    raw = value.encode("utf-8", "surrogateescape")
+    if not raw.isascii():
+        found = decoded(raw)
+        warnings.extend(found.warnings)
+        value = found.text
+    value = LINE_ENDS.sub(" ", value)
+    try:
+        words = decode_header(value)
+    except HeaderParseError:
+        words = [(value, None)]
+    said = ""
+    for word, charset in words:
+        if isinstance(word, str):
+            said += word
+        elif charset is None:
+            said += word.decode("raw-unicode-escape", "replace")
+        else:
+            found = decoded(word, charset.partition("*")[0])
+            warnings.extend(found.warnings)
+            said += found.text
+    return " ".join(normalise_characters(FOREIGN.sub("", said)).split())
+
+
+def _read(part: Message, depth: int, *, is_first: bool = False) -> _Body:
+    """Read the text of a part and of the parts within it."""
+    body = _Body()
+    kind = part.get_content_type()
+    if depth > DEEPEST:
+        body.warnings.append(CUT_OFF)
+    elif kind in SIGNATURES:
+        pass
+    elif kind == "multipart/encrypted" or (kind in LOCKED and part.get_param("smime-type") != "signed-data"):
+        body.warnings.append(ENCRYPTED_PART)
+    elif kind == "message/rfc822" and part.is_multipart():
+        body.enclosed.extend(_enclosed(part))
+    elif kind == "multipart/alternative" and part.is_multipart():
+        body.take(_one_of([_read(each, depth + 1, is_first=is_first) for each in _parts(part)]))
+    elif part.get_content_maintype() == "multipart" and part.is_multipart():
+        for each in _parts(part):
+            body.take(_read(each, depth + 1, is_first=is_first and not body.parts))
+    else:
+        _read_leaf(part, body, is_first=is_first)
+    return body
+
+
+def _parts(part: Message) -> list[Message]:
+    payload = part.get_payload()
+    return [each for each in payload if isinstance(each, Message)] if isinstance(payload, list) else []
+
+
+def _enclosed(part: Message) -> list[Message]:
+    """Return the mail within a part; some programs encode it, which the standard forbids."""
+    mails = _parts(part)
+    encoding = str(part.get("Content-Transfer-Encoding") or "").strip().lower()
+    if encoding not in ("base64", "quoted-printable") or not mails or mails[0].keys():
+        return mails
+    packed = Message()
+    packed["Content-Transfer-Encoding"] = encoding
+    packed.set_payload(mails[0].get_payload())
+    content = packed.get_payload(decode=True)
+    return [parsed_mail(content)] if isinstance(content, bytes) else mails
+
+
+def _one_of(forms: Sequence[_Body]) -> _Body:
+    """Return one of the forms of a text: the first, or one that holds much more. Enclosed mails are kept of all."""
+    best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
+    for form in forms:
+        if form.letters > best.letters * MUCH_MORE:
+            best = form
+    others = [form for form in forms if form is not best]
+    best.names += [name for form in others for name in form.names]
+    best.enclosed += [mail for form in others for mail in form.enclosed]
+    return best
+
+
+def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
+    kind = part.get_content_type()
+    is_text = kind in PLAIN or kind in HTML or kind in RICH or part.get_content_maintype() == "multipart"
+    name = part.get_filename()
+    if part.get_content_disposition() == "attachment" or not is_text or (name and not is_first):
+        if (mail := _attached_mail(part, kind, name)) is not None:
+            body.enclosed.append(mail)
+        elif kind not in LOCKED or name:
+            body.names.append(_file_name(name) or kind)
+        return
+    content = part.get_payload(decode=True)
+    if not isinstance(content, bytes) or not content.strip():
+        return
+    if kind in RICH and content.startswith(SIGNATURE):
+        read = load_rtf(content)
+        body.warnings.extend(read.pages[0].warnings)
+        body.add(read.pages[0].text, read.sections)
+        return
+    found = decoded(content, str(part.get_content_charset() or ""))
+    body.warnings.extend(found.warnings)
+    text = FOREIGN.sub("", found.text)
+    if kind in HTML:
+        try:
+            read = load_html(text.encode("utf-8", "replace"))
+        except FileEmpty:
+            return
+        body.warnings.extend(read.pages[0].warnings)
+        body.add(read.pages[0].text, read.sections)
+        return
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if str(part.get_param("format") or "").lower() == "flowed":
+        text = "\n".join(_flowed(text, is_joined=str(part.get_param("delsp") or "").lower() == "yes"))
+    body.add(BLANK_LINES.sub("\n\n", normalise_characters(_without_pgp(text, body))))
+
+
+def _attached_mail(part: Message, kind: str, name: str | None) -> Message | None:
+    """Return the mail in an attached .eml or .msg file. Return None for other files and damaged mails."""
+    if kind not in (OUTLOOK, MAIL) and not (name or "").lower().endswith((".msg", ".eml")):
+        return None
+    content = part.get_payload(decode=True)
+    if not isinstance(content, bytes):
+        return None
+    try:
+        if is_outlook(content):
+            return guarded(lambda: mail_of(content))
+        return guarded(lambda: _parsed(content)) if looks_like_mail(content) else None
+    except DocumentError:
+        return None
+
+
+def _file_name(name: str | None) -> str:
+    return _field(name, []) if name else ""
+
+
+def _without_pgp(text: str, body: _Body) -> str:
+    """Leave out what signatures in the text itself add, and what is encrypted."""
+    if "-----BEGIN PGP " not in text:
+        return text
+    if SIGNED.search(text):
+        text = re.sub(r"^- (?=-)", "", PGP_SIGNATURE.sub("", SIGNED.sub("", text)), flags=re.MULTILINE)
+    text, count = PGP_MESSAGE.subn("", text)
+    if count:
+        body.warnings.append(ENCRYPTED_PART)
+    return text
+
+
+def _flowed(text: str, *, is_joined: bool) -> Iterator[str]:
+    """Join the lines that a program broke (RFC 3676): those that end with a space, within one depth of quotation."""
+    open_line, open_depth = "", -1
+    for line in text.split("\n"):
+        depth = len(line) - len(line.lstrip(">"))
+        own = line[depth:].removeprefix(" ")
+        is_signature = own == "-- "
+        if open_depth >= 0 and (depth != open_depth or is_signature):
+            yield _quoted(open_line, open_depth)
+            open_line, open_depth = "", -1
+        open_line += own[:-1] if is_joined and own.endswith(" ") and not is_signature else own
+        open_depth = depth
+        if not own.endswith(" ") or is_signature:
+            yield _quoted(open_line, depth)
+            open_line, open_depth = "", -1
+    if open_depth >= 0:
+        yield _quoted(open_line, open_depth)
+
+
+def _quoted(line: str, depth: int) -> str:
+    return f"{'>' * depth} {line}" if depth else line

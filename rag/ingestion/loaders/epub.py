@@ -1,0 +1,113 @@
+"""Load books (.epub): their chapters in reading order, each as a page that is read as HTML is."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import ClassVar
+from urllib.parse import unquote
+
+from rag.errors import FileDamaged, PasswordNeeded, TooManyPages
+from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
+from rag.ingestion.loaders.drawing import local_name
+from rag.ingestion.loaders.html import load_html
+from rag.ingestion.loaders.office_package import PROTECTED, OfficePackage, guarded, require_unpacked
+from rag.types import Page, Section
+
+DC = "{http://purl.org/dc/elements/1.1/}"
+CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+#: What chapters are; a cover may be a picture of its own.
+CHAPTERS = ("application/xhtml+xml", "text/html")
+PICTURES = ("1 picture may contain text that was not read.", "{count} pictures may contain text that was not read.")
+UNREADABLE = "This chapter could not be read."
+
+
+class Book(OfficePackage):
+    """The parts of a book."""
+
+    MAIN: ClassVar[str] = CONTAINER
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        container = self.root(CONTAINER)
+        named = () if container is None else container.iter()
+        self.listed = next((file.get("full-path") or "" for file in named if local_name(file) == "rootfile"), "")
+        self.list = self.root(self.listed)
+        if self.list is None:
+            raise FileDamaged
+
+    def chapters(self) -> list[str]:
+        """Return the names of the chapters' parts, in reading order. Raises `PasswordNeeded` for protected ones."""
+        folder = posixpath.dirname(self.listed)
+        parts = {
+            item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
+            for item in self.list.iter()
+            if local_name(item) == "item" and item.get("media-type") in CHAPTERS
+        }
+        order = (item.get("idref") for item in self.list.iter() if local_name(item) == "itemref")
+        found = [parts[name] for name in order if name in parts]
+        encryption = self.root(ENCRYPTION)
+        locked = {unquote(part.get("URI") or "") for part in (() if encryption is None else encryption.iter())}
+        # Fonts alone may be locked.
+        if locked.intersection(found):
+            raise PasswordNeeded(PROTECTED)
+        return found
+
+    def declared(self, name: str) -> str:
+        """Return what the book says of itself: its title, creator or language."""
+        found = next((element.text for element in self.list.iter(DC + name)), "")
+        return (found or "").strip()
+
+
+def load_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load a book, with its own title and author.
+
+    Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
+    """
+    require_unpacked(content, options.limits)
+    return guarded(lambda: _loaded(Book(content), options))
+
+
+def check_epub(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Check that the file is a sound book, and count its chapters. Raises what `load_epub` raises."""
+    require_unpacked(content, options.limits)
+    return guarded(lambda: CheckedFile(page_count=max(len(Book(content).chapters()), 1)))
+
+
+def _loaded(book: Book, options: LoadOptions) -> ExtractedDocument:
+    chapters = book.chapters()
+    if not chapters:
+        raise FileDamaged
+    if len(chapters) > options.limits.maximum_pages:
+        raise TooManyPages
+    pages: list[Page] = []
+    sections: list[Section] = []
+    position = 0
+    for number, name in enumerate(chapters, 1):
+        content = book.bytes_of(name)
+        if not content:
+            page = Page(number=number, text="", method="none", warnings=(UNREADABLE,))
+        else:
+            read = load_html(content)
+            (own,) = read.pages
+            warnings = (*own.warnings, *_pictures(content))
+            page = Page(number=number, text=own.text, method=own.method, warnings=warnings)
+            sections.extend(
+                Section(title=found.title, level=found.level, page=number, start=position + found.start)
+                for found in read.sections
+            )
+        pages.append(page)
+        position += len(page.text) + 1
+        if options.on_page is not None:
+            options.on_page(number, len(chapters))
+    return ExtractedDocument(
+        pages=tuple(pages),
+        sections=tuple(sections),
+        title=book.declared("title"),
+        author=book.declared("creator"),
+        language=book.declared("language")[:2].lower(),
+    )
+
+
+def _pictures(content: bytes) -> tuple[str, ...]:
+    count = content.count(b"<img") + content.count(b"<image")
+    return (PICTURES[count > 1].format(count=f"{count:,}"),) if count else ()

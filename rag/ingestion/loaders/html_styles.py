@@ -1,0 +1,174 @@
+"""Tell what a reader of an HTML page sees: which elements its styles hide or strike out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Spaces are taken once and not given back: two runs of them beside each other would try every way to share them.
+HIDDEN = re.compile(
+    r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|mso-hide\s*+:\s*+all|opacity\s*+:\s*+0(?:\.0+)?\s*+(?:;|!|$)"
+    r"|font-size\s*+:\s*+(?:0(?:\.\d+)?|1(?:\.0)?)\s*+(?:px|pt|em|%)?\s*+(?:;|!|$)"
+    r"|(?:left|top|text-indent|margin-left)\s*+:\s*+-\d{4,}(?:\.\d+)?\s*+(?:px|pt|em)"
+    r"|clip\s*+:\s*+rect\(\s*+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?\s*+\)|clip-path\s*+:\s*+inset\(\s*+(?:50|100)%",
+    re.IGNORECASE,
+)
+NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*+:\s*+0(?:px|pt|em|%)?\s*+(?:;|!|$)", re.IGNORECASE)
+STRUCK = re.compile(r"text-decoration(?:-line)?\s*+:[^;]{0,60}line-through", re.IGNORECASE)
+CLIPPED = re.compile(r"overflow\s*+:\s*+hidden", re.IGNORECASE)
+COLOUR = re.compile(r"(?<![-\w])color\s*+:\s*+(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
+BACKGROUND = re.compile(r"background(?:-color)?\s*+:", re.IGNORECASE)
+#: Matches only from the end of the previous rule, so that text without braces is scanned once.
+RULE = re.compile(r"(?:\A|(?<=[{}]))(?P<selectors>[^{}]++)\{(?P<style>[^{}]*+)\}")
+COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
+SIMPLE = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<mark>[.#])(?P<name>[\w-]+)", re.IGNORECASE)
+#: A style sheet is read so far, in characters.
+STYLES_LOOKED_AT = 200_000
+#: An element's classes are read so far, in characters.
+LONGEST_CLASSES = 4_000
+#: After every rule of a style sheet.
+OWN_STYLE = 1_000_000_000
+#: From here on every part of a colour is as good as white, of 255.
+WHITE_PART = 245
+#: Where HWP's editor for boards keeps its own form of the document, which is no text.
+MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
+
+
+@dataclass(frozen=True)
+class Look:
+    """The styles that may hide an element."""
+
+    is_hidden: bool = False
+    has_no_size: bool = False
+    is_cut_off: bool = False
+    has_background: bool = False
+    is_struck: bool = False
+    #: The last colour said, and where in the document.
+    colour: tuple[int, str] = (-1, "")
+
+    def __or__(self, other: Look) -> Look:
+        return Look(
+            self.is_hidden or other.is_hidden,
+            self.has_no_size or other.has_no_size,
+            self.is_cut_off or other.is_cut_off,
+            self.has_background or other.has_background,
+            self.is_struck or other.is_struck,
+            max(self.colour, other.colour),
+        )
+
+
+PLAIN = Look()
+
+
+def look_of(style: str, place: int = 0) -> Look:
+    """Read one style. `place` orders it among others."""
+    if not style:
+        return PLAIN
+    colours = COLOUR.findall(style)
+    return Look(
+        bool(HIDDEN.search(style)),
+        bool(NO_SIZE.search(style)),
+        bool(CLIPPED.search(style)),
+        bool(BACKGROUND.search(style)),
+        bool(STRUCK.search(style)),
+        (place, colours[-1]) if colours else PLAIN.colour,
+    )
+
+
+@dataclass(frozen=True)
+class StyleRules:
+    """The rules of the post's own style sheets, by kind of element or "", "." or "#", and class or id.
+
+    Rules for one class are taken together once, so that reading takes no longer for every element there is.
+    """
+
+    by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
+    #: Whether something is behind an element, for elements looked at so far.
+    backgrounds: dict[Any, bool] = field(default_factory=dict)
+
+    def look_of(self, element: Any) -> Look:
+        """Apply the rules to an element, and its own style after them."""
+        look = look_of(element.get("style") or "", OWN_STYLE)
+        if not self.by_mark:
+            return look
+        classes = (element.get("class") or "")[:LONGEST_CLASSES].lower().split()
+        marks = [(".", name) for name in classes] + [("#", (element.get("id") or "").lower())]
+        for mark, name in marks:
+            for tag in ("", element.tag):
+                look |= self.by_mark.get((tag, mark, name), PLAIN)
+        return look
+
+
+def style_rules(tree: Any) -> StyleRules:
+    """Return the rules of a document that could hide something."""
+    sheets = COMMENT.sub("", "\n".join(sheet.text or "" for sheet in tree.iter("style"))[:STYLES_LOOKED_AT])
+    found: dict[tuple[str, str, str], Look] = {}
+    for place, rule in enumerate(RULE.finditer(sheets)):
+        look = look_of(rule["style"].strip(), place)
+        if look == PLAIN:
+            continue
+        for selector in rule["selectors"].split(","):
+            simple = SIMPLE.fullmatch(selector.strip())
+            if simple is not None:
+                key = ((simple["tag"] or "").lower(), simple["mark"], simple["name"].lower())
+                found[key] = found.get(key, PLAIN) | look
+    return StyleRules(found)
+
+
+def is_machine_data(element: Any) -> bool:
+    """Tell whether an editor keeps data of its own here, which is not shown."""
+    return (element.get("id") or "").lower() in MACHINE_IDS and element.text_content().lstrip().startswith("{")
+
+
+def is_hidden(element: Any, rules: StyleRules) -> bool:
+    """Tell whether a reader does not see an element."""
+    if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
+        return True
+    look = rules.look_of(element)
+    if look.is_hidden or (look.has_no_size and look.is_cut_off):
+        return True
+    named = look.colour[1] or (element.get("color") or "")
+    return bool(named) and is_white(named) and not _has_background(element, rules)
+
+
+def is_struck(element: Any, rules: StyleRules) -> bool:
+    """Tell whether an element is struck out, as text that no longer holds."""
+    return element.tag in ("del", "s", "strike") or rules.look_of(element).is_struck
+
+
+def is_white(colour: str) -> bool:
+    """Tell whether letters of this colour are invisible on white paper."""
+    colour = colour.strip().lower()
+    if colour in ("white", "transparent", "snow", "ghostwhite"):
+        return True
+    if colour.startswith("rgb"):
+        parts = [part for part in re.split(r"[\s,/()]+", colour.partition("(")[2]) if part]
+        try:
+            values = [float(part.rstrip("%")) * (2.55 if part.endswith("%") else 1) for part in parts[:3]]
+            alpha = float(parts[3].rstrip("%")) if len(parts) > 3 else 1.0
+        except ValueError:
+            return False
+        return alpha == 0 or (len(values) == 3 and min(values) >= WHITE_PART)
+    digits = colour.removeprefix("#")
+    if not re.fullmatch(r"[0-9a-f]{3}|[0-9a-f]{6}", digits):
+        return False
+    whole = digits if len(digits) == 6 else "".join(digit * 2 for digit in digits)
+    return min(int(whole[place : place + 2], 16) for place in (0, 2, 4)) >= WHITE_PART
+
+
+def _has_background(element: Any, rules: StyleRules) -> bool:
+    """Tell whether something dark is behind white letters, so that they can be read: mostly a table's header row."""
+    asked = []
+    found = False
+    while element is not None and not found:
+        if element in rules.backgrounds:
+            found = rules.backgrounds[element]
+            break
+        asked.append(element)
+        found = bool(element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background)
+        element = element.getparent()
+    # Those asked on the way have the same answer: it is that of what they are in.
+    rules.backgrounds.update(dict.fromkeys(asked, found))
+    return found

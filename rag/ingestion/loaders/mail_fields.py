@@ -1,0 +1,34 @@
+"""Parse mails. Fields keep their encoding, and long fields are cut because Python's parsers are slow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from email import message_from_bytes
+from email.message import Message
+from email.parser import BytesHeaderParser
+from email.policy import Compat32
+
+LONGEST_FIELD = 20_000
+FOLD = re.compile(r"[\r\n]+(?=[ \t])|[\r\n]+\Z")
+
+
+class _Policy(Compat32):
+    """Keeps the bytes of fields and cuts long fields."""
+
+    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(list(sourcelines))
+        return name, FOLD.sub("", value)[:LONGEST_FIELD]
+
+    def header_fetch_parse(self, name: str, value: str) -> str:
+        return value
+
+
+def parsed_mail(content: bytes) -> Message:
+    """Parse a mail with all parts. Raises `RecursionError` for very deep nesting."""
+    return message_from_bytes(content, policy=_Policy())
+
+
+def parsed_head(content: bytes) -> Message:
+    """Parse the head alone."""
+    return BytesHeaderParser(policy=_Policy()).parsebytes(content)

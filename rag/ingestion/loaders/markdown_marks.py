@@ -1,0 +1,198 @@
+"""Write the marks of Markdown that change what a text says: notes, struck, raised and lowered text. The rest stays.
+
+A note goes into the sentence that refers to it: `[^1]` alone says nothing, and would look like a citation.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rag.ingestion.chunking.markdown import FENCE
+from rag.ingestion.loaders.raised import (
+    FOREIGN,
+    LONGEST_WITHIN,
+    MOST_REPEATED,
+    Notes,
+    lowered_part,
+    raised_part,
+    small,
+    with_small_parts,
+)
+
+DEFINITION = re.compile(r" {0,3}\[\^(?P<label>[^\]\s]{1,60})\]:[ \t]*(?P<text>.*)")
+REFERENCE = re.compile(r"(?<!\\)\[\^(?P<label>[^\]\s]{1,60})\]|(?<![\\\w])?\^\[(?P<inline>[^\[\]\n]{1,300})\]")
+STRUCK = re.compile(
+    r"(?<![~\\])~~(?=[^\s~])(?P<text>[^~]{1,2000})(?<=\S)~~(?!~)|<(?P<tag>del|s|strike)\b[^<>]{0,200}>(?P<inner>[^<]{0,2000})"
+    r"</(?P=tag)>",
+    re.IGNORECASE,
+)
+SMALL = re.compile(
+    r"<sup>(?P<raised>[^<>]{1,60})</sup>|<sub>(?P<lowered>[^<>]{1,60})</sub>"
+    r"|(?<=[\w).])\^(?P<above>[^\s^\[\]]{1,12})\^|(?<=[^\W\d_])~(?P<below>\d{1,4})~(?!~)",
+    re.IGNORECASE,
+)
+TICKS = re.compile(r"`+")
+#: Begins a block of its own: a heading, an item, a quote, a rule or a row.
+BEGINNING = re.compile(r" {0,12}(?:#{1,6} |[-*+] |\d{1,9}[.)] |>|\||<|={3,}|-{3,})")
+#: Struck text is quoted up to so many characters.
+LONGEST_QUOTED = 200
+
+
+@dataclass
+class Marks:
+    """The notes of a text by label, the number of each in the order of reference, and what was struck."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    referred: Counter[str] = field(default_factory=Counter)
+    struck: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
+
+    def number(self, label: str) -> str:
+        return small(str(self.numbers.setdefault(label, len(self.numbers) + 1)))
+
+    def reference(self, found: re.Match[str]) -> str:
+        """Return the place of a note."""
+        if found["inline"]:
+            return self.notes.refer(self.number(f"{len(self.numbers)} inline"), found["inline"].strip())
+        label = found["label"]
+        self.referred[label] += 1
+        text = self.texts.get(label, "") if self.referred[label] <= MOST_REPEATED else ""
+        return self.notes.refer(self.number(label), text)
+
+    def strike(self, found: re.Match[str]) -> str:
+        """Take a struck text, and return nothing."""
+        if sum(map(len, self.struck)) < LONGEST_QUOTED:
+            self.struck.append(" ".join((found["text"] or found["inner"] or "").split()))
+        return ""
+
+
+def written_marks(text: str) -> tuple[str, str]:
+    """Return the text with its marks written, and what was struck from it."""
+    if not any(mark in text for mark in ("[^", "^[", "~", "^", "<")):
+        return text, ""
+    marks = Marks()
+    blocks = list(_blocks(FOREIGN.sub("", text).split("\n")))
+    kept = list(_without_definitions(blocks, marks))
+    written = [block if is_code else _written("\n".join(block), marks).split("\n") for block, is_code in kept]
+    lines: list[str] = []
+    for block, (_, is_code) in zip(written, kept, strict=True):
+        if is_code or not any(block):
+            lines += block
+            continue
+        placed, below = marks.notes.placed("\n".join(block), is_wrapped=True)
+        lines += [placed, *below]
+    return "\n".join(lines), " ".join(marks.struck)
+
+
+Block = tuple[list[str], bool]
+
+
+def _blocks(lines: list[str]) -> Iterator[Block]:
+    """Yield the blocks of a text with whether each is code. Blank lines, items and rows are blocks of their own."""
+    block: list[str] = []
+    fence = ""
+    for line in lines:
+        mark = FENCE.match(line)
+        if fence:
+            block.append(line)
+            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                yield block, True
+                block, fence = [], ""
+        elif mark:
+            if block:
+                yield block, False
+            block, fence = [line], mark[1]
+        else:
+            if block and (not line.strip() or not block[-1].strip() or BEGINNING.match(line) or DEFINITION.match(line)):
+                yield block, False
+                block = []
+            block.append(line)
+    if block:
+        yield block, bool(fence)
+
+
+def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
+    """Yield the blocks without those that define short notes; a long one stays, with its number before it."""
+    used = {
+        found["label"] for block, is_code in blocks if not is_code for found in REFERENCE.finditer("\n".join(block))
+        if found["label"] and not DEFINITION.match(block[0])
+    }  # fmt: skip
+    place = 0
+    found_at: list[tuple[int, int, str]] = []
+    while place < len(blocks):
+        block, is_code = blocks[place]
+        found = None if is_code else DEFINITION.match(block[0])
+        end = place + 1
+        if found is not None:
+            # It goes on in indented blocks, after blank lines too.
+            ahead = end
+            while ahead < len(blocks) and not blocks[ahead][1]:
+                first = blocks[ahead][0][0]
+                if first.strip() and not first.startswith(("    ", "\t")):
+                    break
+                ahead += 1
+                end = ahead if first.strip() else end
+            found_at.append((place, end, found["label"]))
+            parts = [found["text"], *block[1:], *(line for more, _ in blocks[place + 1 : end] for line in more)]
+            text = " ".join(" ".join(parts).split())
+            if found["label"] in used and 0 < len(text) <= LONGEST_WITHIN:
+                marks.texts.setdefault(found["label"], text)
+        place = end
+    left_out = {place for begin, end, label in found_at if label in marks.texts for place in range(begin, end)}
+    begins = {begin: label for begin, _, label in found_at}
+    for place, (block, is_code) in enumerate(blocks):
+        if place in left_out:
+            continue
+        if place in begins:
+            definition = DEFINITION.match(block[0])
+            first = f"{marks.number(begins[place])} {definition['text'] if definition else ''}"
+            yield [first, *block[1:]], is_code
+        else:
+            yield block, is_code
+
+
+def _written(text: str, marks: Marks) -> str:
+    """Write the marks of a block outside its inline code."""
+    parts = list(_code_apart(text))
+    written = "".join(part if is_code else _marks_written(part, marks) for part, is_code in parts)
+    if len(parts) > 1 or written != text:
+        lines = [with_small_parts(line, marks.notes, has_stars=False) for line in written.split("\n")]
+        written = "\n".join(lines)
+    if written != text and "|" in text and "\n" not in text:
+        return marks.notes.in_place(written)
+    return written
+
+
+def _marks_written(text: str, marks: Marks) -> str:
+    text = REFERENCE.sub(marks.reference, STRUCK.sub(marks.strike, text))
+
+    def put(found: re.Match[str]) -> str:
+        above = found["raised"] or found["above"]
+        return raised_part(above) if above else lowered_part(found["lowered"] or found["below"])
+
+    return SMALL.sub(put, text)
+
+
+def _code_apart(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text with whether each is inline code: between two runs of as many backticks."""
+    runs = list(TICKS.finditer(text))
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for place, run in enumerate(runs):
+        places[len(run[0])].append(place)
+    last = place = 0
+    while place < len(runs):
+        alike = places[len(runs[place][0])]
+        at = bisect_right(alike, place)
+        if at == len(alike):
+            place += 1
+            continue
+        closing = alike[at]
+        yield text[last : runs[place].start()], False
+        yield text[runs[place].start() : runs[closing].end()], True
+        last, place = runs[closing].end(), closing + 1
+    yield text[last:], False

@@ -1,0 +1,196 @@
+"""Open the package of an Office document: its parts as XML trees, and the relationships between them.
+
+Nothing in a part is fetched, no entity is expanded, and a part with a document type is refused, as Office refuses it.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from lxml import etree
+
+from rag.errors import DocumentError, FileDamaged, FileTooLarge, PasswordNeeded
+from rag.ingestion.loaders import COMPOUND, ExtractionLimits
+
+SCHEMAS = "http://schemas.openxmlformats.org/"
+R = "{" + SCHEMAS + "officeDocument/2006/relationships}"
+A = "{" + SCHEMAS + "drawingml/2006/main}"
+#: ISO 29500 Strict has names of its own for the same things.
+STRICT = (
+    (b"http://purl.oclc.org/ooxml/wordprocessingml/main", b"wordprocessingml/2006/main"),
+    (b"http://purl.oclc.org/ooxml/spreadsheetml/main", b"spreadsheetml/2006/main"),
+    (b"http://purl.oclc.org/ooxml/presentationml/main", b"presentationml/2006/main"),
+    (b"http://purl.oclc.org/ooxml/officeDocument/math", b"officeDocument/2006/math"),
+    (b"http://purl.oclc.org/ooxml/officeDocument/relationships", b"officeDocument/2006/relationships"),
+    (b"http://purl.oclc.org/ooxml/drawingml/main", b"drawingml/2006/main"),
+    (b"http://purl.oclc.org/ooxml/drawingml/chart", b"drawingml/2006/chart"),
+    (b"http://purl.oclc.org/ooxml/drawingml/diagram", b"drawingml/2006/diagram"),
+    (b"http://purl.oclc.org/ooxml/drawingml/wordprocessingDrawing", b"drawingml/2006/wordprocessingDrawing"),
+    (b"http://purl.oclc.org/ooxml/drawingml/spreadsheetDrawing", b"drawingml/2006/spreadsheetDrawing"),
+)
+#: Unpacked, a document may be so many times the limit on files.
+UNPACKED_FACTOR = 8
+Read = TypeVar("Read")
+PROTECTED = "This document is protected by a password. Save it without one and upload that."
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A link from one part to another. `kind` is the last word of its type, such as "footnotes"."""
+
+    kind: str
+    target: str
+
+
+class OfficePackage:
+    """The parts of a document. Raises `FileDamaged`, and what `zipfile` raises."""
+
+    #: The part with the text, where the package does not name it.
+    MAIN: ClassVar[str] = ""
+
+    def __init__(self, content: bytes) -> None:
+        self._zip = zipfile.ZipFile(io.BytesIO(content))
+        self._names = {name.replace("\\", "/").lstrip("/").lower(): name for name in self._zip.namelist()}
+        self._relations: dict[str, dict[str, Relation]] = {}
+        self.unpacked_bytes = sum(entry.file_size for entry in self._zip.infolist())
+
+    def main(self) -> str:
+        """Return the name of the part with the text. Raises `FileDamaged` without one."""
+        named = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
+        for name in (*named, self.MAIN):
+            if name.lower() in self._names:
+                return name
+        raise FileDamaged
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the parts within a folder."""
+        return [name for name in self._names if name.startswith(folder)]
+
+    def bytes_of(self, name: str) -> bytes | None:
+        """Return a part as it is, in the names of the usual schemas; None when the package has no such part."""
+        stored = self._names.get(name.lower())
+        if stored is None:
+            return None
+        content = self._zip.read(stored)
+        if b"purl.oclc.org/ooxml" in content:
+            for strict, usual in STRICT:
+                content = content.replace(strict, SCHEMAS.encode() + usual)
+        return content
+
+    def root(self, name: str) -> Any:
+        """Parse a part; None when the package has no such part. Raises `FileDamaged`."""
+        content = self.bytes_of(name)
+        if content is None:
+            return None
+        parser = etree.XMLParser(
+            resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True, remove_pis=True
+        )
+        try:
+            root = etree.fromstring(content, parser)
+        except (etree.XMLSyntaxError, ValueError) as exc:
+            raise FileDamaged from exc
+        if root.getroottree().docinfo.internalDTD is not None:
+            raise FileDamaged
+        return root
+
+    def elements(self, name: str, tags: tuple[str, ...]) -> Iterator[Any]:
+        """Yield the elements of these names in a part, one after the other, each emptied before the next is read."""
+        content = self.bytes_of(name)
+        if content is None:
+            return
+        if b"<!DOCTYPE" in content[:4096]:
+            raise FileDamaged
+        found = etree.iterparse(
+            io.BytesIO(content), events=("end",), tag=tags, resolve_entities=False, no_network=True, huge_tree=False,
+            remove_comments=True, remove_pis=True,
+        )  # fmt: skip
+        try:
+            for _, element in found:
+                yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+        except etree.XMLSyntaxError as exc:
+            raise FileDamaged from exc
+
+    def relations(self, part: str) -> dict[str, Relation]:
+        """Return the links of a part to other parts of the package, by their ids; "" is the package itself."""
+        if part not in self._relations:
+            folder, name = posixpath.split(part)
+            root = self.root(posixpath.join(folder, "_rels", f"{name}.rels"))
+            found: dict[str, Relation] = {}
+            for link in () if root is None else root:
+                if link.get("TargetMode") != "External":
+                    target = posixpath.normpath(posixpath.join("/", folder, link.get("Target") or "")).lstrip("/")
+                    found[link.get("Id") or ""] = Relation((link.get("Type") or "").rpartition("/")[2], target)
+            self._relations[part] = found
+        return self._relations[part]
+
+    def related(self, part: str, kind: str) -> Any:
+        """Parse the first part of this kind that a part links to; None without one."""
+        name = self.related_name(part, kind)
+        return None if name is None else self.root(name)
+
+    def by_link(self, part: str, link: str) -> Any:
+        """Parse the part that a part links to by an id; None without one."""
+        relation = self.relations(part).get(link)
+        return None if relation is None else self.root(relation.target)
+
+    def related_name(self, part: str, kind: str) -> str | None:
+        """Return the name of the part of this kind that a part links to; None without one."""
+        found = (relation.target for relation in self.relations(part).values() if relation.kind == kind)
+        return next(found, None)
+
+    def properties(self) -> dict[str, str]:
+        """Return title, creator and language, as the file says them."""
+        found = {"title": "", "creator": "", "language": ""}
+        root = self.related("", "core-properties")
+        for element in () if root is None else root:
+            local = str(element.tag).rpartition("}")[2]
+            if local in found:
+                found[local] = element.text or ""
+        return found
+
+
+def require_package(content: bytes, limits: ExtractionLimits, package: type[OfficePackage]) -> None:
+    """Raise the `DocumentError` that says why a file is no sound package."""
+    require_unprotected(content)
+    require_unpacked(content, limits)
+    try:
+        package(content).main()
+    except DocumentError:
+        raise
+    except Exception as exc:  # lxml and zipfile have errors of their own, without a common base
+        raise FileDamaged from exc
+
+
+def require_unprotected(content: bytes) -> None:
+    """Raise `PasswordNeeded` for a document with a password, which Office stores within a compound file."""
+    if content.startswith(COMPOUND) and "EncryptedPackage".encode("utf-16-le") in content:
+        raise PasswordNeeded(PROTECTED)
+
+
+def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:
+    """Raise `FileTooLarge` for an archive that unpacks to too much, `FileDamaged` for one that cannot be opened."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as package:
+            unpacked = sum(entry.file_size for entry in package.infolist())
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as exc:
+        raise FileDamaged from exc
+    if unpacked > limits.maximum_bytes * UNPACKED_FACTOR:
+        raise FileTooLarge
+
+
+def guarded(read: Callable[[], Read]) -> Read:
+    """Return what a function reads of a file. Raises `FileDamaged` for whatever a library raises."""
+    try:
+        return read()
+    except (DocumentError, MemoryError):
+        raise
+    except Exception as exc:  # lxml, zipfile and xlrd have errors of their own, without a common base
+        raise FileDamaged from exc

@@ -1,0 +1,76 @@
+"""Open the package of an OpenDocument file (.ods, .odt): its parts as XML trees, and the text of its paragraphs."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import Any, ClassVar
+
+from rag.errors import DocumentError, FileDamaged, PasswordNeeded
+from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.office_package import PROTECTED, OfficePackage, require_unpacked
+
+SPACE = "urn:oasis:names:tc:opendocument:xmlns:"
+OFFICE, TABLE, TEXT, DRAW, STYLE, PRESENTATION = (
+    f"{{{SPACE}{name}:1.0}}" for name in ("office", "table", "text", "drawing", "style", "presentation")
+)
+FO = f"{{{SPACE}xsl-fo-compatible:1.0}}"
+SVG = f"{{{SPACE}svg-compatible:1.0}}"
+META = f"{{{SPACE}meta:1.0}}"
+DC = "{http://purl.org/dc/elements/1.1/}"
+XLINK = "{http://www.w3.org/1999/xlink}"
+MATH = "{http://www.w3.org/1998/Math/MathML}"
+#: In centimetres: a smaller picture is a logo or a sign.
+LEAST_PICTURE = (5.0, 2.5)
+UNITS = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px": 2.54 / 96}
+
+
+class OpenDocument(OfficePackage):
+    """The parts of a document."""
+
+    MAIN: ClassVar[str] = "content.xml"
+
+    def properties(self) -> dict[str, str]:
+        """Return title, creator and language, as the file says them."""
+        found = {"title": "", "creator": "", "language": ""}
+        root = self.root("meta.xml")
+        for element in () if root is None else root.iter():
+            if element.tag in (f"{DC}title", f"{DC}creator", f"{DC}language"):
+                found[str(element.tag).removeprefix(DC)] = element.text or ""
+            elif element.tag == f"{META}initial-creator" and not found["creator"]:
+                found["creator"] = element.text or ""
+        return found
+
+
+def require_open_document(content: bytes, limits: ExtractionLimits) -> None:
+    """Raise the `DocumentError` that says why a file is no sound package."""
+    require_unpacked(content, limits)
+    try:
+        package = OpenDocument(content)
+        if b"encryption-data" in (package.bytes_of("META-INF/manifest.xml") or b""):
+            raise PasswordNeeded(PROTECTED)
+        package.main()
+    except DocumentError:
+        raise
+    except (zipfile.BadZipFile, OSError, ValueError, KeyError, RuntimeError, NotImplementedError) as exc:
+        raise FileDamaged from exc
+
+
+def centimetres(length: str | None) -> float | None:
+    """Return a length such as "0.83in" in centimetres; None for text of another form."""
+    text = (length or "").strip()
+    try:
+        return float(text[:-2]) * UNITS[text[-2:]]
+    except (KeyError, ValueError):
+        return None
+
+
+def is_large(frame: Any) -> bool:
+    """Return whether a picture's frame is large enough to hold text."""
+    width, height = centimetres(frame.get(SVG + "width")), centimetres(frame.get(SVG + "height"))
+    return (width is None or width >= LEAST_PICTURE[0]) and (height is None or height >= LEAST_PICTURE[1])
+
+
+def is_struck(properties: Any) -> bool:
+    """Return whether text properties strike the text through."""
+    kinds = (properties.get(f"{STYLE}text-line-through-{name}") for name in ("style", "type"))
+    return any(kind not in (None, "none") for kind in kinds)

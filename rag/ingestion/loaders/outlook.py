@@ -1,0 +1,322 @@
+"""Convert Outlook messages (.msg) to mails, with head, text and attachments, for the reader in `eml.py`.
+
+A message is a compound file (MS-OXMSG). Each property is a stream, and its name gives the property's number and type.
+Recipients, attachments and enclosed messages are storages, and each has a list of properties.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from email.message import Message
+from email.utils import format_datetime
+from typing import Any
+
+from compressed_rtf import decompress
+from olefile import OleFileIO
+from olefile.olefile import STGTY_STREAM
+
+from rag.errors import FileDamaged
+from rag.ingestion.loaders.decoding import decoded
+from rag.ingestion.loaders.mail_fields import LONGEST_FIELD, parsed_head, parsed_mail
+
+NO_MESSAGE = "This file holds no Outlook message. Check that it is the right file."
+TOO_DEEP = "Part of this mail is nested too deeply to be read and was left out."
+NO_RTF = "The text of this mail in rich text format is damaged or too long, and was not read."
+OTHER_ITEM = "This is no mail but another item of Outlook ({kind}). Only its subject and its text were read."
+MISSING_BYTES = ("1 byte of this mail's text is missing in the file.",
+                 "{count} bytes of this mail's text are missing in the file.")  # fmt: skip
+MISSING_ATTACHMENTS = ("This mail counts 1 attachment that is not in the file.",
+                       "This mail counts {count} attachments that are not in the file.")  # fmt: skip
+#: Levels of messages within messages.
+DEEPEST = 50
+#: Bytes of a compressed text. Python needs up to 20 seconds to unpack this many.
+LONGEST_RTF = 4 * 1024 * 1024
+LONGEST_HEAD, LONGEST_NAME = 1024 * 1024, 255
+
+OUTLOOK, MAIL = "application/vnd.ms-outlook", "message/rfc822"
+PROPERTIES = "__properties_version1.0"
+#: Bytes before the first property: in the file, in an enclosed message, in a recipient or attachment.
+FILE_HEAD, MESSAGE_HEAD, OTHER_HEAD = 32, 24, 8
+#: Types of properties: UTF-16 text, text in a code page, bytes, storage. The length of a text includes a final zero.
+WIDE, NARROW, BYTES, STORAGE = 0x1F, 0x1E, 0x102, 0x0D
+ENDS = {WIDE: 2, NARROW: 1, BYTES: 0}
+#: Numbers of properties.
+CLASS, SUBJECT, HEADS, DISPLAY_TO, DISPLAY_CC = 0x1A, 0x37, 0x7D, 0xE04, 0xE03
+SENT, DELIVERED = 0x39, 0xE06
+SENDER_NAMES, SENDER_ADDRESSES = (0x42, 0xC1A), (0x5D02, 0x65, 0x5D01, 0xC1F)
+DISPLAY_NAME, RECIPIENT_TYPE, RECIPIENT_ADDRESSES = 0x3001, 0xC15, (0x39FE, 0x3003)
+TO, CC = 1, 2
+PLAIN, HTML, RTF = 0x1000, 0x1013, 0x1009
+ATTACHED, METHOD, FILE_NAMES, MEDIA_TYPE = 0x3701, 0x3705, (0x3707, 0x3704, DISPLAY_NAME), 0x370E
+MESSAGE_SET, TEXT_SET = 0x3FFD, 0x3FDE
+#: Code pages whose Python name is not "cp" with the number.
+SETS = {
+    936: "gb18030", 1200: "utf-16-le", 1201: "utf-16-be", 20127: "us-ascii", 20866: "koi8-r", 21866: "koi8-u",
+    50220: "iso-2022-jp", 50221: "iso-2022-jp", 50222: "iso-2022-jp", 50225: "iso-2022-kr", 51932: "euc-jp",
+    51936: "gb18030", 51949: "euc-kr", 52936: "hz", 54936: "gb18030", 65000: "utf-7", 65001: "utf-8",
+    **{28590 + part: f"iso-8859-{part}" for part in range(1, 16)},
+}  # fmt: skip
+#: Classes of mails, delivery reports and invitations.
+MAILS = re.compile(r"(?:IPM\.(?:Note|Schedule|Post|Outlook\.Recall)|REPORT)\b|\Z", re.IGNORECASE)
+SIGNED, LOCKED = "ipm.note.smime.multipartsigned", "ipm.note.smime"
+SPECIAL = re.compile(r'[,;:<>@()"\\]')
+
+
+class OutlookMail(Message):
+    """A mail from a message, with the warnings for unread parts in `notes`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+
+def mail_of(content: bytes) -> OutlookMail:
+    """Convert a message to a mail. Raises `FileDamaged` for a file without a message, and the errors of `olefile`."""
+    file = _File(content)
+    return _mail(_Storage(file, file.root, FILE_HEAD), depth=0)
+
+
+class _File:
+    """An open compound file. Hostile streams share bytes, and the reads together never exceed the file's size."""
+
+    def __init__(self, content: bytes) -> None:
+        shift = int.from_bytes(content[30:32], "little")
+        tables = (int.from_bytes(content[place : place + 4], "little") for place in (44, 64, 72))
+        # The library trusts these counts of sectors in the head, even beyond the end of the file.
+        if shift not in (9, 12) or any(count << shift > len(content) for count in tables):
+            raise FileDamaged
+        self._ole = OleFileIO(io.BytesIO(content))
+        self.root: Any = self._ole.root
+        if self.root.size > len(content):
+            raise FileDamaged
+        self._left = len(content)
+
+    def read(self, entry: Any) -> bytes:
+        """Return the bytes of a stream, or fewer if the file ends early."""
+        self._left -= entry.size
+        if self._left < 0:
+            raise FileDamaged
+        stream: bytes = self._ole._open(entry.isectStart, entry.size).read()  # noqa: SLF001
+        return stream
+
+
+class _Storage:
+    """The properties in a message, a recipient or an attachment. Raises `FileDamaged` without them."""
+
+    def __init__(self, file: _File, entry: Any, head: int) -> None:
+        self.file = file
+        self.kids: dict[str, Any] = {kid.name.lower(): kid for kid in entry.kids}
+        if (listed := self.kids.get(PROPERTIES)) is None or listed.entry_type != STGTY_STREAM:
+            raise FileDamaged(NO_MESSAGE)
+        properties = file.read(listed)
+        self.head = properties[:head]
+        #: Number to type and value, or to type and length for texts and bytes.
+        self._values: dict[int, tuple[int, int]] = {}
+        for place in range(head, len(properties) - 15, 16):
+            kind, number = (int.from_bytes(properties[place + at : place + at + 2], "little") for at in (0, 2))
+            self._values[number] = kind, int.from_bytes(properties[place + 8 : place + 16], "little")
+        #: Encodings, the likeliest first. For the body, the last is the likeliest.
+        self.sets = [
+            SETS.get(self.number(each), f"cp{self.number(each)}")
+            for each in (MESSAGE_SET, TEXT_SET)
+            if self.number(each)
+        ]
+        self.notes: list[str] = []
+
+    def number(self, number: int) -> int:
+        """Return a 32-bit number, 0 if the property is missing."""
+        return self._values.get(number, (0, 0))[1] & 0xFFFFFFFF
+
+    def date(self, number: int) -> str:
+        """Return a time in the format of mails, empty if the property is missing."""
+        ticks = self._values.get(number, (0, 0))[1]
+        try:
+            return (
+                format_datetime(datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks // 10)) if ticks else ""
+            )
+        except OverflowError:
+            return ""
+
+    def stream(self, number: int) -> tuple[int, bytes, int]:
+        """Return the type and bytes of a property, and the number of bytes missing in the file."""
+        for kind in ENDS:
+            entry = self.kids.get(f"__substg1.0_{number:04x}{kind:04x}")
+            if entry is not None and entry.entry_type == STGTY_STREAM:
+                content = self.file.read(entry)
+                said = self._said(number, kind)
+                return kind, content, max(entry.size, said) - len(content)
+        kind = self._values.get(number, (0, 0))[0]
+        return kind, b"", self._said(number, kind)
+
+    def _said(self, number: int, kind: int) -> int:
+        """Return the length in the list of properties."""
+        listed, said = self._values.get(number, (0, 0))
+        return max((said & 0xFFFFFFFF) - ENDS[kind], 0) if listed == kind and kind in ENDS else 0
+
+    def text(self, *numbers: int) -> str:
+        """Return the first text in these properties, empty without any."""
+        for number in numbers:
+            kind, content, _ = self.stream(number)
+            if kind == WIDE:
+                found = content.decode("utf-16-le", "replace")
+            else:
+                read = decoded(content, charset(content, self.sets))
+                self.notes.extend(read.warnings)
+                found = read.text
+            if found := found.replace("\0", "").strip():
+                return found
+        return ""
+
+    def storages(self, beginning: str, head: int = OTHER_HEAD) -> Iterator[_Storage]:
+        """Yield the recipients or attachments with properties, in order."""
+        for name in sorted(self.kids):
+            if name.startswith(beginning) and PROPERTIES in (kid.name.lower() for kid in self.kids[name].kids):
+                inner = _Storage(self.file, self.kids[name], head)
+                inner.sets = inner.sets or self.sets
+                yield inner
+
+
+def charset(content: bytes, sets: Sequence[str]) -> str:
+    """Return the first encoding able to decode all the bytes, else the first in the list, empty without any."""
+    for name in sets:
+        try:
+            content.decode(name)
+        except (UnicodeError, LookupError):
+            continue
+        return name
+    return sets[0] if sets else ""
+
+
+def _mail(message: _Storage, depth: int) -> OutlookMail:
+    mail = OutlookMail()
+    for name, value in _heads(message).items():
+        mail[name] = value[:LONGEST_FIELD]
+    kind = message.text(CLASS)
+    if not MAILS.match(kind):
+        mail.notes.append(OTHER_ITEM.format(kind=kind[:LONGEST_NAME]))
+    attachments = list(message.storages("__attach_version1.0_#"))
+    if kind.lower() == LOCKED:
+        # The attachment holds the whole mail.
+        mail["Content-Type"] = next((each.text(MEDIA_TYPE) for each in attachments), "") or "application/pkcs7-mime"
+        return mail
+    forms: list[Message | str] = list(_forms(message, mail.notes))
+    text = _part("multipart/alternative")
+    text.set_payload(forms)
+    parts: list[Message | str] = [text]
+    for each in attachments:
+        parts.append(_signed(each) if kind.lower() == SIGNED else _attached(each, depth, mail.notes))
+        mail.notes.extend(each.notes)
+    if (missing := int.from_bytes(message.head[20:24], "little") - len(attachments)) > 0:
+        mail.notes.append(MISSING_ATTACHMENTS[missing > 1].format(count=f"{missing:,}"))
+    mail["Content-Type"] = "multipart/mixed"
+    mail.set_payload(parts)
+    mail.notes.extend(message.notes)
+    return mail
+
+
+def _heads(message: _Storage) -> dict[str, str]:
+    """Return the sent fields, and properties for the missing fields."""
+    kind, content, _ = message.stream(HEADS)
+    if kind == WIDE:
+        content = content.decode("utf-16-le", "replace").encode()
+    sent = parsed_head(content[:LONGEST_HEAD])
+    recipients: dict[int, list[str]] = {}
+    for each in message.storages("__recip_version1.0_#"):
+        shown = _named(each.text(DISPLAY_NAME), _address(each, RECIPIENT_ADDRESSES))
+        recipients.setdefault(each.number(RECIPIENT_TYPE) & 0xF, []).append(shown)
+        message.notes.extend(each.notes)
+    own = {
+        "Subject": message.text(SUBJECT),
+        "From": _named(message.text(*SENDER_NAMES), _address(message, SENDER_ADDRESSES)),
+        "To": ", ".join(recipients.get(TO, ())) or message.text(DISPLAY_TO),
+        "Cc": ", ".join(recipients.get(CC, ())) or message.text(DISPLAY_CC),
+        "Date": message.date(SENT) or message.date(DELIVERED),
+        "Content-Language": "",
+    }
+    found = {name: ", ".join(map(str, sent.get_all(name, []))) or value for name, value in own.items()}
+    # People can change the subject after the mail was sent, and Outlook shows their text.
+    found["Subject"] = own["Subject"] or found["Subject"]
+    return {name: value for name, value in found.items() if value}
+
+
+def _address(storage: _Storage, numbers: Sequence[int]) -> str:
+    """Return the first address with an @. Exchange also stores internal addresses."""
+    return next((found for number in numbers if "@" in (found := storage.text(number))), "")
+
+
+def _named(name: str, address: str) -> str:
+    name = name.strip("'\" ")
+    if not address or name.lower() == address.lower():
+        return address or name
+    if not name:
+        return address
+    shown = '"' + name.replace('"', "'") + '"' if SPECIAL.search(name) else name
+    return f"{shown} <{address}>"
+
+
+def _forms(message: _Storage, notes: list[str]) -> Iterator[Message]:
+    """Yield the forms of the text: plain, HTML, and rich text if there is no HTML."""
+    lost = 0
+    is_html = False
+    for number, kind in ((PLAIN, "text/plain"), (HTML, "text/html")):
+        stored, content, missing = message.stream(number)
+        lost += missing
+        if not content:
+            continue
+        if stored == WIDE:
+            content, name = content.decode("utf-16-le", "replace").encode(), "utf-8"
+        else:
+            name = charset(content, message.sets[::-1])
+        is_html |= number == HTML
+        # Some programs write a final zero.
+        yield _part(kind, content.rstrip(b"\0"), charset=name)
+    _, content, missing = message.stream(RTF)
+    lost += missing
+    if content and not is_html:
+        try:
+            rich = decompress(content) if len(content) <= LONGEST_RTF else b""
+        except Exception:  # the library raises Exception itself
+            rich = b""
+        if rich:
+            yield _part("text/rtf", rich)
+        else:
+            notes.append(NO_RTF)
+    if lost:
+        notes.append(MISSING_BYTES[lost > 1].format(count=f"{lost:,}"))
+
+
+def _signed(attachment: _Storage) -> Message:
+    """Parse the attachment of a signed message. The attachment holds the whole mail and the signature."""
+    _, content, _ = attachment.stream(ATTACHED)
+    return parsed_mail(content)
+
+
+def _attached(attachment: _Storage, depth: int, notes: list[str]) -> Message:
+    """Return an attachment as a part. Parts for files have a name, and only mails have content."""
+    within = attachment.kids.get(f"__substg1.0_{ATTACHED:04x}{STORAGE:04x}")
+    name, kind = attachment.text(*FILE_NAMES)[:LONGEST_NAME], attachment.text(MEDIA_TYPE)[:LONGEST_NAME].lower()
+    if within is not None and any(kid.name.lower() == PROPERTIES for kid in within.kids):
+        if depth >= DEEPEST:
+            notes.append(TOO_DEEP)
+            return _part("multipart/mixed")
+        part = _part(MAIL)
+        inner = _Storage(attachment.file, within, MESSAGE_HEAD)
+        inner.sets = inner.sets or attachment.sets
+        part.set_payload([_mail(inner, depth + 1)])
+        return part
+    is_mail = kind in (OUTLOOK, MAIL) or name.lower().endswith((".msg", ".eml"))
+    part = _part(kind if re.fullmatch(r"[\w.+-]+/[\w.+-]+", kind) else "application/octet-stream")
+    if is_mail:
+        part.set_payload(attachment.stream(ATTACHED)[1].decode("ascii", "surrogateescape"))
+    part.add_header("Content-Disposition", "attachment", filename=name or kind or "?")
+    return part
+
+
+def _part(kind: str, content: bytes = b"", *, charset: str = "") -> Message:
+    part = Message()
+    part["Content-Type"] = f"{kind}; charset={charset}" if charset else kind
+    part.set_payload(content.decode("ascii", "surrogateescape"))
+    return part

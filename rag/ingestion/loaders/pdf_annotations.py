@@ -1,0 +1,352 @@
+"""Read what lies on a PDF's page: values of forms, typed notes, stamps, comments. Runs in the sandbox.
+
+pypdf gives their values, because a value may stand in a field's parents. Values, typed notes and stamps are part of
+what a reader sees. Each is put beside its label or below the line above it. Comments open with a click: they are
+counted.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pypdf
+from pypdf.generic import ArrayObject, DictionaryObject, StreamObject
+
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.page_tables import Word
+from rag.ingestion.loaders.pdf_objects import Box
+from rag.ingestion.loaders.pdf_words import PlacedWord
+
+#: Flags of an annotation that is not shown: hidden, not on a screen. PDF 32000-1 table 165.
+NOT_SHOWN = 1 << 1 | 1 << 5
+#: Flags of fields: a text field for a password, a button that only starts something.
+PASSWORD, PUSH_BUTTON = 1 << 13, 1 << 16
+#: Fields stand in each other this deep, and a page has so many annotations at most that are read.
+DEEPEST, MOST_ANNOTATIONS = 32, 5000
+#: Longer values are cut, in characters.
+LONGEST_VALUE = 20_000
+#: Kinds that hold a comment where they have contents.
+COMMENTS = frozenset({
+    "/Text", "/Highlight", "/Underline", "/Squiggly", "/StrikeOut", "/Caret",
+    "/Square", "/Circle", "/Line", "/Polygon", "/PolyLine", "/Ink",
+})  # fmt: skip
+TICKED, EMPTY = "☒", "☐"
+#: The letters of a field are about so high, in points; a field may be higher.
+LETTERS_HIGH = 12.0
+#: Smaller letters are unreadable, in points; 0 stands for a size that fits.
+SMALLEST = 1.5
+#: How far a label may be above its field, and a typed note from the words before it on the line, in points.
+LABEL_ABOVE, NOTE_BEHIND = 26.0, 15.0
+LETTERS_OF = re.compile(r"/\S+ ([\d.]+) Tf")
+WHITE = re.compile(r"(?:^|\s)(?:1(?:\.0*)? g|1(?:\.0*)? 1(?:\.0*)? 1(?:\.0*)? rg)(?:\s|$)")
+TAGS = re.compile(r"<[^>]*>")
+PARAGRAPHS = re.compile(r"</p>|<br\s*/?>", re.IGNORECASE)
+LINE_END = re.compile(r"[\r\n]")
+NAME_PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+#: Warnings of a page with comments; a page may have one or more.
+UNREAD_COMMENTS = ("1 comment was not read.", "{count} comments were not read.")
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Text that lies on a page, and its box in points."""
+
+    text: str
+    box: Box
+    #: A box to tick, which may stand before its label.
+    is_box: bool = False
+    #: A typed note or a stamp, which is a line of its own.
+    is_apart: bool = False
+
+    @property
+    def lettered(self) -> Box:
+        """Return the box that its first line takes."""
+        left, bottom, right, top = self.box
+        if top - bottom > 3 * LETTERS_HIGH:
+            return left, top - LETTERS_HIGH - 2, right, top - 2
+        middle = (bottom + top) / 2
+        high = min(top - bottom, LETTERS_HIGH) / 2
+        return left, middle - high, right, middle + high
+
+
+@dataclass
+class Annotations:
+    """What lies on a page."""
+
+    additions: list[Addition] = field(default_factory=list)
+    comments: int = 0
+    #: Boxes around text that is struck out.
+    struck: list[Box] = field(default_factory=list)
+    #: Names of files that are attached to a place of the page.
+    attached: list[str] = field(default_factory=list)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what is not part of the text."""
+        if self.comments:
+            yield UNREAD_COMMENTS[self.comments > 1].format(count=f"{self.comments:,}")
+
+
+def annotations_of(page: pypdf.PageObject) -> Annotations:
+    """Read the annotations of a page. One that cannot be read is left out."""
+    found = Annotations()
+    try:
+        entries = page.get("/Annots")
+        annotations = list(entries.get_object() or ())[:MOST_ANNOTATIONS] if entries is not None else []
+    except (Exception, RecursionError):
+        return found
+    for entry in annotations:
+        try:
+            annotation = entry.get_object()
+            if isinstance(annotation, DictionaryObject):
+                _add(found, page, annotation)
+        except (Exception, RecursionError):  # noqa: S112 - a damaged annotation says nothing of the others
+            continue
+    return found
+
+
+def _add(found: Annotations, page: pypdf.PageObject, annotation: DictionaryObject) -> None:
+    kind = annotation.get("/Subtype")
+    if int(annotation.get("/F", 0)) & NOT_SHOWN:
+        return
+    if kind == "/FileAttachment":
+        found.attached.append(_file_name(annotation.get("/FS")))
+        return
+    if kind in COMMENTS:
+        if kind == "/StrikeOut":
+            found.struck += _quads(annotation)
+        # A state such as "accepted" is kept as a reply.
+        found.comments += bool(_text(annotation.get("/Contents"))) and "/StateModel" not in annotation
+        return
+    box = _box(annotation)
+    if box is None:
+        return
+    if kind == "/Widget":
+        text, is_box = _value(page, annotation)
+        found.additions += [Addition(text, box, is_box=is_box)] if text else []
+    elif kind == "/FreeText":
+        text = _text(annotation.get("/Contents")) or _plain(_text(annotation.get("/RC"))) or _drawn(page, annotation)
+        found.additions += [Addition(text, box, is_apart=True)] if text else []
+    elif kind == "/Stamp":
+        text = _drawn(page, annotation) if "/AP" in annotation else _words_of_name(annotation.get("/Name", ""))
+        found.additions += [Addition(text, box, is_apart=True)] if text else []
+
+
+def _box(annotation: DictionaryObject) -> Box | None:
+    edges: Any = annotation["/Rect"]
+    x1, y1, x2, y2 = (float(edge) for edge in edges)
+    box = min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+    return box if box[2] - box[0] > SMALLEST and box[3] - box[1] > SMALLEST else None
+
+
+def _quads(annotation: DictionaryObject) -> Iterator[Box]:
+    places = annotation.get("/QuadPoints")
+    points = [float(point) for point in places] if isinstance(places, ArrayObject) else []
+    for start in range(0, len(points) - 7, 8):
+        xs, ys = points[start : start + 8 : 2], points[start + 1 : start + 8 : 2]
+        yield min(xs), min(ys), max(xs), max(ys)
+
+
+def _inherited(annotation: DictionaryObject, key: str) -> Any:
+    """Return an entry of a field or of the nearest field above it that has one."""
+    holder: Any = annotation
+    for _ in range(DEEPEST):
+        if not isinstance(holder, DictionaryObject):
+            return None
+        if key in holder:
+            return holder[key].get_object()
+        parent = holder.get("/Parent")
+        holder = parent.get_object() if parent is not None else None
+    return None
+
+
+def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, bool]:
+    """Return what a field shows, and whether it is a box to tick."""
+    kind, flags = _inherited(annotation, "/FT"), int(_inherited(annotation, "/Ff") or 0)
+    if kind == "/Btn":
+        if flags & PUSH_BUTTON:
+            return "", False
+        return TICKED if _is_ticked(annotation) else EMPTY, True
+    if kind == "/Sig":
+        return _drawn(page, annotation), False
+    if _is_unseen(page, annotation) or (kind == "/Tx" and flags & PASSWORD):
+        return "", False
+    value = _inherited(annotation, "/V")
+    if kind == "/Ch":
+        chosen = list(value) if isinstance(value, ArrayObject) else [value]
+        shown = _options(annotation)
+        return ", ".join(shown.get(text, text) for text in map(_text, chosen) if text), False
+    return _text(value), False
+
+
+def _is_ticked(annotation: DictionaryObject) -> bool:
+    state = annotation.get("/AS")
+    if state is not None:
+        return bool(state != "/Off")
+    value = _inherited(annotation, "/V")
+    looks = annotation.get("/AP", {}).get("/N")
+    states = set(looks) - {"/Off"} if isinstance(looks, DictionaryObject) else set()
+    return value is not None and value != "/Off" and (not states or value in states)
+
+
+def _options(annotation: DictionaryObject) -> dict[str, str]:
+    """Return what a list of choices shows for each value that is kept under another name."""
+    options = _inherited(annotation, "/Opt") or ()
+    pairs = (option.get_object() for option in options)
+    return {_text(pair[0]): _text(pair[1]) for pair in pairs if isinstance(pair, ArrayObject) and len(pair) == 2}
+
+
+def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
+    """Tell whether a field's letters are too small to read, or white on nothing."""
+    appearance = _text(_inherited(annotation, "/DA"))
+    size = LETTERS_OF.search(appearance)
+    if size and 0 < float(size[1]) < SMALLEST:
+        return True
+    ground = (_inherited(annotation, "/MK") or {}).get("/BG") or ()
+    return WHITE.search(appearance) is not None and all(float(part) >= 0.97 for part in ground)
+
+
+def _text(value: Any) -> str:
+    """Return a string of a PDF, kept as one or as a stream."""
+    value = value.get_object() if value is not None else None
+    if isinstance(value, StreamObject):
+        value = value.get_data().decode("utf-8", "replace")
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    return normalise_characters(value[:LONGEST_VALUE]).strip() if isinstance(value, str) else ""
+
+
+def _plain(rich: str) -> str:
+    return html.unescape(TAGS.sub("", PARAGRAPHS.sub("\n", rich))).strip()
+
+
+def _drawn(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
+    """Return the words of an annotation's picture."""
+    looks = annotation.get("/AP", {}).get("/N")
+    looks = looks.get_object() if looks is not None else None
+    if isinstance(looks, DictionaryObject) and not isinstance(looks, StreamObject):
+        looks = looks.get(annotation.get("/AS", "/Off"))
+        looks = looks.get_object() if looks is not None else None
+    if not isinstance(looks, StreamObject):
+        return ""
+    return normalise_characters(page.extract_xform_text(looks)[:LONGEST_VALUE]).strip()  # type: ignore[arg-type]
+
+
+def _words_of_name(name: str) -> str:
+    """Return the words of a stamp that only has a name, such as NotApproved."""
+    return NAME_PARTS.sub(" ", str(name).removeprefix("/").removeprefix("SB").partition("#")[0]).strip()
+
+
+def _file_name(specification: Any) -> str:
+    described = specification.get_object() if specification is not None else None
+    if not isinstance(described, DictionaryObject):
+        return _text(described)
+    return _text(described.get("/UF")) or _text(described.get("/F"))
+
+
+@dataclass(frozen=True)
+class PlacedAddition:
+    """An addition and where it goes in the text: at the index of a letter, before it or behind it."""
+
+    addition: Addition
+    index: int
+    is_before: bool = False
+    is_line: bool = False
+
+    def word(self) -> PlacedWord:
+        """Return it as a word for the cell of a table; it has no letters of its own in the text."""
+        left, bottom, right, top = self.addition.lettered
+        said = " ".join(self.addition.text.split())
+        return PlacedWord(Word(said, (left, bottom, min(right, left + 6.0 * len(said)), top)), self.index, self.index)
+
+
+def place_additions(
+    additions: Sequence[Addition], words: Sequence[PlacedWord], page_box: Box, *, is_turned: bool
+) -> list[PlacedAddition]:
+    """Find where additions go among the words of a page, those off the page left out.
+
+    On a turned page, or one without words, they are lines below its text.
+    """
+    left, bottom, right, top = page_box
+    shown = [
+        addition
+        for addition in additions
+        if addition.box[0] < right and addition.box[2] > left and addition.box[1] < top and addition.box[3] > bottom
+    ]
+    shown.sort(key=lambda addition: (-round(addition.lettered[3] / 4), addition.box[0]))
+    if is_turned or not words:
+        return [PlacedAddition(addition, -1, is_line=True) for addition in shown]
+    return [_placed(addition, words) for addition in shown]
+
+
+def _placed(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
+    left, bottom, right, top = addition.lettered
+    middle, high = (bottom + top) / 2, top - bottom
+    beside = [
+        placed for placed in words if abs(placed.word.middle - middle) < max(0.5 * placed.word.height, 0.5 * high)
+    ]
+    before = [placed for placed in beside if placed.word.box[2] <= left + 3 or placed.word.box[0] < left - 3]
+    behind = [placed for placed in beside if placed.word.box[0] >= right - 3]
+    nearest = max(before, key=lambda placed: placed.word.box[2], default=None)
+    gap = left - nearest.word.box[2] if nearest is not None else float("inf")
+    if addition.is_apart:
+        if nearest is not None and gap < NOTE_BEHIND:
+            return PlacedAddition(addition, nearest.end - 1)
+        return _below(addition, words)
+    label = min(behind, key=lambda placed: placed.word.box[0], default=None)
+    if addition.is_box and label is not None and label.word.box[0] - right < min(gap, 3 * LETTERS_HIGH):
+        return PlacedAddition(addition, label.start, is_before=True)
+    if nearest is not None:
+        return PlacedAddition(addition, nearest.end - 1)
+    above = [
+        placed
+        for placed in words
+        if 0 <= placed.word.box[1] - top + high / 2 < LABEL_ABOVE
+        and placed.word.box[0] < right
+        and placed.word.box[2] > left - 3
+    ]
+    if above:
+        lowest = min(placed.word.middle for placed in above)
+        row = [placed for placed in above if placed.word.middle < lowest + 0.5 * placed.word.height]
+        return PlacedAddition(addition, max(row, key=lambda placed: placed.word.box[2]).end - 1)
+    if label is not None:
+        return PlacedAddition(addition, label.start, is_before=True)
+    return _below(addition, words)
+
+
+def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
+    """Put it below the line above it, one of the same column if there is one."""
+    left, _, right, _ = addition.box
+    middle = (addition.lettered[1] + addition.lettered[3]) / 2
+    above = [placed for placed in words if placed.word.middle >= middle]
+    within = [placed for placed in above if placed.word.box[0] < right and placed.word.box[2] > left]
+    if not above:
+        first = max(words, key=lambda placed: (placed.word.middle, -placed.start))
+        return PlacedAddition(addition, first.start, is_before=True, is_line=True)
+    chosen = within or above
+    lowest = min(placed.word.middle for placed in chosen)
+    row = [placed for placed in chosen if placed.word.middle < lowest + 0.5 * placed.word.height]
+    return PlacedAddition(addition, max(placed.end for placed in row) - 1, is_line=True)
+
+
+def put_additions(letters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
+    """Put additions into the text of a page, which has a letter for each index; return those that go below it."""
+    below: list[str] = []
+    for item in placed:
+        said, index = item.addition.text, item.index
+        if index < 0:
+            below.append(said)
+        elif item.is_line and item.is_before:
+            letters[index] = f"{said}\n{letters[index]}"
+        elif item.is_line:
+            end = LINE_END.search(text, index)
+            index = end.start() - 1 if end else len(letters) - 1
+            letters[index] = f"{letters[index].rstrip()}\n{said}"
+        elif item.is_before:
+            letters[index] = f"{said} {letters[index]}"
+        else:
+            letters[index] = f"{letters[index]} {said}"
+    return below

@@ -1,0 +1,28 @@
+"""What pdfium draws on a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Left, lower, right and upper edge on a page, in points from its lower left corner.
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TextObject:
+    """A piece of text that is drawn at once: where its baseline begins, its size and box in points, how it looks."""
+
+    #: Its place in the order of drawing.
+    order: int
+    x: float
+    y: float
+    size: float
+    box: Box
+    is_bold: bool
+    is_white: bool
+    is_invisible: bool
+    #: Runs from left to right.
+    is_level: bool
+    #: Raised or lowered against a line of letters, whose size this is; `y` is then that of the line.
+    is_small: bool = False
+    line_size: float = 0.0

@@ -1,0 +1,191 @@
+"""Find the raised and lowered letters of a PDF's page, and write its lines with them. Runs in the sandbox.
+
+A PDF does not say that a letter is raised: it is smaller, beside other letters, and above their line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rag.ingestion.loaders.characters import SPACES
+from rag.ingestion.loaders.page_text import Style
+from rag.ingestion.loaders.pdf_objects import TextObject
+from rag.ingestion.loaders.pdf_words import LINE_END, PlacedWord
+from rag.ingestion.loaders.raised import (
+    LOOKED_AT,
+    PART_MARKS,
+    Notes,
+    lowered,
+    lowered_part,
+    notes_below,
+    raised,
+    raised_part,
+    with_small_parts,
+)
+
+#: How far a letter is raised or lowered, least and most, in sizes of the letters beside it.
+LEAST_RAISED, MOST_RAISED = 0.18, 0.75
+LEAST_LOWERED, MOST_LOWERED = 0.06, 0.5
+#: The size of small letters, least and most, in sizes of those beside them.
+SMALLEST, LARGEST = 0.4, 0.93
+#: Largest gap between small letters and their neighbours, in sizes of the neighbours.
+FARTHEST = 0.6
+FRACTION = re.compile(r"\d{1,3}\s*[/⁄]\s*\d")
+DIVIDED = re.compile(r"\d\s*[/⁄]\s*\Z")
+#: Longer runs of small letters are no mark, unit or number.
+MOST_LETTERS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class SmallRun:
+    """Raised or lowered letters by their indexes in the text of a page, the end exclusive."""
+
+    start: int
+    end: int
+    is_raised: bool
+    #: A number of a fraction, as in 2 1/2.
+    is_fraction: bool = False
+
+    def written(self, before: str, own: str) -> tuple[str, bool]:
+        """Return the run as text, and whether it is the mark of a note."""
+        if self.is_fraction:
+            return f"{' ' if before[-1:].isdigit() else ''}{own}", False
+        return raised(before, own) if self.is_raised else (lowered(own), False)
+
+
+def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
+    """Find the pieces that are raised (true) or lowered, by address, and set them on the line of those beside them."""
+    found: dict[int, bool] = {}
+    beside: TextObject | None = None
+    #: The piece before, which may be a mark at the beginning of its line.
+    waiting: tuple[int, TextObject] | None = None
+    for address, item in list(texts.items()):
+        if item.box[2] - item.box[0] < 0.01:
+            continue
+        if (
+            waiting is not None
+            and waiting[1].size < LARGEST * item.size
+            and _is_raised(waiting[1], item, is_before=True)
+        ):
+            # Before its line only a mark stands, never a lowered letter.
+            found[waiting[0]] = True
+            texts[waiting[0]] = _set_on(waiting[1], item)
+        waiting = None
+        # Pieces of one size, nearly all of them, are told from each other quickly.
+        is_smaller = beside is not None and item.size < LARGEST * (beside.line_size or beside.size)
+        is_raised = _is_raised(item, beside) if beside is not None and is_smaller else None
+        if beside is not None and is_raised is not None:
+            found[address] = is_raised
+            # The next small piece is compared with the same line.
+            item = texts[address] = _set_on(item, beside)
+        else:
+            waiting = address, item
+        beside = item
+    return found
+
+
+def _set_on(item: TextObject, line: TextObject) -> TextObject:
+    return replace(item, y=line.y, line_size=line.line_size or line.size, is_small=True)
+
+
+def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False) -> bool | None:
+    """Tell whether a piece is raised (true) or lowered (false) against the piece beside it; None when neither."""
+    size = beside.line_size or beside.size
+    if not (item.is_level and beside.is_level and SMALLEST * size <= item.size <= LARGEST * size):
+        return None
+    gap = beside.box[0] - item.box[2] if is_before else item.box[0] - beside.box[2]
+    if not -0.3 * size < gap < FARTHEST * size or item.box[2] - item.box[0] > MOST_LETTERS * item.size:
+        return None
+    rise = (item.y - beside.y) / size
+    if LEAST_RAISED <= rise <= MOST_RAISED:
+        return True
+    return False if LEAST_LOWERED <= -rise <= MOST_LOWERED else None
+
+
+def small_runs(
+    text: str, found: dict[int, bool], letters_of: Callable[[int], tuple[int, int]], letters: Sequence[str]
+) -> list[SmallRun]:
+    """Return the letters of small pieces, those after each other as one.
+
+    `letters_of` gives the start and the end of a piece in the text.
+    """
+    runs: list[SmallRun] = []
+    for start, end, is_raised in sorted((*letters_of(address), is_raised) for address, is_raised in found.items()):
+        said = text[start:end].rstrip()
+        end = start + len(said)
+        if not said.strip() or len(said) > MOST_LETTERS or not "".join(letters[start:end]).strip():
+            continue
+        if runs and runs[-1].end == start and runs[-1].is_raised == is_raised:
+            start = runs.pop().start
+        number = FRACTION.match(text, start) if is_raised else DIVIDED.search(text[max(0, start - LOOKED_AT) : start])
+        runs.append(SmallRun(start, end, is_raised, is_fraction=number is not None))
+    return [run for run in runs if run.end - run.start <= MOST_LETTERS]
+
+
+def mark_runs(letters: list[str], runs: Sequence[SmallRun]) -> None:
+    """Mark small letters in the text of a page, to be written by `written_lines`."""
+    for run in runs:
+        said = "".join(letters[run.start : run.end]).strip()
+        if run.is_fraction:
+            part, _ = run.written("".join(letters[max(0, run.start - 1) : run.start]), said)
+        else:
+            part = raised_part(said) if run.is_raised else lowered_part(said)
+        letters[run.start : run.end] = [part, *[""] * (run.end - run.start - 1)]
+
+
+def with_small_letters(words: Sequence[PlacedWord], text: str, runs: Sequence[SmallRun]) -> list[PlacedWord]:
+    """Write small letters in the cells of tables. A mark stays in its place there."""
+    written = list(words)
+    for number, placed in enumerate(words):
+        # A word of which letters were not found has no known place for each.
+        inside = [run for run in runs if placed.start <= run.start and run.end <= placed.end]
+        if not inside or len(placed.word.text) != placed.end - placed.start:
+            continue
+        letters = list(placed.word.text)
+        for run in inside:
+            start, end = run.start - placed.start, run.end - placed.start
+            before = LINE_END.split(text[: run.start])[-1][-LOOKED_AT:]
+            piece, is_mark = run.written(before, "".join(letters[start:end]))
+            letters[start:end] = [f" {piece}" if is_mark and start else piece, *[""] * (end - start - 1)]
+        written[number] = replace(placed, word=replace(placed.word, text="".join(letters)))
+    return written
+
+
+class _PageNotes(Notes):
+    """Marks of notes on a page. The notes themselves stay at its foot."""
+
+    def add_line(self, mark: str, text: str) -> None:
+        pass
+
+
+def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[str], dict[str, Style]]:
+    """Write the small letters of a page's lines; the marks of notes go to the ends of their sentences."""
+    if not any(PART_MARKS.search(line) for line in lines):
+        return list(lines), styles
+    notes = _PageNotes()
+    written: list[str] = []
+    for group in _going_on(lines):
+        if "\n" in group[0]:
+            written.append(notes_below(group[0], notes, is_in_place=True))
+            continue
+        sentences = "\n".join(SPACES.sub(" ", with_small_parts(line, notes)) for line in group)
+        written += notes.placed(sentences, is_wrapped=True)[0].split("\n")
+    changed = dict(zip(lines, written, strict=True))
+    return written, {changed.get(line, line): style for line, style in styles.items()}
+
+
+def _going_on(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Yield lines with those after them that begin with a small letter, over which a sentence goes on.
+
+    A table, whose rows are one of the lines, is by itself.
+    """
+    group: list[str] = []
+    for line in lines:
+        if group and ("\n" in line or "\n" in group[-1] or not (line[:1].islower() and group[-1])):
+            yield group
+            group = []
+        group.append(line)
+    if group:
+        yield group

@@ -1,0 +1,141 @@
+"""Find the text of a PDF's page that a drawn line or an annotation strikes out. Runs in the sandbox.
+
+A line strikes out the letters whose middle it runs through, when it begins and ends with them: the lines of a table and
+lines beside a title are longer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+from rag.ingestion.loaders.page_tables import MOST_SEGMENTS
+from rag.ingestion.loaders.pdf_objects import Box, TextObject
+
+#: How high a line is above the baseline of the letters it strikes out, least and most, in their size.
+LOWEST, HIGHEST = 0.13, 0.48
+#: The height of such a line, most, in the size of the letters and in points.
+THICKEST, HIGHEST_BAR = 0.2, 5.0
+#: The width of one, least, in points.
+NARROWEST = 3.0
+#: How far it begins and ends from its letters, most, in their size.
+OVERHANG = 0.6
+#: A line is seen from this opacity on, and up to this brightness, of 255.
+LEAST_ALPHA, BRIGHTEST = 80, 235
+
+
+@dataclass
+class Bar:
+    """A thin horizontal line, and the paths that draw it."""
+
+    box: Box
+    paths: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StruckText:
+    """The indexes of letters that are struck out, and the paths that strike them out."""
+
+    letters: Sequence[int] = ()
+    paths: Sequence[Any] = ()
+
+
+def struck_text(
+    paths: Sequence[Any],
+    boxes: Sequence[Box],
+    texts: Iterable[tuple[int, TextObject]],
+    places_of: Callable[[int], Iterator[tuple[int, Box]]],
+) -> StruckText:
+    """Find the letters that paths of a page strike out, and those within the boxes of its annotations.
+
+    `places_of` gives the index and the box of each letter of a text by the text's address.
+    """
+    bars = _bars(paths)
+    if not bars and not boxes:
+        return StruckText()
+    beside: defaultdict[int, list[tuple[int, TextObject]]] = defaultdict(list)
+    for address, item in texts:
+        if item.is_level and item.size > 0:
+            for level in range(math.floor(item.y + LOWEST * item.size), math.floor(item.y + HIGHEST * item.size) + 1):
+                beside[level].append((address, item))
+    letters: set[int] = set()
+    drawn: list[Any] = []
+    for bar in bars:
+        if found := _struck_by(bar, beside[math.floor((bar.box[1] + bar.box[3]) / 2)], places_of):
+            letters |= found
+            drawn += bar.paths
+    for box in boxes:
+        for level in range(math.floor(box[1]), math.floor(box[3]) + 1) if box[3] - box[1] < 200 else ():
+            for address, item in beside[level]:
+                if item.box[0] < box[2] and item.box[2] > box[0]:
+                    letters |= {
+                        index
+                        for index, (left, bottom, right, top) in places_of(address)
+                        if box[0] < (left + right) / 2 < box[2] and box[1] < (bottom + top) / 2 < box[3]
+                    }
+    return StruckText(sorted(letters), drawn)
+
+
+def _bars(paths: Sequence[Any]) -> list[Bar]:
+    """Return thin horizontal lines, those that go on from each other as one."""
+    if len(paths) > MOST_SEGMENTS:
+        return []
+    found = sorted(
+        (Bar(box, [item]) for item in paths if (box := _thin_box(item)) and _is_seen(item)),
+        key=lambda bar: (round(bar.box[1]), bar.box[0]),
+    )
+    bars: list[Bar] = []
+    for bar in found:
+        if bars and abs(bars[-1].box[1] - bar.box[1]) < 0.5 and -1 < bar.box[0] - bars[-1].box[2] < 1:
+            left, bottom, _, top = bars[-1].box
+            bars[-1] = Bar((left, bottom, bar.box[2], top), [*bars[-1].paths, *bar.paths])
+        else:
+            bars.append(bar)
+    return bars
+
+
+def _thin_box(item: Any) -> Box | None:
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    if not pdfium.FPDFPageObj_GetBounds(item, left, bottom, right, top):
+        return None
+    if top.value - bottom.value > HIGHEST_BAR or right.value - left.value < NARROWEST:
+        return None
+    return left.value, bottom.value, right.value, top.value
+
+
+def _is_seen(item: Any) -> bool:
+    fill, stroke = ctypes.c_int(), ctypes.c_int()
+    if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
+        return False
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    colour_of = pdfium.FPDFPageObj_GetStrokeColor if stroke.value else pdfium.FPDFPageObj_GetFillColor
+    if not colour_of(item, red, green, blue, alpha):
+        return True
+    return alpha.value >= LEAST_ALPHA and min(red.value, green.value, blue.value) <= BRIGHTEST
+
+
+def _struck_by(
+    bar: Bar, texts: Sequence[tuple[int, TextObject]], places_of: Callable[[int], Iterator[tuple[int, Box]]]
+) -> set[int]:
+    left, bottom, right, top = bar.box
+    middle = (bottom + top) / 2
+    letters: set[int] = set()
+    first, last, size = math.inf, -math.inf, 0.0
+    for address, item in texts:
+        if not (item.box[0] < right and item.box[2] > left and top - bottom <= max(THICKEST * item.size, 1.0)):
+            continue
+        if not LOWEST * item.size <= middle - item.y <= HIGHEST * item.size:
+            continue
+        for index, box in places_of(address):
+            if left < (box[0] + box[2]) / 2 < right:
+                letters.add(index)
+                first, last, size = min(first, box[0]), max(last, box[2]), max(size, item.size)
+    if abs(left - first) < OVERHANG * size and abs(right - last) < OVERHANG * size:
+        return letters
+    return set()

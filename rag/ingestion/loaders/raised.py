@@ -1,0 +1,277 @@
+"""Write raised and lowered characters as print shows them, and put notes beside the sentences that they belong to.
+
+10³, m² and CO₂ keep their small figures. A raised 1 behind "30" is the mark of a note and must not make 301 of it:
+the mark, with the note where it is known, goes to the end of its sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱᵃᵇᶜᵈᵉᶠᵍʰʲᵏˡᵐᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
+RAISED = str.maketrans("0123456789+-−=()niabcdefghjklmoprstuvwxyz", _RAISED)
+LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
+LOWERABLE = re.compile(r"[\d+\-−=()]+")
+RAISABLE = re.compile(r"[0-9+\-−=()a-z]+(?<!q)")
+POWER = re.compile(r"[+\-−–]?\d{1,3}|[+\-−]")
+#: What a note is marked with: figures, one letter, stars and daggers, also several and in brackets.
+MARK = re.compile(
+    r"[(\[]?(?:[※＊*注]{1,3} ?\d{0,3}|[†‡§¶#]{1,3}|\d{1,3}|[a-zA-Z])"
+    r"(?:[,;/–-] ?(?:\d{1,3}|[a-z*†‡]))*[.)\]]{0,2}"
+)
+#: A line that is a note, marked by a star or a dagger before it.
+STARRED = re.compile(r"(?P<mark>\*{1,3}|[†‡§]|※ ?\d{0,2})\)? ?(?P<text>[^\s*].+)", re.DOTALL)
+ORDINALS = frozenset({
+    "st", "nd", "rd", "th", "er", "re", "e", "è", "ère", "nde", "eme", "ème", "ᵉ", "os", "as", "ste", "de", "d",
+})  # fmt: skip
+UNITS = frozenset({
+    "m", "cm", "mm", "km", "dm", "µm", "μm", "nm", "hm", "ft", "in", "yd", "mi", "s", "ms", "h", "min", "mol", "l",
+})  # fmt: skip
+SIGNS = {"tm": "™", "sm": "℠", "o": "º"}
+LAST_WORD = re.compile(r"[^\W\d_]{1,30}\Z")
+LAST_NUMBER = re.compile(r"(?<![\d.,])\d[\d.,]{0,20}\Z")
+SUM = re.compile(r"\([^()]*[+\-−–×*/=][^()]*\)\Z")
+#: "8⁰⁰ Uhr", "8⁰⁰–17⁰⁰", "5⁹⁹ €": minutes behind an hour, and cents behind a price.
+HOUR = re.compile(r"(?<![\d.,:])(?:[01]?\d|2[0-4])\Z")
+MINUTES = re.compile(r"[0-5]\d")
+BEHIND_TIME = re.compile(
+    r"\s*(?:(?:uhr|hrs?|h|a\.?m|p\.?m|ur|heures|ore|uur|godz)\b|[-–—]\s*\d|(?:to|bis|until|till|à|a|tot|do)\s\d)",
+    re.IGNORECASE,
+)
+CURRENCY = r"(?:[$£€¥₩₺]|(?:EUR|USD|GBP|CHF|PLN|zł|kr|TL)\b)"
+BEHIND_PRICE, BEFORE_PRICE = re.compile(rf"\s*{CURRENCY}"), re.compile(rf"{CURRENCY}\s?\d[\d.,]{{0,12}}\Z")
+#: Characters before a raised one that are looked at.
+LOOKED_AT = 40
+
+
+def raised(before: str, text: str) -> tuple[str, bool]:
+    """Return raised characters as text, and whether they are the mark of a note. `before` is what they stand behind."""
+    own = text.strip()
+    if not own:
+        return text, False
+    word, number = LAST_WORD.search(before), LAST_NUMBER.search(before)
+    if POWER.fullmatch(own) and _is_power(own, before, word, number):
+        return own.replace("–", "-").translate(RAISED), False
+    if own.lower() in SIGNS and (len(own) > 1 or number):
+        return SIGNS[own.lower()], False
+    if number and own.lower() in ORDINALS:
+        return own, False
+    if word and len(word[0]) == 1 and own.isalpha():
+        return small(own) if len(own) == 1 else own, False
+    if MARK.fullmatch(own):
+        return small(own), True
+    if not own[0].isalnum() or (word and own.isalpha()) or not before[-1:].isalnum():
+        return text, False
+    return f" {own}", False
+
+
+def _is_power(own: str, before: str, word: re.Match[str] | None, number: re.Match[str] | None) -> bool:
+    if own == "1":
+        return False
+    if number:
+        return number[0] == "10"
+    if word:
+        return word[0] in UNITS or (len(word[0]) == 1 and not word[0].isupper() and word[0].isalpha())
+    return SUM.search(before) is not None
+
+
+def minutes_or_cents(before: str, text: str, after: str) -> str:
+    """Return raised figures of a time of day or a price, with the sign before them; "" for others."""
+    own = text.strip()
+    if HOUR.search(before) and MINUTES.fullmatch(own) and BEHIND_TIME.match(after):
+        return f":{own}"
+    if len(own) == 2 and own.isdecimal() and LAST_NUMBER.search(before):
+        if BEFORE_PRICE.search(before):
+            return f".{own}"
+        if BEHIND_PRICE.match(after):
+            return f",{own}"
+    return ""
+
+
+def lowered(text: str) -> str:
+    """Return lowered characters as text."""
+    return text.translate(LOWERED) if LOWERABLE.fullmatch(text.strip()) else text
+
+
+def small(text: str) -> str:
+    """Return a text in raised characters; as it is where there is none for some of them."""
+    return text.translate(RAISED) if RAISABLE.fullmatch(text) else text
+
+
+#: Around the number of a note in a text whose notes are still to be placed: no characters of any text.
+OPEN, CLOSE = "\ufdd0", "\ufdd1"
+PLACE = re.compile(f" ?{OPEN}(\\d{{1,7}}){CLOSE}")
+FOREIGN = re.compile("[\ufdd0-\ufdef]")
+SENTENCE_END = re.compile(
+    r"[.!?…]+[\"')\]”’»]*(?=\s+[^\sa-zà-öø-ÿ]|\s*\Z)|[。！？]+[」』）]*|\s*(?=\n)|[:;]?\s*\Z",
+)
+WRAPPED_END = re.compile(SENTENCE_END.pattern.replace(r"\s*(?=\n)|", ""))
+JUST_ENDED = re.compile(r"[.!?…。！？]+[\"')\]”’»」』）]*\s?\Z")
+#: Longer notes are a line of their own below their paragraph.
+LONGEST_WITHIN = 300
+#: Paragraphs with more marks than this keep them where they are.
+MOST_PLACED = 200
+#: A note that is only a line of the page is put beside so many of its marks.
+MOST_REPEATED = 10
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note as a text refers to it."""
+
+    mark: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.mark, self.text)))
+
+
+class Notes:
+    """The notes of a document, and the lines of it that are notes of marks typed by hand."""
+
+    def __init__(self) -> None:
+        self._notes: list[Note] = []
+        self._lines: defaultdict[str, list[str]] = defaultdict(list)
+        self._repeated: Counter[str] = Counter()
+
+    def refer(self, mark: str, text: str = "") -> str:
+        """Return what stands in the text for a note until it is placed."""
+        self._notes.append(Note(mark, text))
+        return f"{OPEN}{len(self._notes) - 1}{CLOSE}"
+
+    def add_line(self, mark: str, text: str) -> None:
+        """Take a line of the document that begins with a mark."""
+        self._lines[_bare(mark)].append(text)
+
+    def placed(self, text: str, *, is_apart: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
+        """Return the text with its notes beside their sentences, and the lines that go below it.
+
+        With `is_apart` all of them go below, as for a heading. With `is_wrapped` a sentence goes on over lines.
+        """
+        if OPEN not in text:
+            return text, []
+        parts = PLACE.split(text)
+        notes = [self._notes[int(found)] for found in parts[1::2]]
+        if len(notes) > MOST_PLACED:
+            return PLACE.sub(lambda found: f" {self._notes[int(found[1])]}", text), []
+        plain = "".join(parts[::2])
+        additions: dict[int, list[str]] = {}
+        below: list[str] = []
+        place = 0
+        for piece, note in zip(parts[::2], notes, strict=False):
+            place += len(piece)
+            found = note if note.text else self._by_hand(note)
+            is_within = not is_apart and len(found.text) <= LONGEST_WITHIN and "\n" not in found.text
+            if found.text and not is_within:
+                below.append(str(found))
+            shown = _closed(found) if found.text and is_within else note.mark
+            if shown and not (is_apart and found.text):
+                additions.setdefault(_end_of_sentence(plain, place, is_wrapped=is_wrapped), []).append(f" {shown}")
+        written, last = [], 0
+        for at in sorted(additions):
+            written += [plain[last:at], *additions[at]]
+            last = at
+        return "".join((*written, plain[last:])).rstrip(), below
+
+    def in_place(self, text: str) -> str:
+        """Return the text of a table's cell with marks and short notes where they are."""
+
+        def shown(found: re.Match[str]) -> str:
+            note = self._notes[int(found[1])]
+            return f" {_closed(note) if note.text else note.mark}"
+
+        return PLACE.sub(shown, text).strip()
+
+    def _by_hand(self, note: Note) -> Note:
+        lines = self._lines.get(_bare(note.mark), ())
+        # Two lines with this mark: which one is meant cannot be told.
+        if len(lines) != 1 or len(lines[0]) > LONGEST_WITHIN or self._repeated[note.mark] >= MOST_REPEATED:
+            return note
+        self._repeated[note.mark] += 1
+        return Note(note.mark, lines[0])
+
+
+def _bare(mark: str) -> str:
+    return mark.strip("()[].⁽⁾ ")
+
+
+def _closed(note: Note) -> str:
+    """Write a note in brackets; one sentence needs no full stop there."""
+    text = str(note)
+    return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
+
+
+def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
+    """Return where the sentence at this place ends, before its full stop."""
+    ended = JUST_ENDED.search(text[max(0, place - 8) : place])
+    if ended is not None:
+        return max(0, place - 8) + ended.start()
+    found = (WRAPPED_END if is_wrapped else SENTENCE_END).search(text, place)
+    return found.start() if found else len(text)
+
+
+#: Around raised and around lowered text in a text that was gathered in pieces.
+RAISED_PART, LOWERED_PART = ("\ufdd3", "\ufdd4"), ("\ufdd5", "\ufdd6")
+SMALL_PART = re.compile("\ufdd3([^\ufdd3-\ufdd6]*)\ufdd4|\ufdd5([^\ufdd3-\ufdd6]*)\ufdd6")
+PART_MARKS = re.compile("[\ufdd3-\ufdd6]")
+
+
+def raised_part(text: str) -> str:
+    """Mark a piece of text as raised, to be written by `notes_below`."""
+    return PART_MARKS.sub("", text).join(RAISED_PART)
+
+
+def lowered_part(text: str) -> str:
+    """Mark a piece of text as lowered, to be written by `notes_below`."""
+    return PART_MARKS.sub("", text).join(LOWERED_PART)
+
+
+def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
+    """Write the raised and lowered parts of a text of several lines, and put its notes beside their sentences.
+
+    With `is_in_place` marks and notes stay where they are, as in a cell of a table.
+    """
+    lines = [with_small_parts(line, notes) for line in text.split("\n")]
+    if is_in_place:
+        return "\n".join(map(notes.in_place, lines))
+    return "\n".join(part for line in lines for part in _placed_lines(line, notes))
+
+
+def _placed_lines(line: str, notes: Notes) -> list[str]:
+    written, below = notes.placed(line)
+    return [written, *below]
+
+
+def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
+    """Write the raised and lowered parts of a line; a line that begins with a mark is a note.
+
+    Without `has_stars`, a star begins an item of a list.
+    """
+    if PART_MARKS.search(line) is None:
+        if has_stars and (starred := STARRED.fullmatch(line)):
+            notes.add_line(starred["mark"], starred["text"])
+        return line
+    written: list[str] = []
+    before, end, mark = "", 0, ""
+    for found in SMALL_PART.finditer(line):
+        between = line[end : found.start()]
+        written.append(between)
+        before = (before + PLACE.sub("", between))[-LOOKED_AT:]
+        end = found.end()
+        if found[2] is not None:
+            piece = lowered(found[2])
+        elif not (piece := minutes_or_cents(before, found[1] or "", PART_MARKS.sub("", line[end : end + LOOKED_AT]))):
+            piece, is_mark = raised(before, found[1] or "")
+            if is_mark and before.strip(" -•"):
+                written.append(notes.refer(piece))
+                continue
+            if is_mark:
+                mark, piece = mark or piece, f"{piece} "
+        written.append(piece)
+        before = (before + piece)[-LOOKED_AT:]
+    whole = PART_MARKS.sub("", "".join((*written, line[end:])))
+    if mark:
+        notes.add_line(mark, whole.strip().removeprefix(mark).strip())
+    return whole

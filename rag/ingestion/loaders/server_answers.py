@@ -1,0 +1,144 @@
+"""Read what the servers of sources answer: pages of a website, its sitemaps, the folders of a WebDAV server.
+
+It runs in the sandbox, as loaders do: somebody can write a page of 348 kB that takes a parser 15 seconds. Each function
+takes bytes and JSON values, and returns JSON values and bytes. It raises any error for an answer of another form.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import httpx
+import trafilatura
+from lxml import etree
+from webdav4.multistatus import MultiStatusResponse
+from webdav4.urls import URL, join_url
+
+from rag.errors import FileEmpty
+from rag.ingestion.loaders.decoding import decode
+from rag.ingestion.loaders.html import parsed
+from rag.ingestion.loaders.web_addresses import LONGEST_ADDRESS, OTHER_ENDINGS, joined_address, normal_address
+
+Answer: TypeAlias = tuple[dict[str, Any], bytes]
+
+MOST_LINKS = 2000
+#: sitemaps.org allows no more in one file.
+MOST_ENTRIES = 50_000
+MOST_SITEMAP_BYTES = 50 * 2**20
+#: One folder's list may have so many entries.
+MOST_LISTED = 50_000
+
+
+def read_web_page(content: bytes, *, address: str, charset: str) -> Answer:
+    """Return what a page says of itself, its links and the addresses it goes by, with its main text as HTML.
+
+    `is_empty` says that it has no markup. The canonical address and the links are whole addresses.
+    """
+    try:
+        source = content.decode(charset) if charset else decode(content)[0]
+    except (LookupError, UnicodeDecodeError):
+        source, _ = decode(content)
+    try:
+        tree, _ = parsed(source)
+    except FileEmpty:
+        return {"is_empty": True}, b""
+    url = httpx.URL(address)
+    main = trafilatura.extract(
+        source, url=address, output_format="html", favor_recall=True, include_tables=True, include_links=True,
+        include_formatting=True, include_comments=False, with_metadata=False,
+    )  # fmt: skip
+    canonical = [str(found) for found in tree.xpath("//link[@rel='canonical']/@href")[:1]]
+    robots = " ".join(tree.xpath("//meta[translate(@name,'ROBTS','robts')='robots']/@content")[:100])[:LONGEST_ADDRESS]
+    values = {
+        "is_empty": False,
+        "robots": robots.lower(),
+        "canonical": normal_address(joined_address(url, canonical[0])) if canonical else "",
+        "title": " ".join((tree.findtext(".//title") or tree.findtext(".//h1") or "").split())[:300],
+        "language": re.sub(r"[^A-Za-z-]", "", tree.get("lang") or "")[:12],
+        "links": list(_links(tree, url)),
+    }
+    return values, _body_of(main).encode() if main else b""
+
+
+def _links(tree: Any, url: httpx.URL) -> Iterator[str]:
+    bases = tree.xpath("//base/@href")
+    base = httpx.URL(joined_address(url, str(bases[0])) or str(url)) if bases else url
+    seen: set[str] = set()
+    for anchor in tree.xpath("//a[@href]")[: 5 * MOST_LINKS]:
+        if "nofollow" in (anchor.get("rel") or "").lower().split():
+            continue
+        address = normal_address(joined_address(base, anchor.get("href").strip()))
+        if address and address not in seen and not OTHER_ENDINGS.search(urlsplit(address).path):
+            seen.add(address)
+            yield address
+
+
+def _body_of(main: str) -> str:
+    found = re.search(r"<body>.*</body>", main, re.DOTALL)
+    return found[0] if found else f"<body>{main}</body>"
+
+
+def read_sitemap(content: bytes) -> Answer:
+    """Return the addresses in a sitemap of sitemaps.org with their dates, and whether they lead to more sitemaps."""
+    if content.startswith(b"\x1f\x8b"):
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            content = packed.read(MOST_SITEMAP_BYTES)
+    # Nothing is fetched and no entity is replaced, whatever the file asks for.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    root = etree.fromstring(content, parser)
+    kind = etree.QName(root).localname
+    if kind not in ("urlset", "sitemapindex"):
+        raise ValueError("This is no sitemap.")
+    found = []
+    for entry in root.iterchildren(tag=etree.Element):
+        values = {
+            etree.QName(part).localname: (part.text or "").strip() for part in entry.iterchildren(tag=etree.Element)
+        }
+        if address := normal_address(values.get("loc", "")):
+            found.append((address, values.get("lastmod", "")[:40]))
+        if len(found) == MOST_ENTRIES:
+            break
+    return {"entries": found, "is_index": kind == "sitemapindex"}, b""
+
+
+def read_webdav_list(content: bytes, *, base: str, folder: str) -> Answer:
+    """Return what a WebDAV server lists of a folder: paths below `base`, types, ETags, sizes and times of change."""
+    listed = MultiStatusResponse(content.decode("utf-8", "replace"))
+    responses = dict(listed.responses)
+    own = responses.pop(join_url(URL(base), folder).path, None)
+    if own is None or own.properties.resource_type == "file":
+        raise ValueError("This is no folder.")
+    found = []
+    for response in list(responses.values())[:MOST_LISTED]:
+        told = response.properties
+        found.append(
+            {
+                "name": response.path_relative_to(URL(base)).strip("/")[:LONGEST_ADDRESS],
+                "is_folder": told.resource_type == "directory",
+                "size": told.content_length or 0,
+                "changed": told.modified.isoformat() if told.modified else None,
+                # A server without ETags has the time and the size.
+                "etag": (told.etag or f"{told.modified} {told.content_length}")[:LONGEST_ADDRESS],
+            }
+        )
+    return {"entries": found}, b""
+
+
+#: The kinds of answers, by the names that the sandbox is asked for.
+READERS: Mapping[str, Callable[..., Answer]] = {
+    "web page": read_web_page,
+    "sitemap": read_sitemap,
+    "WebDAV list": read_webdav_list,
+}
+
+
+def load_libraries() -> None:
+    """Have the libraries load what they load with the first page: later no file can be opened."""
+    text = "".join(f"<p>{'A page with some words of text. ' * number}</p>" for number in range(1, 5))
+    read_web_page(f"<html><body><div>{text}</div></body></html>".encode(), address="https://example.com/", charset="")
+    read_web_page(b"<html><body><p>Short.</p></body></html>", address="https://example.com/", charset="")

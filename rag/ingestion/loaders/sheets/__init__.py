@@ -1,0 +1,1 @@
+"""Spreadsheets: workbooks of Excel and of LibreOffice as pages of text."""

@@ -1,0 +1,483 @@
+"""Write a stored number as its cell shows it, by the number format of the cell: 0.25 as "25%", 46011 as "20.12.2025".
+
+Formats are those of ECMA-376 (18.8.31), which .xlsx and .xls share. What a format cannot show is written as `General`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from fractions import Fraction
+from functools import lru_cache
+
+from rag.ingestion.loaders.sheets.languages import UNKNOWN, Language, language_of_format
+
+#: Formats that files name by a number only. A date (14) is written as the language writes it.
+BUILT_IN = {
+    0: "General", 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: '"$"#,##0_);("$"#,##0)', 6: '"$"#,##0_);("$"#,##0)',
+    7: '"$"#,##0.00_);("$"#,##0.00)', 8: '"$"#,##0.00_);("$"#,##0.00)', 9: "0%", 10: "0.00%", 11: "0.00E+00",
+    12: "# ?/?", 13: "# ??/??", 14: "[$-F800]", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM",
+    19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "[$-F800] h:mm", 37: "#,##0_);(#,##0)", 38: "#,##0_);(#,##0)",
+    39: "#,##0.00_);(#,##0.00)", 40: "#,##0.00_);(#,##0.00)", 41: '_(* #,##0_);_(* (#,##0);_(* "-"_);_(@_)',
+    42: '_("$"* #,##0_);_("$"* (#,##0);_("$"* "-"_);_(@_)', 43: '_(* #,##0.00_);_(* (#,##0.00);_(* "-"??_);_(@_)',
+    44: '_("$"* #,##0.00_);_("$"* (#,##0.00);_("$"* "-"??_);_(@_)', 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0",
+    48: "##0.0E+0", 49: "@",
+    **dict.fromkeys((*range(27, 32), *range(34, 37), *range(50, 59)), "[$-F800]"), 32: "h:mm", 33: "h:mm:ss",
+}  # fmt: skip
+GENERAL = re.compile(r"(?:\[[^\]]*\])*general", re.IGNORECASE)
+#: A number as General has so many significant figures at most, and so many characters.
+GENERAL_FIGURES = 10
+PARTS = re.compile(
+    r"""
+    "(?P<quoted>[^"]*)"? | \\(?P<escaped>.) | _(?P<space>.) | \*(?P<fill>.) | \[(?P<bracket>[^\]]*)\]
+    | (?P<noon>am/pm|a/p|上午/下午|午前/午後|오전/오후) | (?P<general>general) | (?P<era>g+(?=g*e))
+    | (?P<exponent>e[+-]) | (?P<date>y+|m+|d+|h+|s+|a{3,4}|e+|b{2,4}) | (?P<digit>[0\#?]) | (?P<other>.)
+    """,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+SIGNS = {".": "point", ",": "group", "%": "percent", "/": "slash", "@": "text"}
+CURRENCY = re.compile(r"\$(?P<sign>[^-]*)(?:-(?P<language>[0-9A-Fa-f]+))?")
+CONDITION = re.compile(r"(?P<sign><=|>=|<>|<|>|=)\s*(?P<number>-?[\d.]+)")
+ELAPSED = re.compile(r"h+|m+|s+", re.IGNORECASE)
+#: Languages that a format asks for by these numbers: the computer's own, for dates and for times.
+SYSTEM_DATE, SYSTEM_TIME = 0xF800, 0xF400
+COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+    "=": lambda a, b: a == b, "<>": lambda a, b: a != b,
+}  # fmt: skip
+#: The last day that Excel knows, 31 December 9999.
+LAST_DAY = 2_958_465
+SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Token:
+    """A part of a format. `kind` is "literal", "digit", "point", "group", "percent", "slash", "exponent", "text",
+    "date", "elapsed", "noon" or "general".
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FormatSection:
+    """One of the parts of a format between semicolons."""
+
+    tokens: tuple[Token, ...] = ()
+    condition: tuple[str, float] | None = None
+    language: Language | None = None
+    is_date: bool = False
+    source: str = field(default="", compare=False)
+
+    def has(self, kind: str) -> bool:
+        return any(token.kind == kind for token in self.tokens)
+
+
+@lru_cache(maxsize=8192)
+def shown(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
+    """Return a number as its format shows it; "" where the format shows nothing.
+
+    `language` is that of the workbook, None where it is unknown: then the format's own is taken, if it names one.
+    """
+    if GENERAL.fullmatch(code.strip()) or not code.strip():
+        return general(value, language or UNKNOWN)
+    sections = sections_of(code)
+    section, is_negative_part = _chosen(sections, value)
+    # A date is in the language that its format names, a number in that of the program.
+    own = (section.language or language) if section.is_date else (language or section.language)
+    spoken = own or UNKNOWN
+    if section.is_date:
+        return _date(value, section, spoken, is_1904=is_1904)
+    written = _number(abs(value), section, spoken)
+    if value < 0 and not is_negative_part and any(map(str.isdigit, written)) and set(written) & set("123456789"):
+        written = f"-{written}"
+    return " ".join(written.split())
+
+
+def shown_text(text: str, code: str) -> str:
+    """Return a text as the format of its cell shows it: the part for texts may hide it, or put words around it."""
+    if code in ("General", "@"):
+        return text
+    sections = sections_of(code) if "@" in code or code.count(";") >= 3 else ()
+    last = sections[-1] if len(sections) == 4 or (sections and sections[-1].has("text")) else None
+    if last is None:
+        return text
+    return "".join(text if token.kind == "text" else token.text for token in last.tokens).strip()
+
+
+def is_date_format(code: str) -> bool:
+    """Return whether a format writes dates or times."""
+    return sections_of(code)[0].is_date
+
+
+def general(value: float, language: Language = UNKNOWN) -> str:
+    """Return a number in the usual form: whole numbers with all figures, others with as many as a cell shows."""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    size = abs(value)
+    if size >= 1e11 or size < 1e-9:
+        text = f"{value:.5E}"
+        mantissa, _, exponent = text.partition("E")
+        text = f"{mantissa.rstrip('0').rstrip('.')}E{exponent}"
+    elif size < 1:
+        text = f"{value:.9f}".rstrip("0").rstrip(".")
+    else:
+        text = f"{value:.{GENERAL_FIGURES}g}"
+    return text.replace(".", language.point)
+
+
+@lru_cache(maxsize=2048)
+def sections_of(code: str) -> tuple[FormatSection, ...]:
+    """Take a format apart."""
+    return tuple(map(_section, _split(code)))
+
+
+def _split(code: str) -> list[str]:
+    parts, start, place = [], 0, 0
+    while place < len(code):
+        sign = code[place]
+        if sign == '"':
+            end = code.find('"', place + 1)
+            place = len(code) if end < 0 else end
+        elif sign in "\\_*":
+            place += 1
+        elif sign == "[":
+            end = code.find("]", place)
+            place = place if end < 0 else end
+        elif sign == ";":
+            parts.append(code[start:place])
+            start = place + 1
+        place += 1
+    return [*parts, code[start:]][:4]
+
+
+def _section(source: str) -> FormatSection:
+    tokens: list[Token] = []
+    condition: tuple[str, float] | None = None
+    language: Language | None = None
+    has_system_date = False
+    for found in PARTS.finditer(source):
+        kind = found.lastgroup or "other"
+        text = found[kind]
+        if kind in ("quoted", "escaped"):
+            tokens.append(Token("literal", text))
+        elif kind == "space":
+            tokens.append(Token("literal", " "))
+        elif kind == "fill":
+            # It moves a sign or a currency to the left edge of the cell: "-      5.00".
+            is_after_word = bool(tokens) and tokens[-1].kind == "literal" and tokens[-1].text[-1:].isalnum()
+            tokens.append(Token("literal", " " if is_after_word else ""))
+        elif kind == "bracket":
+            if match := CURRENCY.fullmatch(text):
+                number = int(match["language"] or "0", 16)
+                has_system_date = has_system_date or number == SYSTEM_DATE
+                language = language or language_of_format(number)
+                tokens.append(Token("literal", match["sign"]))
+            elif match := CONDITION.fullmatch(text):
+                condition = match["sign"], float(match["number"].rstrip(".") or 0)
+            elif ELAPSED.fullmatch(text):
+                tokens.append(Token("elapsed", text.lower()))
+        elif kind == "noon":
+            tokens.append(Token("noon", text))
+        elif kind == "era":
+            continue
+        elif kind == "date":
+            tokens.append(Token("date", text.lower()))
+        elif kind == "exponent":
+            tokens.append(Token("exponent", text))
+        elif kind == "other":
+            tokens.append(
+                Token(
+                    {".": "point", ",": "group", "%": "percent", "/": "slash", "@": "text"}.get(text, "literal"), text
+                )
+            )
+        else:
+            tokens.append(Token(kind, text))
+    is_date = has_system_date or any(token.kind in ("date", "elapsed", "noon") for token in tokens)
+    if has_system_date:
+        # The computer's own way stands for whatever the format says of the date; the time is kept.
+        hours = next((place for place, token in enumerate(tokens) if token.text[:1] == "h"), len(tokens))
+        tokens = [Token("date", "system"), *([Token("literal", " ")] if hours < len(tokens) else []), *tokens[hours:]]
+    return FormatSection(tuple(tokens), condition, language, is_date, source)
+
+
+def _chosen(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
+    """Return the section for a number, and whether it writes numbers below zero without their sign."""
+    numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
+    if not numeric:
+        return sections[0], False
+    if any(section.condition for section in numeric):
+        for section in numeric:
+            if section.condition is None or COMPARED[section.condition[0]](value, section.condition[1]):
+                sign, bound = section.condition or ("", 0.0)
+                # The last part is for what is left: below zero only, if the first is for the rest.
+                is_rest = section.condition is None and section is not numeric[0] and _takes_positive(numeric[0])
+                return section, (sign in ("<", "<=") and bound <= 0) or is_rest
+        return numeric[-1], False
+    if value < 0 and len(numeric) > 1:
+        return numeric[1], True
+    if value == 0 and len(numeric) > 2:
+        return numeric[2], False
+    return numeric[0], False
+
+
+def _takes_positive(section: FormatSection) -> bool:
+    return section.condition is not None and section.condition[0] in (">", ">=") and section.condition[1] <= 0
+
+
+# Numbers
+
+
+def _number(value: float, section: FormatSection, language: Language) -> str:
+    tokens = list(section.tokens)
+    if section.has("general"):
+        return "".join(general(value, language) if t.kind == "general" else t.text for t in tokens)
+    if not section.has("digit"):
+        return "".join(general(value, language) if t.kind == "text" else t.text for t in tokens)
+    slash = next((place for place, token in enumerate(tokens) if token.kind == "slash"), None)
+    if slash is not None and _is_fraction(tokens, slash):
+        return _fraction(value, tokens, slash)
+    if section.has("exponent"):
+        return _scientific(value, tokens, language)
+    amount = _exact(value) * Decimal(100) ** sum(token.kind == "percent" for token in tokens)
+    digits = [place for place, token in enumerate(tokens) if token.kind == "digit"]
+    point = next((place for place, token in enumerate(tokens) if token.kind == "point"), len(tokens))
+    whole = [place for place in digits if place < point]
+    decimals = [place for place in digits if place > point]
+    is_grouped = False
+    for place, token in enumerate(tokens):
+        if token.kind != "group":
+            continue
+        tokens[place] = Token("literal", "")
+        if whole and whole[0] < place < whole[-1]:
+            is_grouped = True
+        elif digits and place > digits[0] and not any(t.text for t in tokens[_last_before(digits, place) + 1 : place]):
+            # Right behind the figures, each makes the number a thousand times smaller.
+            amount /= 1000
+        else:
+            tokens[place] = Token("literal", ",")
+    rounded = _rounded(amount, len(decimals))
+    before, _, after = f"{rounded:f}".partition(".")
+    said = _filled_whole(before.lstrip("0"), [tokens[place].text for place in whole], language if is_grouped else None)
+    for place, text in zip(whole, said, strict=True):
+        tokens[place] = Token("literal", text)
+    if point < len(tokens):
+        kept = _filled_decimals(after, [tokens[place].text for place in decimals])
+        for place, text in zip(decimals, kept, strict=True):
+            tokens[place] = Token("literal", text)
+        # "25." is left as "25", and "25.-" as it is.
+        tokens[point] = Token("literal", language.point if any(kept) or not decimals else "")
+        if not whole:
+            tokens[point] = Token("literal", f"{before.lstrip('0')}{tokens[point].text}")
+    return "".join(token.text for token in tokens)
+
+
+def _last_before(places: Sequence[int], place: int) -> int:
+    return max(found for found in places if found < place)
+
+
+def _exact(value: float) -> Decimal:
+    """Return a number with the figures that Excel keeps of it."""
+    return Decimal(f"{value:.15g}")
+
+
+def _rounded(amount: Decimal, places: int) -> Decimal:
+    try:
+        return amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+    except InvalidOperation:  # longer than the context's precision
+        return amount
+
+
+def _filled_whole(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
+    """Put the figures of a whole number into the places of a format, from the right; the first takes those left."""
+    said = [""] * len(places)
+    left = figures
+    count = 0
+    for index in range(len(places) - 1, -1, -1):
+        taken = (left if index == 0 else left[-1:]) or ("0" if places[index] == "0" else "")
+        left = "" if index == 0 else left[:-1]
+        text = ""
+        for figure in reversed(taken):
+            if language is not None and count and count % 3 == 0:
+                text = language.group + text
+            text = figure + text
+            count += 1
+        said[index] = text
+    return said
+
+
+def _filled_decimals(figures: str, places: Sequence[str]) -> list[str]:
+    figures = figures.ljust(len(places), "0")[: len(places)]
+    least = max((index + 1 for index, place in enumerate(places) if place == "0"), default=0)
+    needed = max(least, len(figures.rstrip("0")))
+    return [figure if index < needed else "" for index, figure in enumerate(figures)]
+
+
+def _is_fraction(tokens: Sequence[Token], slash: int) -> bool:
+    before = next((token for token in reversed(tokens[:slash]) if token.kind != "literal"), None)
+    after = next((token for token in tokens[slash + 1 :] if token.text.strip()), None)
+    return (
+        before is not None
+        and before.kind == "digit"
+        and after is not None
+        and (after.kind == "digit" or after.text.isdigit())
+    )
+
+
+def _fraction(value: float, tokens: Sequence[Token], slash: int) -> str:
+    start = slash
+    while start and tokens[start - 1].kind == "digit":
+        start -= 1
+    after = "".join(token.text for token in tokens[slash + 1 :])
+    below = (re.match(r"[\d#?]+", after) or [""])[0]
+    has_whole = any(token.kind == "digit" for token in tokens[:start])
+    exact = Fraction(_exact(value))
+    whole = int(exact) if has_whole else 0
+    rest = exact - whole
+    if below.isdigit() and int(below):
+        over, under = round(rest * int(below)), int(below)
+    else:
+        near = rest.limit_denominator(10 ** min(len(below), 4) - 1 or 9)
+        over, under = near.numerator, near.denominator
+    if over == under and has_whole:
+        whole, over = whole + 1, 0
+    parts = [str(whole)] if has_whole and (whole or not over) else []
+    return " ".join([*parts, *([f"{over}/{under}"] if over or not has_whole else [])])
+
+
+def _scientific(value: float, tokens: Sequence[Token], language: Language) -> str:
+    place = next(place for place, token in enumerate(tokens) if token.kind == "exponent")
+    point = next((p for p, token in enumerate(tokens[:place]) if token.kind == "point"), place)
+    width = max(sum(token.kind == "digit" for token in tokens[:point]), 1)
+    decimals = sum(token.kind == "digit" for token in tokens[point:place])
+    figures = max(sum(token.kind == "digit" for token in tokens[place:]), 1)
+    amount = _exact(value)
+    exponent = amount.adjusted() if amount else 0
+    exponent = exponent // width * width if width > 1 else exponent
+    mantissa = _rounded(amount.scaleb(-exponent), decimals)
+    if mantissa >= Decimal(10) ** width:
+        exponent += width
+        mantissa = _rounded(amount.scaleb(-exponent), decimals)
+    sign = "-" if exponent < 0 else "+" if "+" in tokens[place].text else ""
+    return f"{mantissa:f}".replace(".", language.point) + f"E{sign}{abs(exponent):0{figures}d}"
+
+
+# Dates
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A day and the time on it. `day` is None for the 29th of February 1900, which Excel alone knows."""
+
+    day: date | None
+    seconds: int
+    thousandths: int
+    serial: float
+
+    @property
+    def year(self) -> int:
+        return 1900 if self.day is None else self.day.year
+
+    @property
+    def month(self) -> int:
+        return 2 if self.day is None else self.day.month
+
+    @property
+    def day_of_month(self) -> int:
+        return 29 if self.day is None else self.day.day
+
+
+def moment_of(value: float, *, is_1904: bool = False, keeps_fractions: bool = False) -> Moment | None:
+    """Return the day and time of a stored number; None outside of the years that Excel knows."""
+    if not 0 <= value < LAST_DAY + 1:
+        return None
+    thousandths = round(value * SECONDS * 1000)
+    if not keeps_fractions:
+        thousandths = (thousandths + 500) // 1000 * 1000
+    number, rest = divmod(thousandths, SECONDS * 1000)
+    day: date | None
+    try:
+        if is_1904:
+            day = date(1904, 1, 1) + timedelta(days=number)
+        elif number == 60:
+            day = None
+        else:
+            day = date(1899, 12, 31 if number < 60 else 30) + timedelta(days=number)
+    except OverflowError:
+        return None
+    return Moment(day, rest // 1000, rest % 1000, value)
+
+
+def _date(value: float, section: FormatSection, language: Language, *, is_1904: bool) -> str:
+    tokens = list(section.tokens)
+    has_fractions = any(
+        token.kind == "point" and place + 1 < len(tokens) and tokens[place + 1].kind == "digit"
+        for place, token in enumerate(tokens)
+    )
+    elapsed = section.has("elapsed")
+    moment = moment_of(abs(value) if elapsed else value, is_1904=is_1904, keeps_fractions=has_fractions)
+    if moment is None:
+        return general(value, language)
+    has_noon = section.has("noon")
+    said = []
+    for place, token in enumerate(tokens):
+        if token.kind == "date":
+            said.append(_date_part(token.text, moment, tokens, place, language, has_noon=has_noon))
+        elif token.kind == "elapsed":
+            total = round(moment.serial * SECONDS)
+            unit = {"h": 3600, "m": 60, "s": 1}[token.text[0]]
+            said.append(f"{total // unit:0{len(token.text)}d}")
+        elif token.kind == "noon":
+            names = ("A", "P") if token.text.lower() == "a/p" else language.noon
+            said.append(names[moment.seconds >= SECONDS // 2])
+        elif token.kind == "digit":
+            count = sum(t.kind == "digit" for t in tokens[:place])
+            said.append(f"{moment.thousandths:03d}"[count : count + 1] or "0")
+        else:
+            said.append("" if token.kind == "text" else token.text)
+    written = " ".join("".join(said).split())
+    return f"-{written}" if value < 0 and elapsed else written
+
+
+def _date_part(
+    part: str, moment: Moment, tokens: Sequence[Token], place: int, language: Language, *, has_noon: bool
+) -> str:
+    letter, width = part[0], len(part)
+    if part == "system":
+        section = replace(sections_of(language.day)[0], language=language)
+        return "".join(
+            _date_part(t.text, moment, section.tokens, p, language, has_noon=False) if t.kind == "date" else t.text
+            for p, t in enumerate(section.tokens)
+        )
+    if letter == "m" and _is_minute(tokens, place):
+        return f"{moment.seconds // 60 % 60:0{min(width, 2)}d}"
+    if letter in "hs":
+        hour = moment.seconds // 3600
+        number = (hour % 12 or 12 if has_noon else hour) if letter == "h" else moment.seconds % 60
+        return f"{number:0{min(width, 2)}d}"
+    if letter in "ye":
+        return f"{moment.year % 100:02d}" if letter == "y" and width <= 2 else str(moment.year)
+    if letter == "b":
+        return str(moment.year + 543)[-2 if width <= 2 else 0 :]
+    if letter == "m":
+        if width <= 2:
+            return f"{moment.month:0{width}d}"
+        name = (language.short_months if width == 3 else language.months)[moment.month - 1]
+        return name[:1] if width == 5 else name
+    if letter == "d" and width <= 2:
+        return f"{moment.day_of_month:0{width}d}"
+    weekday = 2 if moment.day is None else moment.day.weekday()
+    return (language.short_days if width == 3 else language.days)[weekday]
+
+
+def _is_minute(tokens: Sequence[Token], place: int) -> bool:
+    """Tell minutes from months: minutes follow hours, or come before seconds."""
+    if len(tokens[place].text) > 2:
+        return False
+    before = next((t for t in reversed(tokens[:place]) if t.kind in ("date", "elapsed")), None)
+    after = next((t for t in tokens[place + 1 :] if t.kind in ("date", "elapsed")), None)
+    return (before is not None and before.text[0] == "h") or (after is not None and after.text[0] == "s")

@@ -1,0 +1,136 @@
+"""Hold what a sheet shows, cell by cell, whatever kind of file it is from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rag.ingestion.loaders.characters import normalise_characters
+
+#: Rows and columns that Excel has; a file may name more.
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+#: What a reading met and did not read, for one and for several.
+UNREAD = {
+    "hidden sheets": ("1 hidden sheet was not read: {names}.", "{count} hidden sheets were not read: {names}."),
+    "hidden rows": ("1 hidden row was not read.", "{count} hidden rows were not read."),
+    "hidden columns": ("1 hidden column was not read.", "{count} hidden columns were not read."),
+    "hidden cells": ("1 cell whose format hides it was not read.",
+                     "{count} cells whose format hides them were not read."),
+    "covered": ("1 cell under a merged one was not read.", "{count} cells under merged ones were not read."),
+    "struck": ("1 struck cell was left out.", "{count} struck cells were left out."),
+    "formulas": ("1 formula has no stored result and was not read. Open the file in a spreadsheet program, save it and "
+                 "upload it again.", "{count} formulas have no stored results and were not read. Open the file in a "
+                 "spreadsheet program, save it and upload it again."),
+    "cells": ("1 cell was not read.", "{count} cells were not read."),
+    "comments": ("1 comment was not read.", "{count} comments were not read."),
+    "charts": ("1 chart was not read.", "{count} charts were not read."),
+    "diagrams": ("1 diagram (SmartArt) was not read.", "{count} diagrams (SmartArt) were not read."),
+    "pictures": ("1 picture may contain text that was not read.",
+                 "{count} pictures may contain text that was not read."),
+    "embedded": ("1 embedded file was not read.", "{count} embedded files were not read."),
+    "objects": ("1 text box or drawing was not read.", "{count} text boxes or drawings were not read."),
+    "margins": ("The headers and footers for printing were not read.",) * 2,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """Cells merged into one, the last row and column included."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+
+@dataclass
+class Sheet:
+    """The cells of a sheet by row and column, both from 1; hidden and empty ones are not among them."""
+
+    name: str
+    rows: dict[int, dict[int, str]] = field(default_factory=dict)
+    merged: list[Span] = field(default_factory=list)
+    #: Rows that are not shown: they part no table.
+    hidden_rows: set[int] = field(default_factory=set)
+    #: Rows whose cells were left out one by one: they part none either.
+    emptied_rows: set[int] = field(default_factory=set)
+    #: Texts in hidden rows and columns that are shown in the rest of a merged cell.
+    covered: dict[tuple[int, int], str] = field(default_factory=dict)
+    hidden_columns: set[int] = field(default_factory=set)
+    #: Columns too narrow for text.
+    narrow_columns: set[int] = field(default_factory=set)
+    #: Rows that are known to name the columns, of a table or above a filter; and bold ones above others.
+    head_rows: set[int] = field(default_factory=set)
+    bold_rows: set[int] = field(default_factory=set)
+    #: Text of boxes and shapes.
+    texts: list[str] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
+
+    def put(self, row: int, column: int, text: str) -> bool:
+        """Add a cell on one line; tell whether it shows anything."""
+        text = on_one_line(text)
+        if text:
+            self.rows.setdefault(row, {})[column] = text
+        return bool(text)
+
+    def warnings(self) -> Iterator[str]:
+        """Name what was not read, with its count and the sheet."""
+        for kind, (one, several) in UNREAD.items():
+            if (count := self.unread[kind]) > 0:
+                yield f"Sheet “{self.name}”: {one if count == 1 else several.format(count=f'{count:,}')}"
+
+    def drop_covered(self) -> None:
+        """Leave out cells that lie under a merged one: only its first shows."""
+        for span in self.merged:
+            rows = range(span.top, span.bottom + 1)
+            for row in rows if len(rows) < len(self.rows) else [row for row in self.rows if row in rows]:
+                cells = self.rows.get(row, {})
+                lost = [c for c in cells if span.left <= c <= span.right and (row, c) != (span.top, span.left)]
+                for column in lost:
+                    del cells[column]
+                self.unread["covered"] += len(lost)
+                if lost and not cells:
+                    del self.rows[row]
+                    self.emptied_rows.add(row)
+
+
+def on_one_line(text: str) -> str:
+    """Write a text on one line, in ordinary characters."""
+    return " ".join((text if text.isascii() and text.isprintable() else normalise_characters(text)).split())
+
+
+def column_name(number: int) -> str:
+    """Write the number of a column in letters: 28 as "AB"."""
+    letters = ""
+    while number > 0:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters
+
+
+def column_number(letters: str) -> int:
+    """Return the number of a column from its letters; 0 for others."""
+    number = 0
+    for letter in letters.upper():
+        if not "A" <= letter <= "Z":
+            return 0
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def place_of(reference: str) -> tuple[int, int]:
+    """Return row and column of a reference such as "$B$3"; 0 for what is missing."""
+    letters = "".join(filter(str.isalpha, reference))
+    figures = "".join(filter(str.isdigit, reference))
+    return int(figures[:9] or 0), column_number(letters[:4])
+
+
+def span_of(reference: str) -> Span | None:
+    """Return the cells that a reference such as "A1:B3" names; None for text of another form."""
+    first, _, last = reference.partition(":")
+    top, left = place_of(first)
+    bottom, right = place_of(last or first)
+    if not (0 < top <= bottom and 0 < left <= right):
+        return None
+    return Span(top, left, min(bottom, MOST_ROWS), min(right, MOST_COLUMNS))

@@ -1,0 +1,35 @@
+"""Judge and compare the addresses of web pages."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+from courlan import normalize_url
+
+#: A longer address leads nowhere that a document is.
+LONGEST_ADDRESS = 2000
+#: Addresses with these endings are never pages nor documents: they are not asked for.
+OTHER_ENDINGS = re.compile(
+    r"\.(?:jpe?g|png|gif|svg|webp|ico|css|js|mjs|json|woff2?|ttf|eot|mp[34]|m4[av]|webm|avi|mov|wav|zip|gz|tgz|rar|7z|exe"
+    r"|dmg|apk|iso|bin|ics|rss|atom)$",
+    re.IGNORECASE,
+)
+
+
+def joined_address(base: httpx.URL, address: str) -> str:
+    """Return the whole address of a link; "" for none."""
+    try:
+        return str(base.join(address)) if len(address) <= LONGEST_ADDRESS else ""
+    except (httpx.InvalidURL, ValueError, TypeError):
+        return ""
+
+
+def normal_address(address: str) -> str:
+    """Return an address without fragment, without words that only track, and in one order; "" for none."""
+    if len(address) > LONGEST_ADDRESS:
+        return ""
+    try:
+        return str(httpx.URL(normalize_url(str(httpx.URL(address).copy_with(fragment=None)))))
+    except (httpx.InvalidURL, ValueError, TypeError):
+        return ""

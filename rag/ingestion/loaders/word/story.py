@@ -1,0 +1,730 @@
+"""Walk through the text of a Word document once, and write what its pages show.
+
+Tracked changes count as accepted. Every character of the parts is either written or left out for a reason that is
+counted, so that the two can be compared with all there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.office_package import R
+from rag.ingestion.loaders.page_text import letters_in
+from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, STARRED, Notes, lowered, raised, small
+from rag.ingestion.loaders.word.equations import linear
+from rag.ingestion.loaders.word.numbering import Numbering, formatted
+from rag.ingestion.loaders.word.package import W14, W, child, is_on, name_of, number, value
+from rag.ingestion.loaders.word.styles import Look, Styles
+from rag.ingestion.loaders.word.symbols import shown, symbol
+from rag.ingestion.tables import guessed_head_rows, lines_of, rows_in_words
+
+TEXTS = frozenset({"w:t", "m:t"})
+#: Elements with deleted text, or with text that was moved and is read at its new place.
+GONE = frozenset({"w:del", "w:moveFrom"})
+#: Elements around text that change nothing about it.
+THROUGH = frozenset({
+    "w:ins", "w:moveTo", "w:hyperlink", "w:smartTag", "w:customXml", "w:dir", "w:bdo", "w:sdtContent", "w:rubyBase",
+})  # fmt: skip
+#: Elements of a run that are written as other characters.
+CHARACTERS = {
+    "w:tab": "\t", "w:ptab": "\t", "w:br": "\n", "w:cr": "\n", "w:noBreakHyphen": "-", "w:softHyphen": "",
+}  # fmt: skip
+#: Fields of a header that differ from page to page: page numbers, and the heading of the page.
+PAGE_FIELDS = frozenset({"PAGE", "NUMPAGES", "SECTIONPAGES", "PAGEREF", "STYLEREF"})
+#: The rest of a piece of a header that shows a page number: "Page of", "- -".
+LONGEST_PAGE_WORDS = 20
+#: Stands in a header for a page number.
+PAGE_NUMBER = "\ufdd2"
+#: Word has 63 columns at most.
+WIDEST = 63
+#: A longer cell over several rows is written in the first one only.
+LONGEST_REPEATED = 500
+#: A table in a cell is written within the row up to so many characters, a longer one below the table.
+LONGEST_NESTED = 1500
+#: A longer paragraph is no heading, whatever its style.
+LONGEST_HEADING = 300
+#: Struck text is quoted up to so many characters.
+LONGEST_QUOTED = 200
+#: In EMU, 360,000 to a centimetre: a smaller picture is a logo or a sign.
+LEAST_PICTURE = (1_800_000, 900_000)
+TICKED, UNTICKED = "☒", "☐"
+MACRO_BUTTON = re.compile(r"\s*(?:MACROBUTTON|GOTOBUTTON)\s+\S+\s+(.*)", re.DOTALL | re.IGNORECASE)
+SYMBOL_FIELD = re.compile(r"\s*SYMBOL\s+(0x[0-9a-f]+|\d+)(?:.*\\f\s+\"?([\w ]+)\"?)?", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the page; `level` is that of a heading, or 0."""
+
+    text: str
+    level: int = 0
+
+
+@dataclass
+class Tally:
+    """What the walk met: characters written, characters left out by reason, and things that are no text."""
+
+    #: Without blank space, as all counts but `hidden`.
+    kept: int = 0
+    #: Letters and figures that were written, to be found on the page again.
+    letters: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    hidden: int = 0
+    struck: list[str] = field(default_factory=list)
+    pictures: set[str] = field(default_factory=set)
+    charts: set[str] = field(default_factory=set)
+    diagrams: set[str] = field(default_factory=set)
+    embedded: int = 0
+    inserted: int = 0
+    old_formulas: int = 0
+    symbols: int = 0
+
+    def keep(self, count: int, written: str) -> None:
+        self.kept += count
+        self.letters.update(letters_in(written))
+
+    def leave(self, reason: str, element: Any) -> None:
+        self.left_out[reason] += characters_in(element)
+
+    def strike(self, text: str) -> None:
+        if sum(map(len, self.struck)) < LONGEST_QUOTED:
+            self.struck.append(text)
+
+
+@dataclass
+class Field:
+    """A field that is open: its instruction, whether its result has begun, and what a form shows without a result."""
+
+    instruction: str = ""
+    has_result: bool = False
+    form_value: str = ""
+    has_text: bool = False
+
+    @property
+    def kind(self) -> str:
+        return (self.instruction.split() or [""])[0].upper()
+
+
+@dataclass
+class Flow:
+    """Lines of a part, and the paragraph whose mark was deleted and which the next one goes on."""
+
+    lines: list[Line] = field(default_factory=list)
+    carried: Words | None = None
+
+
+class Words:
+    """Gathers the text of a paragraph, and the lines of text boxes in it."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._parts: list[str] = []
+        self._tail = ""
+        self._small = ("", "")
+        self.below: list[Line] = []
+        #: Small pictures in the line: formulas and signs, if there is text beside them.
+        self.pictures: set[str] = set()
+        #: The mark that the paragraph begins with.
+        self.mark = ""
+
+    def add(self, text: str, position: str = "") -> None:
+        """Add text, raised or lowered by its position."""
+        if not text:
+            return
+        if position != self._small[0]:
+            self._set_small()
+        if position:
+            self._small = (position, self._small[1] + text)
+        else:
+            self._put(text)
+
+    def refer(self, mark: str, text: str) -> None:
+        """Add a note of Word's."""
+        self._set_small()
+        self._parts.append(self._notes.refer(mark, text))
+
+    def text(self) -> str:
+        """Return the paragraph's text, its notes still to be placed."""
+        self._set_small()
+        return normalise_characters(_without_page_numbers("".join(self._parts))).strip()
+
+    def _put(self, text: str) -> None:
+        self._parts.append(text)
+        self._tail = (self._tail + text)[-LOOKED_AT:]
+
+    def _set_small(self) -> None:
+        position, text = self._small
+        self._small = ("", "")
+        if position == "subscript":
+            self._put(lowered(text))
+        elif position:
+            written, is_mark = raised(self._tail, text)
+            if not is_mark:
+                self._put(written)
+            elif self._tail.strip():
+                self._parts.append(self._notes.refer(written))
+            else:
+                self.mark = self.mark or written
+                self._put(f"{written} ")
+
+
+def characters_in(element: Any) -> int:
+    """Count the characters of the text in an element, without blank space and without a second form of the same."""
+    name = name_of(element.tag)
+    if name in TEXTS:
+        return visible(element.text)
+    if name == "mc:AlternateContent":
+        return _measured(element)[1]
+    return sum(map(characters_in, element))
+
+
+def visible(text: str | None) -> int:
+    """Count characters without blank space."""
+    return len("".join((text or "").split()))
+
+
+def alternative(element: Any) -> Any:
+    """Return the form that Word shows of content in several: the first, unless only the last has text."""
+    return _measured(element)[0]
+
+
+def _measured(element: Any) -> tuple[Any, int]:
+    """Return the form that Word shows, and its characters, counting each form once."""
+    first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
+    count = 0 if first is None else characters_in(first)
+    if count or fallback is None:
+        return first, count
+    count = characters_in(fallback)
+    return (fallback if count or first is None else first), count
+
+
+class Story:
+    """Writes the parts of a document. Body, headers and notes share styles, numbers and the tally."""
+
+    def __init__(
+        self, styles: Styles, numbering: Numbering, *, related: Callable[[str], Any], language: str = ""
+    ) -> None:
+        self.notes = Notes()
+        #: By place; `tally` is that of the part being written.
+        self.tallies = {"text": Tally(), "margins": Tally(), "notes": Tally()}
+        self.tally = self.tallies["text"]
+        self.sections: list[Any] = []
+        self._styles = styles
+        self._numbering = numbering
+        self._language = language
+        #: Parses the part that the main one links to by an id; None without one.
+        self._related = related
+        self._fields: list[Field] = []
+        self._is_margin = False
+        #: Footnotes and endnotes by their kind and id, their formats, and how many came up.
+        self.notes_of: dict[tuple[str, str], Any] = {}
+        self._forms = {"footnote": "decimal", "endnote": "lowerRoman"}
+        self._note_counts: Counter[str] = Counter()
+        self.referred: set[tuple[str, str]] = set()
+
+    def add_notes(self, kind: str, root: Any, form: str | None) -> None:
+        """Take the part of the footnotes or endnotes; `form` is that of their numbers, "" if these begin anew."""
+        for element in () if root is None else root:
+            if value(element, "type") in (None, "normal"):
+                self.notes_of[kind, value(element, "id") or ""] = element
+        self._forms[kind] = self._forms[kind] if form is None else form
+
+    def lines(self, root: Any, place: str = "") -> list[Line]:
+        """Write a part, or a part of it such as a text box. `place` is its tally; empty for the one at hand."""
+        before = self._fields, self._is_margin, self.tally
+        self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)
+        self.tally = self.tallies[place] if place else self.tally
+        flow = Flow()
+        self._blocks(root, flow)
+        self._end(flow)
+        self._fields, self._is_margin, self.tally = before
+        return flow.lines
+
+    # Blocks
+
+    def _blocks(self, container: Any, flow: Flow) -> None:
+        for element in container:
+            name = name_of(element.tag)
+            if name == "w:p":
+                self._paragraph(element, flow)
+            elif name == "w:tbl":
+                self._end(flow)
+                flow.lines.extend(self._table(element))
+            elif name == "w:sdt":
+                content = self._content_of(element)
+                if content is not None:
+                    self._blocks(content, flow)
+            elif name in GONE:
+                self.tally.leave("deleted", element)
+            elif name in THROUGH:
+                self._blocks(element, flow)
+            elif name == "mc:AlternateContent":
+                chosen = alternative(element)
+                if chosen is not None:
+                    self._blocks(chosen, flow)
+            elif name in ("m:oMathPara", "m:oMath"):
+                words = Words(self.notes)
+                self._equation(element, words)
+                self._write(words, 0, "", flow)
+            elif name == "w:sectPr":
+                self.sections.append(element)
+            elif name in ("w:altChunk", "w:subDoc"):
+                self.tally.inserted += 1
+
+    def _end(self, flow: Flow) -> None:
+        """Write a paragraph that nothing follows to go on."""
+        if flow.carried is not None:
+            words, flow.carried = flow.carried, None
+            self._write(words, 0, "", flow)
+
+    def _content_of(self, control: Any) -> Any:
+        """Return the content of a content control; None where it only asks for some."""
+        content = child(control, "w:sdtContent")
+        if content is not None and is_on(child(child(control, "w:sdtPr"), "w:showingPlcHdr")):
+            self.tally.leave("placeholder", content)
+            return None
+        return content
+
+    def _paragraph(self, paragraph: Any, flow: Flow) -> None:
+        words = flow.carried or Words(self.notes)
+        flow.carried = None
+        properties = child(paragraph, "w:pPr")
+        style_id = value(child(properties, "w:pStyle")) or self._styles.default_paragraph
+        self._inline(paragraph, words, style_id)
+        section = child(properties, "w:sectPr")
+        if section is not None:
+            self.sections.append(section)
+        mark = child(properties, "w:rPr")
+        is_initial = (value(child(properties, "w:framePr"), "dropCap") or "none") != "none"
+        if is_initial or any(name_of(element.tag) in GONE for element in (() if mark is None else mark)):
+            flow.carried = words
+            return
+        text = words.text()
+        if not text and self._styles.look(mark, style_id).is_hidden:
+            flow.lines.extend(words.below)
+            return
+        level = 0
+        if 0 < len(text) <= LONGEST_HEADING:
+            level = self._styles.heading_level(properties, self._styles.style(style_id))
+        label = self._numbering.label(properties, style_id, self._language)
+        # A bullet before a heading says nothing.
+        self._write(words, level, "" if level and label == "- " else label, flow)
+
+    def _write(self, words: Words, level: int, label: str, flow: Flow) -> None:
+        text = words.text()
+        if words.mark:
+            self.notes.add_line(words.mark, text.removeprefix(words.mark).strip())
+        elif starred := STARRED.fullmatch(text):
+            self.notes.add_line(starred["mark"], starred["text"])
+        if text:
+            self.tally.pictures |= words.pictures
+            flow.lines.append(Line(f"{label}{' '.join(text.split()) if level else text}", level))
+        elif not words.below and flow.lines and flow.lines[-1].text:
+            flow.lines.append(Line(""))
+        flow.lines.extend(words.below)
+
+    # Within a paragraph
+
+    def _inline(self, container: Any, words: Words, style_id: str) -> None:
+        for element in container:
+            name = name_of(element.tag)
+            if name == "w:r":
+                self._run(element, words, style_id)
+            elif name in GONE:
+                self.tally.leave("deleted", element)
+            elif name in THROUGH:
+                self._inline(element, words, style_id)
+            elif name == "w:sdt":
+                self._control(element, words, style_id)
+            elif name == "w:fldSimple":
+                self._fields.append(Field(value(element, "instr") or "", has_result=True))
+                self._inline(element, words, style_id)
+                self._close_field(words)
+            elif name in ("m:oMath", "m:oMathPara"):
+                self._equation(element, words)
+            elif name == "mc:AlternateContent":
+                chosen = alternative(element)
+                if chosen is not None:
+                    self._inline(chosen, words, style_id)
+            elif name == "w:subDoc":
+                self.tally.inserted += 1
+
+    def _control(self, control: Any, words: Words, style_id: str) -> None:
+        content = self._content_of(control)
+        if content is None:
+            return
+        box = child(child(control, "w:sdtPr"), "w14:checkbox")
+        is_drawn = characters_in(content) > 0 or next(content.iter(f"{W}sym"), None) is not None
+        if box is not None and not is_drawn:
+            checked = child(box, "w14:checked")
+            is_ticked = checked is not None and checked.get(f"{W14}val") in ("1", "true", "on")
+            words.add(TICKED if is_ticked else UNTICKED)
+            return
+        self._inline(content, words, style_id)
+
+    def _equation(self, element: Any, words: Words) -> None:
+        count = characters_in(element)
+        if self._is_shown():
+            written = FOREIGN.sub("", linear(element))
+            self.tally.keep(count, written)
+            words.add(written)
+        else:
+            self.tally.left_out["instruction"] += count
+
+    def _is_shown(self) -> bool:
+        return all(found.has_result for found in self._fields)
+
+    def _run(self, run: Any, words: Words, style_id: str) -> None:
+        look = self._styles.look(child(run, "w:rPr"), style_id)
+        custom = next((found for found in run if is_custom_mark(found)), None)
+        if custom is not None and not look.is_hidden and not look.is_struck:
+            # The text of the run is the mark.
+            mark = "".join(found.text or "" for found in run if name_of(found.tag) == "w:t").strip()
+            self.tally.keep(visible(mark), mark)
+            self._refer(custom, words, mark)
+            return
+        for element in run:
+            self._part_of_run(element, look, words, style_id)
+
+    def _part_of_run(self, element: Any, look: Look, words: Words, style_id: str) -> None:
+        name = name_of(element.tag)
+        if name == "w:fldChar":
+            self._field_mark(element, words)
+        elif name == "w:instrText":
+            if self._fields and not self._fields[-1].has_result:
+                self._fields[-1].instruction += element.text or ""
+        elif name == "w:t":
+            self._text(element.text or "", look, words)
+        elif look.is_hidden or look.is_struck:
+            reason = "hidden" if look.is_hidden else "struck"
+            self.tally.leave(reason, element)
+        elif name in CHARACTERS:
+            if self._is_shown():
+                words.add(CHARACTERS[name], look.position if name == "w:noBreakHyphen" else "")
+        elif name == "w:sym":
+            self._symbol(element, words)
+        elif name in ("w:footnoteReference", "w:endnoteReference"):
+            self._refer(element, words, None)
+        elif name in ("w:drawing", "w:pict", "w:object"):
+            self._drawing(element, words, (0, 0))
+        elif name == "w:ruby":
+            annotation = child(element, "w:rt")
+            if annotation is not None:
+                self.tally.leave("ruby", annotation)
+            base = child(element, "w:rubyBase")
+            if base is not None:
+                self._inline(base, words, style_id)
+        elif name == "mc:AlternateContent":
+            chosen = alternative(element)
+            for part in () if chosen is None else chosen:
+                self._part_of_run(part, look, words, style_id)
+        elif name == "m:oMath":
+            self._equation(element, words)
+
+    def _text(self, text: str, look: Look, words: Words) -> None:
+        count = visible(text)
+        if not self._is_shown():
+            self.tally.left_out["instruction"] += count
+        elif look.is_hidden:
+            self.tally.left_out["hidden"] += count
+            self.tally.hidden += len(text)
+        elif look.is_struck:
+            self.tally.left_out["struck"] += count
+            self.tally.strike(text)
+        elif self._is_margin and any(found.kind in PAGE_FIELDS for found in self._fields):
+            self.tally.left_out["page number"] += count
+        else:
+            written = shown(FOREIGN.sub("", text), look.font)
+            self.tally.keep(count, written)
+            words.add(written, look.position)
+            for found in self._fields:
+                found.has_text = found.has_text or count > 0
+
+    def _symbol(self, element: Any, words: Words) -> None:
+        try:
+            code = int(value(element, "char") or "", 16)
+        except ValueError:
+            code = 0
+        sign = symbol(code, value(element, "font") or "")
+        if not self._is_shown():
+            return
+        if not sign:
+            self.tally.symbols += 1
+        words.add(sign)
+        for found in self._fields:
+            found.has_text = True
+
+    def _field_mark(self, element: Any, words: Words) -> None:
+        kind = value(element, "fldCharType")
+        if kind == "begin":
+            self._fields.append(Field(form_value=_form_value(child(element, "w:ffData"))))
+        elif kind == "separate" and self._fields:
+            self._fields[-1].has_result = True
+        elif kind == "end":
+            self._close_field(words)
+
+    def _close_field(self, words: Words) -> None:
+        if not self._fields:
+            return
+        closed = self._fields.pop()
+        if not self._is_shown():
+            if self._fields and not self._fields[-1].has_result:
+                self._fields[-1].instruction += closed.instruction
+            return
+        if closed.kind in PAGE_FIELDS and self._is_margin:
+            words.add(PAGE_NUMBER)
+        elif closed.kind == "FORMCHECKBOX" or not closed.has_text:
+            words.add(closed.form_value or _shown_by(closed))
+            if closed.kind == "EQ":
+                self.tally.old_formulas += 1
+
+    def _refer(self, element: Any, words: Words, mark: str | None) -> None:
+        kind = name_of(element.tag)[2:].removesuffix("Reference")
+        key = (kind, value(element, "id") or "")
+        note = self.notes_of.get(key)
+        if mark is None:
+            self._note_counts[kind] += 1
+            form = self._forms[kind]
+            mark = formatted(self._note_counts[kind], form, self._language) if form else ""
+        text = ""
+        if note is not None and key not in self.referred:
+            self.referred.add(key)
+            text = " ".join(line.text for line in self.lines(note, "notes") if line.text)
+            text = self.notes.in_place(text.removeprefix(mark).strip() if mark else text)
+        if mark or text:
+            words.refer(small(mark), text)
+
+    def _drawing(self, element: Any, words: Words, size: tuple[int, int]) -> None:
+        """Write the text boxes of a drawing below the paragraph, and count its pictures."""
+        for part in element:
+            name = name_of(part.tag)
+            if name == "w:txbxContent":
+                words.below.extend(line for line in self.lines(part) if line.text)
+            elif name == "mc:AlternateContent":
+                chosen = alternative(part)
+                if chosen is not None:
+                    self._drawing(chosen, words, size)
+            elif name in ("wp:inline", "wp:anchor"):
+                extent = child(part, "wp:extent")
+                self._drawing(part, words, _size(extent))
+            elif name == "a:blip":
+                is_large = size[0] >= LEAST_PICTURE[0] and size[1] >= LEAST_PICTURE[1]
+                (self.tally if is_large else words).pictures.add(part.get(f"{R}embed") or part.get(f"{R}link") or "")
+            elif name == "v:imagedata":
+                words.pictures.add(part.get(f"{R}id") or "")
+            elif name in ("c:chart", "cx:chart"):
+                self.tally.charts.add(part.get(f"{R}id") or "")
+            elif name == "dgm:relIds":
+                self._diagram(part.get(f"{R}dm") or "", words)
+            elif name == "o:OLEObject":
+                self.tally.embedded += 1
+            elif name == "v:textpath" and (text := (part.get("string") or "").strip()):
+                words.below.append(Line(normalise_characters(FOREIGN.sub("", text))))
+            elif len(part):
+                self._drawing(part, words, size)
+
+    def _diagram(self, link: str, words: Words) -> None:
+        """Write the texts of a diagram (SmartArt) below the paragraph."""
+        root = self._related(link) if self.tally is self.tallies["text"] else None
+        if root is None:
+            self.tally.diagrams.add(link)
+            return
+        points = child(root, "dgm:ptLst")
+        for point in () if points is None else points:
+            texts = (part.text or "" for part in point.iter() if name_of(part.tag) == "a:t")
+            if text := normalise_characters(FOREIGN.sub("", "".join(texts))).strip():
+                words.below.append(Line(" ".join(text.split())))
+
+    # Tables
+
+    def _table(self, table: Any) -> list[Line]:
+        rows = list(self._rows(table))
+        if is_layout(rows):
+            return [line for row in rows for cell in cells_in(row) for line in self._cell_lines(cell) if line.text]
+        grid: list[list[str | None]] = []
+        below: list[Line] = []
+        heads = 0
+        above: dict[int, str] = {}
+        for row in rows:
+            cells: list[str | None] = [""] * min(_grid_gap(row, "gridBefore"), WIDEST)
+            following: dict[int, str] = {}
+            for cell in cells_in(row):
+                properties = child(cell, "w:tcPr")
+                width = min(max(number(child(properties, "w:gridSpan")) or 1, 1), WIDEST)
+                merged = child(properties, "w:vMerge")
+                place = len(cells)
+                if is_placeholder(cell) or child(properties, "w:cellDel") is not None:
+                    self.tally.leave("placeholder", cell)
+                    text = ""
+                elif merged is not None and value(merged) != "restart":
+                    text = above.get(place, "")
+                    # Text in a continued cell is not shown; without a cell above it is.
+                    if place in above:
+                        self.tally.leave("merged", cell)
+                    else:
+                        text = self._cell_text(cell, below)
+                else:
+                    text = self._cell_text(cell, below)
+                if merged is not None:
+                    following[place] = text if len(text) <= LONGEST_REPEATED else ""
+                cells += [text, *[None] * (width - 1)]
+                if len(cells) > WIDEST:
+                    below.extend(Line(str(kept)) for kept in cells[WIDEST:] if kept)
+                    del cells[WIDEST:]
+            above = following
+            cells += [""] * min(_grid_gap(row, "gridAfter"), WIDEST - len(cells))
+            is_head = is_on(child(child(row, "w:trPr"), "w:tblHeader"))
+            heads += is_head and heads == len(grid)
+            grid.append(cells)
+        if not 0 < heads < len(grid) or heads > 3:
+            heads = guessed_head_rows(grid)
+        return [*map(Line, lines_of(grid, heads)), *below]
+
+    def _rows(self, container: Any) -> Any:
+        for element in container:
+            name = name_of(element.tag)
+            if name == "w:tr":
+                properties = child(element, "w:trPr")
+                if child(properties, "w:del") is not None:
+                    self.tally.leave("deleted", element)
+                elif is_on(child(properties, "w:hidden")):
+                    self.tally.leave("hidden", element)
+                    self.tally.hidden += characters_in(element)
+                else:
+                    yield element
+            elif name == "w:sdt":
+                content = self._content_of(element)
+                if content is not None:
+                    yield from self._rows(content)
+            elif name in GONE:
+                self.tally.leave("deleted", element)
+            elif name in THROUGH:
+                yield from self._rows(element)
+
+    def _cell_lines(self, cell: Any) -> list[Line]:
+        flow = Flow()
+        self._blocks(cell, flow)
+        self._end(flow)
+        return flow.lines
+
+    def _cell_text(self, cell: Any, below: list[Line]) -> str:
+        """Return the text of a cell on one line; a table in it as words, or below the table if it is long."""
+        parts: list[str] = []
+        for lines, is_table in self._pieces(cell):
+            if not is_table:
+                parts += [line.text for line in lines]
+            elif sum(len(line.text) for line in lines) <= LONGEST_NESTED:
+                parts.append("; ".join(rows_in_words([line.text for line in lines])))
+            else:
+                below.extend(lines)
+        return self.notes.in_place(" ".join(" ".join(parts).split()))
+
+    def _pieces(self, cell: Any) -> Any:
+        """Yield the content of a cell: lines of text, and lines of each table."""
+        flow = Flow()
+        for element in cell:
+            if name_of(element.tag) == "w:tcPr":
+                continue
+            if name_of(element.tag) == "w:tbl":
+                self._end(flow)
+                yield flow.lines, False
+                flow = Flow()
+                yield self._table(element), True
+            else:
+                self._blocks([element], flow)
+        self._end(flow)
+        yield flow.lines, False
+
+
+def cells_in(row: Any) -> Any:
+    """Yield the cells of a row, also those in content controls."""
+    for element in row:
+        name = name_of(element.tag)
+        if name == "w:tc":
+            yield element
+        elif name == "w:sdt":
+            content = child(element, "w:sdtContent")
+            if content is not None:
+                yield from cells_in(content)
+        elif name in THROUGH:
+            yield from cells_in(element)
+
+
+def is_placeholder(cell: Any) -> bool:
+    """Return whether a cell is the content of a control that only asks for some."""
+    around = cell.getparent().getparent()
+    return name_of(around.tag) == "w:sdt" and is_on(child(child(around, "w:sdtPr"), "w:showingPlcHdr"))
+
+
+def is_layout(rows: list[Any]) -> bool:
+    """Return whether a table only arranges the page: one column, or one row with tables or several paragraphs."""
+    widths = [len(list(cells_in(row))) for row in rows]
+    if max(widths, default=0) <= 1:
+        return True
+    if len(rows) > 1:
+        return False
+    cells = list(cells_in(rows[0]))
+    return any(child(cell, "w:tbl") is not None for cell in cells) or any(
+        sum(characters_in(part) > 0 for part in cell if name_of(part.tag) == "w:p") > 3 for cell in cells
+    )
+
+
+def is_custom_mark(element: Any) -> bool:
+    """Return whether an element is a reference to a note with a mark of its own."""
+    if name_of(element.tag) not in ("w:footnoteReference", "w:endnoteReference"):
+        return False
+    return (value(element, "customMarkFollows") or "0").lower() in ("1", "true", "on")
+
+
+def _grid_gap(row: Any, name: str) -> int:
+    return max(number(child(child(row, "w:trPr"), f"w:{name}")) or 0, 0)
+
+
+def _size(extent: Any) -> tuple[int, int]:
+    try:
+        return int(extent.get("cx")), int(extent.get("cy"))
+    except (AttributeError, TypeError, ValueError):
+        return 0, 0
+
+
+def _without_page_numbers(text: str) -> str:
+    """Leave out pieces of a header that are a page number: "Page 3 of 12"."""
+    if PAGE_NUMBER not in text:
+        return text
+    pieces = re.split(r"\t| {2,}|\n", text)
+    kept = [
+        piece.replace(PAGE_NUMBER, "")
+        for piece in pieces
+        if PAGE_NUMBER not in piece or len(piece.replace(PAGE_NUMBER, "").strip()) > LONGEST_PAGE_WORDS
+    ]
+    return " ".join(" ".join(kept).split())
+
+
+def _form_value(data: Any) -> str:
+    """Return what a field of an old form shows without a result."""
+    box = child(data, "w:checkBox")
+    if box is not None:
+        checked = child(box, "w:checked")
+        return TICKED if is_on(child(box, "w:default") if checked is None else checked) else UNTICKED
+    choices = child(data, "w:ddList")
+    if choices is not None:
+        entries = [value(entry) or "" for entry in choices if name_of(entry.tag) == "w:listEntry"]
+        chosen = number(child(choices, "w:result"))
+        chosen = number(child(choices, "w:default")) if chosen is None else chosen
+        return entries[chosen or 0] if 0 <= (chosen or 0) < len(entries) else ""
+    return ""
+
+
+def _shown_by(closed: Field) -> str:
+    """Return what a field without a result shows."""
+    if found := MACRO_BUTTON.fullmatch(closed.instruction):
+        return found[1].strip()
+    if found := SYMBOL_FIELD.match(closed.instruction):
+        code = int(found[1], 16 if found[1][:2].lower() == "0x" else 10)
+        return symbol(code, (found[2] or "").strip())
+    return ""

@@ -1,0 +1,153 @@
+"""Tell how Word shows a run and what a paragraph is, by its own properties and by styles with all they are based on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag.ingestion.loaders.word.package import child, is_on, name_of, number, value
+
+#: Names of heading styles that set no outline level. Word writes "heading 1" in every language, others do not.
+HEADING = re.compile(
+    r"(?:heading|제목|überschrift|kop|titre|título|titolo|nagłówek|başlık|見出し|标题|標題|заголовок) ?([1-9])$",
+    re.IGNORECASE,
+)
+TITLES = frozenset({"title", "제목", "titel", "titre", "título", "titolo", "tytuł"})
+#: Properties that a paragraph's and a run's style turn over when both have them (ISO 29500-1, 17.7.3).
+TOGGLES = ("vanish", "strike")
+#: A style is based on others at most so often.
+DEEPEST = 30
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a run is shown."""
+
+    is_hidden: bool = False
+    is_struck: bool = False
+    #: "superscript", "subscript" or "".
+    position: str = ""
+    font: str = ""
+
+
+@dataclass
+class Style:
+    """The properties that a style has or inherits."""
+
+    name: str = ""
+    run: dict[str, Any] = field(default_factory=dict)
+    #: From 0 for the first level; 9 is text.
+    outline: int | None = None
+    number_id: str | None = None
+    number_level: int | None = None
+    #: Itself and the styles that it is based on, itself first.
+    chain: tuple[str, ...] = ()
+
+
+NO_STYLE = Style()
+
+
+class Styles:
+    """The styles of a document."""
+
+    def __init__(self, root: Any) -> None:
+        self._elements: dict[str, Any] = {}
+        self._found: dict[str, Style] = {}
+        self._looks: dict[tuple[Any, ...], Look] = {}
+        self.default_paragraph = ""
+        #: Of the text, in two letters; empty when no style says so.
+        self.language = ""
+        self._defaults: dict[str, Any] = {}
+        for element in () if root is None else root:
+            if name_of(element.tag) == "w:style":
+                style_id = value(element, "styleId") or ""
+                self._elements[style_id] = element
+                if value(element, "type") == "paragraph" and value(element, "default") in ("1", "true", "on"):
+                    self.default_paragraph = style_id
+            elif name_of(element.tag) == "w:docDefaults":
+                defaults = child(child(element, "w:rPrDefault"), "w:rPr")
+                self._defaults = run_properties(defaults)
+                self.language = (value(child(defaults, "w:lang")) or "")[:2].lower()
+
+    def style(self, style_id: str | None) -> Style:
+        """Return a style with what it inherits; one without properties when there is none of this id."""
+        if not style_id or style_id not in self._elements:
+            return NO_STYLE
+        if style_id not in self._found:
+            chain: list[str] = []
+            at: str | None = style_id
+            while at in self._elements and at not in chain and len(chain) < DEEPEST:
+                chain.append(at)
+                at = value(child(self._elements[at], "w:basedOn"))
+            self._found[style_id] = self._combined(chain)
+        return self._found[style_id]
+
+    def _combined(self, chain: list[str]) -> Style:
+        style = Style(name=value(child(self._elements[chain[0]], "w:name")) or chain[0], chain=tuple(chain))
+        for style_id in reversed(chain):
+            element = self._elements[style_id]
+            style.run |= run_properties(child(element, "w:rPr"))
+            properties = child(element, "w:pPr")
+            outline = number(child(properties, "w:outlineLvl"))
+            style.outline = style.outline if outline is None else outline
+            numbers = child(properties, "w:numPr")
+            style.number_id = value(child(numbers, "w:numId")) or style.number_id
+            level = number(child(numbers, "w:ilvl"))
+            style.number_level = style.number_level if level is None else level
+        return style
+
+    def look(self, properties: Any, paragraph_style: str) -> Look:
+        """Return how a run with these properties is shown in a paragraph of a style."""
+        own = run_properties(properties)
+        character_style = value(child(properties, "w:rStyle")) or ""
+        key = (paragraph_style, character_style, *sorted(own.items()))
+        if key not in self._looks:
+            self._looks[key] = self._look(own, self.style(character_style).run, self.style(paragraph_style).run)
+        return self._looks[key]
+
+    def _look(self, own: dict[str, Any], character: dict[str, Any], paragraph: dict[str, Any]) -> Look:
+        def toggled(name: str) -> bool:
+            if name in own:
+                return bool(own[name])
+            return bool(self._defaults.get(name)) or bool(paragraph.get(name)) != bool(character.get(name))
+
+        def nearest(name: str) -> Any:
+            return next((found[name] for found in (own, character, paragraph, self._defaults) if name in found), "")
+
+        return Look(
+            is_hidden=toggled("vanish"),
+            is_struck=toggled("strike") or bool(nearest("dstrike")),
+            position=nearest("vertAlign"),
+            font=nearest("font"),
+        )
+
+    def heading_level(self, properties: Any, style: Style) -> int:
+        """Return the level of a heading from 1, also for the document's title; 0 for text."""
+        outline = number(child(properties, "w:outlineLvl"))
+        if outline is None:
+            outline = style.outline
+        if outline is not None:
+            return outline + 1 if 0 <= outline < 9 else 0
+        for style_id in style.chain:
+            for name in (self.style(style_id).name, style_id):
+                if found := HEADING.match(name):
+                    return int(found[1])
+        return int(style.name.casefold() in TITLES)
+
+
+def run_properties(properties: Any) -> dict[str, Any]:
+    """Return the properties of a run that matter here, those that it has."""
+    found: dict[str, Any] = {}
+    for element in () if properties is None else properties:
+        name = name_of(element.tag)
+        if name in ("w:vanish", "w:strike", "w:dstrike"):
+            found[name[2:]] = is_on(element)
+        elif name == "w:vertAlign":
+            position = value(element) or ""
+            found["vertAlign"] = position if position in ("superscript", "subscript") else ""
+        elif name == "w:rFonts":
+            font = value(element, "ascii") or value(element, "hAnsi")
+            if font:
+                found["font"] = font.lower()
+    return found

@@ -1,0 +1,236 @@
+"""Bound what servers answer, in bytes after unpacking and in time, for every client of the application.
+
+httpx unpacks whatever an answer names, layer by layer: 1.2 MB became gigabytes before the first part of it could be
+counted. Its timeouts are for each read, so a byte a minute keeps a thread for good. Clients and transports of httpx and
+of httpx2 are bounded here.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
+
+#: So much is unpacked at a time.
+PART_BYTES = 65_536
+#: A read that comes too late is given up at once; a timeout of zero would mean none to a socket.
+LEAST_SECONDS = 0.001
+
+TOO_LARGE = "An answer is larger than any answer should be."
+TOO_SLOW = "An answer comes too slowly to be read."
+UNREADABLE = "An answer is packed in a way that cannot be read."
+
+AnyTransport = TypeVar("AnyTransport")
+AnyClient = TypeVar("AnyClient")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """How large an answer may be, in bytes after unpacking, and how many seconds the whole of it may take."""
+
+    most_bytes: int = 32 * 2**20
+    longest_seconds: float = 600.0
+
+
+#: Of an answer that is no file: a page of a list, a set of keys.
+USUAL = Bounds()
+_at_work = threading.local()
+
+
+class BoundedTransport:
+    """Sends through another transport, and breaks off an answer that is too large or takes too long.
+
+    It unpacks gzip and deflate itself, in small parts; anything else is refused. Raises `ProviderAnswerInvalid` and
+    `ProviderUnavailable` while the answer is read.
+    """
+
+    def __init__(self, transport: Any, bounds: Bounds) -> None:
+        self._transport = timed(transport)
+        self._bounds = bounds
+
+    def handle_request(self, request: Any) -> Any:
+        return bounded(self._transport.handle_request, request, self._bounds)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> BoundedTransport:
+        self._transport.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._transport.__exit__(*error)
+
+
+def bound(client: AnyClient, bounds: Bounds = USUAL) -> AnyClient:
+    """Bound the answers to a client of httpx or httpx2, also those that come through a proxy; return the client."""
+    parts: Any = client
+    # A client that is given a transport would use no proxy of the environment.
+    parts._transport = BoundedTransport(parts._transport, bounds)  # noqa: SLF001
+    mounts = parts._mounts.items()  # noqa: SLF001
+    parts._mounts = {pattern: found and BoundedTransport(found, bounds) for pattern, found in mounts}  # noqa: SLF001
+    return client
+
+
+def bounded(send: Callable[[Any], Any], request: Any, bounds: Bounds) -> Any:
+    """Send a request, and return its answer with a body that is unpacked and counted while it is read."""
+    request.headers["accept-encoding"] = "gzip, deflate"
+    deadline = time.monotonic() + bounds.longest_seconds
+    with _until(deadline):
+        answer = send(request)
+    encoding = answer.headers.pop("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity"):
+        answer.headers.pop("content-length", None)
+    answer.stream = _stream_class(type(answer).__module__)(answer.stream, encoding, bounds.most_bytes, deadline)
+    return answer
+
+
+class _Parts:
+    """The body of an answer."""
+
+    def __init__(self, stream: Any, encoding: str, most_bytes: int, deadline: float) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._most_bytes = most_bytes
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for part in unpacked(self._received(), self._encoding):
+            size += len(part)
+            if size > self._most_bytes:
+                raise ProviderAnswerInvalid(TOO_LARGE)
+            if time.monotonic() > self._deadline:
+                raise ProviderUnavailable(TOO_SLOW)
+            yield part
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _received(self) -> Iterator[bytes]:
+        size = 0
+        parts = iter(self._stream)
+        while True:
+            with _until(self._deadline):
+                part = next(parts, None)
+            if part is None:
+                return
+            size += len(part)
+            if size > self._most_bytes:
+                raise ProviderAnswerInvalid(TOO_LARGE)
+            yield part
+
+
+@functools.cache
+def _stream_class(module: str) -> Any:
+    """Return `_Parts` as a stream of the library that the answer is of."""
+    library = sys.modules[module.partition(".")[0]]
+    return type("BoundedStream", (_Parts, library.SyncByteStream), {})
+
+
+def unpacked(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Unpack the body of an answer, in parts of 64 KiB at most. Raises `ProviderAnswerInvalid`."""
+    if encoding in ("", "identity"):
+        yield from parts
+        return
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise ProviderAnswerInvalid(UNREADABLE)
+    # Some servers leave the frame of zlib out.
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16 if "gzip" in encoding else zlib.MAX_WBITS)
+    is_first = True
+    for part in parts:
+        try:
+            found = unpacker.decompress(part, PART_BYTES)
+        except zlib.error as exc:
+            if not is_first or encoding != "deflate":
+                raise ProviderAnswerInvalid(UNREADABLE) from exc
+            unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+            found = _or_unreadable(unpacker, part)
+        is_first = False
+        while found:
+            yield found
+            found = _or_unreadable(unpacker, unpacker.unconsumed_tail)
+
+
+def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
+    try:
+        return bytes(unpacker.decompress(part, PART_BYTES))
+    except zlib.error as exc:
+        raise ProviderAnswerInvalid(UNREADABLE) from exc
+
+
+# Time: the network's own timeouts are for each read, so what is left of the whole answer's time shortens them
+
+
+@contextmanager
+def _until(deadline: float) -> Iterator[None]:
+    """Have this thread's reads from the network end at a time."""
+    before = getattr(_at_work, "deadline", None)
+    _at_work.deadline = deadline
+    try:
+        yield
+    finally:
+        _at_work.deadline = before
+
+
+def timed(transport: AnyTransport) -> AnyTransport:
+    """Have a transport's connections end with the time of `_until`, where it makes any itself."""
+    pool: Any = getattr(transport, "_pool", None)
+    if pool is not None:
+        kept = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one
+        pool._network_backend = kept if isinstance(kept, _TimedNetwork) else _TimedNetwork(kept)  # noqa: SLF001
+    return transport
+
+
+class _TimedNetwork:
+    """Makes connections as another backend of httpcore does."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def connect_tcp(self, *given: Any, **options: Any) -> _TimedConnection:
+        return _TimedConnection(self._backend.connect_tcp(*given, **options))
+
+    def connect_unix_socket(self, *given: Any, **options: Any) -> _TimedConnection:
+        return _TimedConnection(self._backend.connect_unix_socket(*given, **options))
+
+    def sleep(self, seconds: float) -> None:
+        self._backend.sleep(seconds)
+
+
+class _TimedConnection:
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return bytes(self._stream.read(max_bytes, _left(timeout)))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _left(timeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> _TimedConnection:
+        return _TimedConnection(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _left(timeout: float | None) -> float | None:
+    deadline: float | None = getattr(_at_work, "deadline", None)
+    if deadline is None:
+        return timeout
+    left = max(LEAST_SECONDS, deadline - time.monotonic())
+    return left if timeout is None else min(timeout, left)

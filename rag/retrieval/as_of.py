@@ -1,0 +1,333 @@
+"""Search the documents as they are on a day: "What was the hotel limit in June 2025?" is for the version valid then.
+
+So is "What is the hotel limit from January on?" for the version that begins by then. Published versions alone are
+searched. A passage that is found is replaced by the one in its place in the version that was valid on the day; passages
+of that version without a counterpart are added where they share more of the question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cache
+from uuid import UUID
+
+from babel import Locale
+from rapidfuzz.fuzz import token_set_ratio
+
+from rag.retrieval.bm25.analysers import words_with_terms
+from rag.retrieval.dates import dates_in, years_in
+from rag.retrieval.hybrid_search import SearchHits
+from rag.retrieval.relative_days import written_out
+from rag.retrieval.search_query import asked_words
+from rag.storage.database import Database, queries
+from rag.storage.pipeline import Pipeline
+from rag.types import SearchResult, VersionOnDay, Who
+
+#: A passage is in the place of another from so much on, of 100, by the words of both with their headings.
+LEAST_ALIKE = 55.0
+#: Passages without a counterpart that are added.
+MOST_ADDED = 3
+
+#: What says that a question is about a state of the past: a verb in a past tense, or "as of".
+_PAST = {
+    "en": r"\b(?:was|were|did|had|used to|as of|as at|back (?:in|then)|at (?:that|the) time|previously|formerly)\b",
+    "de": r"\b(?:war|waren|wurden?|galt(?:en)?|hatten?|gab|durften?|konnten?|musste[nt]?|bekam(?:en)?|betrug(?:en)?"
+    r"|stand(?= \w+ \d{4})|damals|früher)\b",
+    "nl": r"\b(?:was|waren|gold(?:en)?|had(?:den)?|kon(?:den)?|mocht(?:en)?|moest(?:en)?|kreeg|kregen|bedroeg|per"
+    r"|destijds)\b",
+    "fr": r"\b(?:étai(?:t|ent)|avai(?:t|ent)|fallait|pouvai(?:t|ent)|devai(?:t|ent)|valai(?:t|ent)|fut|à l'époque)\b",
+    "es": r"\b(?:era|eran|fue|fueron|había|tenían?|podían?|debían?|estaban?|regían?|entonces)\b",
+    "it": r"\b(?:era|erano|fu|aveva(?:no)?|poteva(?:no)?|doveva(?:no)?|valeva(?:no)?|spettava(?:no)?|allora)\b",
+    "pt": r"\b(?:era|eram|foi|foram|havia|tinham?|podiam?|deviam?|estavam?|vigoravam?|na época)\b",
+    "pl": r"\b(?:był[aoy]?|byli|miał[aoy]?|mieli|można było|obowiązywał[aoy]?|wynosił[aoy]?"
+    r"|przysługiwał[aoy]?|wtedy)\b",
+    "tr": r"\b(?:neydi|kaçtı|vardı|yoktu|idi|miydi|mıydı|\w+(?:iyordu|ıyordu|uyordu|üyordu|[aeiıuü]rdı|[aeiıuü]rdi)|"
+    r"\w+(?:dı|di|du|dü|tı|ti|tu|tü))\b",
+    "ko": r"[였었았했됐]|당시",
+    "ja": r"でした|ました|だった|[っい]た[かの。？?]|当時|時点",
+    "zh": r"当时|當時|那时|是多少|是什么|有多少|多少|几天|怎么",
+    "ar": r"(?<!\w)(?:كان|كانت|كانوا|كنا|آنذاك)(?!\w)",
+}  # fmt: skip
+_NUMERIC = re.compile(
+    r"\b(?P<y>(?:19|20)\d\d)-(?P<m>\d\d)(?:-(?P<d>\d\d))?\b|\b(?P<d2>\d\d?)[./](?P<m2>\d\d?)[./](?P<y2>(?:19|20)\d\d)\b"
+)
+_EASTERN = re.compile(
+    r"(?P<y>(?:19|20)\d\d)\s*[年년](?:\s*(?P<m>1[0-2]|0?[1-9])\s*[月월](?:\s*(?P<d>3[01]|[12]\d|0?[1-9])\s*[日일])?)?"
+)
+#: "W czerwcu": the case after "in", which no catalogue of locales has.
+_IN_POLISH = {
+    "styczniu": 1, "lutym": 2, "marcu": 3, "kwietniu": 4, "maju": 5, "czerwcu": 6, "lipcu": 7, "sierpniu": 8,
+    "wrześniu": 9, "październiku": 10, "listopadzie": 11, "grudniu": 12,
+}  # fmt: skip
+#: Regions with different names for months: "Jänner", "setiembre", "حزيران".
+_REGIONS = {"en": ("en_GB",), "de": ("de_AT",), "es": ("es_PE",), "fr": ("fr_CA",), "ar": ("ar_SY", "ar_DZ", "ar_MA")}
+#: What joins a day to its sentence and is left over without it.
+_JOINT = (
+    r"(?:(?<!\w)(?:(?:as|starting) (?:of|from)|as at|back in|before|until|during|since|in|on|of|from|starting|at|vor"
+    r"|bis|am|im|ab|zum|vom|im jahr|ab dem|stand|per|vóór|tot|op|vanaf|in het jaar|avant|en|au|le|du|de"
+    r"|à partir (?:de|du|d')|dès|antes de|el|del|a partir (?:de|del|da|dal)|desde|prima di|nel|nell'|dal?|a|ai|em|no|do"
+    r"|przed|w|na|od|dnia"
+    r"|(?:ابتداء[ً]? )?من|في|عام|سنة)\s*)?"
+)
+_TAIL = (
+    r"(?:\s*(?:roku|r\.|年度|[년年]도?))?"
+    r"(?:\s*이후에?|부터는?|에는|에서|에|의|[은는]|以降|から[はの]?|には|では|に|の|は|起|以后|的|时"
+    r"|(?: ay[ıi])?n?['’]?[dt][ae](?:n itibaren)?\b|\s+onwards?\b)?"
+)
+
+
+@dataclass(frozen=True)
+class DayMeant:
+    """The day a question is about, and the question without it."""
+
+    day: date
+    text: str
+    #: The words for a coming day, month or year.
+    named: str = field(default="", compare=False)
+
+
+def day_meant(text: str, language: str, today: date) -> DayMeant | None:
+    """Return the past day whose rules a question asks for; None where it asks for those of today.
+
+    Of a month or a year it is the last day, of the present one the present day. "Carry over days from 2025" names a
+    year and asks for today's rule: a past tense or "as of" has to say otherwise.
+    """
+    language = _known(language)
+    text = written_out(text, language, today)
+    if not any(re.search(_PAST[code], text, re.IGNORECASE) for code in {language, "en"} & _PAST.keys()):
+        return None
+    named = dates_in(text, today)
+    day, without = named.last if named is not None else None, text
+    for pattern in (_NUMERIC, _EASTERN, _months(language), _months("en")):
+        if found := pattern.search(text):
+            if (last := _last_day(found.groupdict(), language)) is None:
+                return None
+            is_until = named is not None and named.first is None and named.last is not None
+            day, without = day if is_until else last, _without(text, found.group())
+            break
+    else:
+        years = years_in(text, today)
+        if len(years) == 1:
+            day, without = day or date(years[0], 12, 31), _without(text, str(years[0]))
+    return DayMeant(day, without) if day is not None and day < today else None
+
+
+def day_to_come(text: str, language: str, today: date) -> DayMeant | None:
+    """Return the coming day whose rules a question asks for; None where it names none.
+
+    Of a coming month or year it is the last day. A month without a year is the next one of its name. Whether a version
+    begins until then decides: "days carried over to 2027" names a year too.
+    """
+    language = _known(language)
+    text = written_out(text, language, today)
+    for pattern in (_NUMERIC, _EASTERN, _months(language), _months("en")):
+        if found := pattern.search(text):
+            day = _last_day(found.groupdict(), language)
+            if day is None or not _begins_after(day, found, today):
+                return None
+            return DayMeant(day, _without(text, found.group()), found.group())
+    if found := _bare_month(language).search(text) or _bare_month("en").search(text):
+        day = _next_of_its_name(found.groupdict(), language, today)
+        return DayMeant(day, _without(text, found["all"]), found["all"]) if day else None
+    years = [year for year in years_in(text, today) if year > today.year]
+    if len(years) == 1:
+        return DayMeant(date(years[0], 12, 31), _without(text, str(years[0])), str(years[0]))
+    return None
+
+
+def names_a_day(text: str, language: str) -> bool:
+    """Return whether a text names a day, or a month with its year."""
+    language = _known(language)
+    return any(pattern.search(text) for pattern in (_NUMERIC, _EASTERN, _months(language), _months("en")))
+
+
+def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
+    """Return whether the period that was named, which ends with a day, begins after today."""
+    parts = found.groupdict()
+    if parts.get("d") or parts.get("d2"):
+        return last > today
+    is_month = parts.get("name") or parts.get("m")
+    return (last.year, last.month if is_month else 0) > (today.year, today.month if is_month else 0)
+
+
+def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
+    """Return the last day of what was named without a year; None where today is within it."""
+    for year in (today.year, today.year + 1):
+        day = _last_day({**parts, "y": str(year)}, language)
+        if day is not None and day >= today:
+            is_coming = day > today if parts.get("d") else day.replace(day=1) > today
+            return day if is_coming else None
+    return None
+
+
+def _known(language: str) -> str:
+    """Return the code of a language that days are read in; English for another one, or for none."""
+    code = language.split("-")[0]
+    return code if code in _PAST else "en"
+
+
+@cache
+def _bare_month(language: str) -> re.Pattern[str]:
+    """Match a month without a year beside what says "in" or "from"."""
+    names = "|".join(sorted((re.escape(n) for n in _month_numbers(language) if len(n) > 2), key=len, reverse=True))
+    day = r"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?"
+    before = (
+        r"(?<!\w)(?:in|on|from|as of|starting|ab|im|zum|am|vanaf|op|en|au|à partir de|dès|desde|a partir de|el|nel|da|a"
+        r"|em|de|w|od|من|في)\s+(?:(?:dem|le|o|dia|the)\s+)?"
+    )
+    if language in ("ko", "ja", "zh"):
+        month = r"(?<![\d年년])(?P<m>1[0-2]|[1-9])\s*[月월](?:份|\s*(?P<d>3[01]|[12]\d|[1-9])\s*[日일])?"
+        return re.compile(rf"(?P<all>{month})(?=\s*(?:부터|에|의|から|に|の|起|的|会|有))")
+    if language == "tr":
+        return re.compile(rf"(?P<all>{day}(?P<name>{names})(?: ayı)?)(?=n?['’]?[dt][ae])", re.IGNORECASE)
+    return re.compile(rf"{before}(?P<all>{day}(?P<name>{names}))(?!\w)(?! (?:19|20)\d\d)", re.IGNORECASE)
+
+
+@cache
+def _months(language: str) -> re.Pattern[str]:
+    """Match a month by its name with its year, with or without a day, as the language writes them."""
+    names = "|".join(sorted(map(re.escape, _month_numbers(language)), key=len, reverse=True))
+    return re.compile(
+        rf"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?(?<!\w)(?P<name>{names})\.?(?!\w)"
+        r"(?:\s+(?P<d2>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?,)?\s+(?:de\s+|del\s+)?(?P<y>(?:19|20)\d\d)",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _month_numbers(language: str) -> dict[str, int]:
+    all_months = [Locale.parse(code).months for code in (*_REGIONS.get(language, ()), language)]
+    widths = [(use, width) for use in ("format", "stand-alone") for width in ("wide", "abbreviated")]
+    forms = [months[use][width] for months in all_months for use, width in widths]
+    names = {name.lower().rstrip("."): number for form in forms for number, name in form.items() if not name.isdigit()}
+    return names | (_IN_POLISH if language == "pl" else {})
+
+
+def _last_day(parts: Mapping[str, str | None], language: str) -> date | None:
+    """Return the last day of what was named; None for a day that does not exist."""
+    year = int(parts.get("y") or parts.get("y2") or 0)
+    month = int(parts.get("m") or parts.get("m2") or 0)
+    if name := parts.get("name"):
+        numbers = _month_numbers("en") | _month_numbers(language)
+        month = numbers[name.lower().rstrip(".")]
+    day = int(parts.get("d") or parts.get("d2") or 0)
+    try:
+        if day:
+            return date(year, month, day)
+        after = date(year + (month in (0, 12)), month % 12 + 1 if month else 1, 1)
+    except ValueError:
+        return None
+    return date.fromordinal(after.toordinal() - 1)
+
+
+def _without(text: str, named: str) -> str:
+    left = re.sub(_JOINT + re.escape(named) + _TAIL, " ", text, count=1, flags=re.IGNORECASE)
+    return re.sub(r"\s+(?=[?？؟.,!:]|$)", "", " ".join(left.split())).lstrip(",，、: ")
+
+
+@dataclass(frozen=True)
+class VersionPassage:
+    """A passage of an earlier version."""
+
+    chunk_id: UUID
+    document_id: UUID
+    content: str
+    section: str
+    first_page: int
+    last_page: int
+    chunk_index: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.section}\n{self.content}"
+
+
+def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> list[VersionOnDay]:
+    """Return the version of each document found that is known to have been valid on the day: another, or the same."""
+    ids = list({result.document_id for result in hits.results})
+    if not ids:
+        return []
+
+    def read(pipeline: Pipeline) -> list[VersionOnDay]:
+        asked = pipeline.execute(queries["versions_on_day"], {"document_ids": ids, "day": day})
+        pipeline.finish()
+        return asked.read(VersionOnDay)
+
+    return database.read(who, read)
+
+
+def in_their_versions(
+    database: Database, who: Who, hits: SearchHits, versions: Sequence[VersionOnDay], text: str, language: str
+) -> SearchHits:
+    """Return the hits with the passages of other versions in the place of those of the published ones.
+
+    A passage that has no counterpart in the version of the day is left out: it was not valid then.
+    """
+    others = {version.published_id: version for version in versions if version.document_id != version.published_id}
+
+    def read(pipeline: Pipeline) -> list[VersionPassage]:
+        ids = [version.document_id for version in others.values()]
+        asked = pipeline.execute(queries["passages_of_documents"], {"document_ids": ids})
+        pipeline.finish()
+        return asked.read(VersionPassage)
+
+    passages: dict[UUID, list[VersionPassage]] = {}
+    for passage in database.read(who, read):
+        passages.setdefault(passage.document_id, []).append(passage)
+    kept, taken = list[SearchResult](), set[UUID]()
+    for result in hits.results:
+        version = others.get(result.document_id)
+        if version is None:
+            kept.append(result)
+            continue
+        own = [passage for passage in passages.get(version.document_id, []) if passage.chunk_id not in taken]
+        words = f"{result.section}\n{result.content}"
+        alike = [(token_set_ratio(passage.words, words), passage) for passage in own]
+        likeness, counterpart = max(alike, key=lambda item: item[0], default=(0.0, None))
+        if counterpart is not None and likeness >= LEAST_ALIKE:
+            taken.add(counterpart.chunk_id)
+            kept.append(_in_place(result, counterpart, version))
+    asked = {word.terms for word in asked_words(text, language, language or "en")}
+    shared = max((_shares(asked, result.content, language) for result in kept), default=0)
+    added = list[tuple[int, SearchResult]]()
+    for version in others.values():
+        place = next(result for result in hits.results if result.document_id == version.published_id)
+        for passage in passages.get(version.document_id, []):
+            if passage.chunk_id not in taken and (count := _shares(asked, passage.words, language)) > shared:
+                added.append((count, _in_place(place, passage, version)))
+    added.sort(key=lambda item: -item[0])
+    results = [*(result for _, result in added[:MOST_ADDED]), *kept]
+    languages = dict(hits.languages) | {version.document_id: version.language for version in others.values()}
+    return replace(hits, results=tuple(results), languages=languages)
+
+
+def _in_place(result: SearchResult, passage: VersionPassage, version: VersionOnDay) -> SearchResult:
+    return replace(
+        result,
+        chunk_id=passage.chunk_id,
+        document_id=passage.document_id,
+        title=f"{version.title} (v{version.version})",
+        file_name=version.file_name,
+        content=passage.content,
+        section=passage.section,
+        first_page=passage.first_page,
+        last_page=passage.last_page,
+        chunk_index=passage.chunk_index,
+        part_meanings=(),
+    )
+
+
+def _shares(asked: set[tuple[str, ...]], text: str, language: str) -> int:
+    return len(asked & {terms for _, terms in words_with_terms(text, language or "en")})
+
+
+def days_said(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
+    """Return a line for the model on each earlier version among the cited documents; "" for none."""
+    return "".join(
+        f"The passages of “{version.title} (v{version.version})” were valid on {version.day}, the day asked about.\n"
+        for version in versions
+        if version.document_id in cited
+    )

@@ -1,0 +1,77 @@
+"""Find names in a question. The document as a whole says whose rules it holds; a passage rarely does.
+
+"How many vacation days do I get at Ottermere?" asks for vacation days. Searched with its name, it finds the passages
+that say "Ottermere" most often. So the search goes without the name, and documents that never say it come last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.meaning import named_languages
+
+_CAPITAL = r"[A-ZÀ-ÖØ-Þ][\w&’'-]*[\wÀ-ÿ]"
+_JOINS = r"(?:for|of|and|&|the|de|der|des|van|von|la|di|do|da)"
+#: A run of words with capitals, "Foundation for Public Code".
+_RUN = rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL}){{0,5}}"
+#: Whose rules are meant: "at Ottermere", "Ottermere's", "does Ottermere pay", "bei Ottermere", "Ottermere에서".
+_PLACED = re.compile(
+    r"(?P<before>\b(?:at|bei(?:m)?|chez|bij|presso|u|en|na|w|em|von|of|from|by|à|aus)\s+(?:the\s+|der\s+|die\s+|de\s+"
+    rf"|la\s+|het\s+)?)(?P<placed>{_RUN})"
+    rf"|(?P<owner>{_RUN})(?=['’]s\b)(?P<possessive>['’]s)"
+    rf"|(?P<verb>\b[Dd](?:oes|id|o)\s+(?:the\s+)?)(?P<subject>{_RUN})(?=\s+[a-z])"
+    r"|(?P<attached>[A-Z][A-Za-z]{2,}(?:\s[A-Z][A-Za-z]+){0,3})(?P<particle>에서는|에서|의|에는|에|은|는|では|での|の|的)"
+)
+#: German writes every noun with a capital: there only these say a name.
+_GERMAN = re.compile(rf"(?P<before>\b(?:bei|von)\s+)(?P<placed>{_CAPITAL}(?:\s+{_CAPITAL}){{0,3}})")
+#: Months, days of the week and the speaker, which have a capital and name nobody.
+_NO_NAMES = re.compile(
+    r"(?:I|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|January|February|March|April|May|June|July|August"
+    r"|September|October|November|December|Christmas|Easter|New Year)s?",
+)
+#: A name in fewer documents is a topic of the question; in more, the owner of the rules.
+LEAST_DOCUMENTS = 3
+
+
+@dataclass(frozen=True)
+class Names:
+    """Owners of rules named in a question, and the documents that name them."""
+
+    #: The question without the names that documents say.
+    text: str
+    names: tuple[str, ...] = ()
+    #: Documents with all the names.
+    said_by: frozenset[UUID] = field(default_factory=frozenset)
+    #: Names in no document found.
+    missing: tuple[str, ...] = ()
+
+
+def names_in(question: str, language: str) -> list[str]:
+    """Return the names of owners of rules, in the order of the question."""
+    found = []
+    for match in (_GERMAN if language == "de" else _PLACED).finditer(question):
+        groups = match.groupdict()
+        name = next(groups[key] for key in ("placed", "owner", "subject", "attached") if groups.get(key))
+        is_plain = _NO_NAMES.fullmatch(name) is not None or bool(named_languages(name))
+        if not is_plain and not (name.isupper() and len(name) <= 4):
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def without(question: str, names: Iterable[str], language: str) -> str:
+    """Return a question without names; unchanged if nothing remains to search for."""
+    text = question
+    for name in names:
+        pattern = re.escape(name)
+        text = re.sub(
+            r"(?:\b(?:at|bei|chez|bij|presso|of|from|by|à)\s+(?:the\s+|der\s+|de\s+|la\s+|het\s+)?)?(?:\bthe\s+)?"
+            rf"{pattern}(?:['’]s\b|에서는|에서|의|에는|에|은|는|では|での|の|的)?",
+            " ",
+            text,
+        )
+    text = re.sub(r"\s+([?.!,])", r"\1", " ".join(text.split()))
+    return text if tokenize(text, language) else question

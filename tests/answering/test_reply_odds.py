@@ -1,0 +1,88 @@
+"""What a reply made of quotations is called, by how likely it is that it answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+
+from rag.answering.quotations import Quotes
+from rag.answering.reply_odds import ANSWERED, PERHAPS, ReplySignals, outcome_of, probability
+from rag.answering.writing import evidence_of
+from rag.types import ContextResponse, RAGDetails, SearchResult, TokenUsage
+from tests.answering.scripted import passage
+
+SURE = ReplySignals(words=4, said=1.0, meaning=0.9, above_usual=0.06, likeness=0.92)
+NEAR = ReplySignals(words=3, said=0.4, meaning=0.84, above_usual=0.02, likeness=0.83)
+NOTHING = ReplySignals(words=3, said=0.0, meaning=0.8, above_usual=0.0, likeness=0.78)
+
+
+def test_more_of_any_signal_makes_an_answer_likelier() -> None:
+    likely = [probability(signals) or 0.0 for signals in (NOTHING, NEAR, SURE)]
+    assert likely == sorted(likely)
+    assert [outcome_of(p) for p in likely] == ["none", "none", "answered"]
+    for more in ({"said": 0.7}, {"above_usual": 0.04}, {"likeness": 0.86}, {"words": 6}):
+        assert (probability(replace(NEAR, **more)) or 0.0) > likely[1], more
+
+
+@pytest.mark.parametrize("missing", ["meaning", "likeness"])
+def test_without_meaning_there_is_no_probability(missing: str) -> None:
+    without = replace(SURE, meaning=None) if missing == "meaning" else replace(SURE, likeness=None)
+    assert probability(without) is None
+
+
+def test_the_thresholds_are_where_they_are_said_to_be() -> None:
+    assert [outcome_of(p) for p in (ANSWERED, ANSWERED - 1e-9, PERHAPS, PERHAPS - 1e-9)] == [
+        "answered", "perhaps", "perhaps", "none",
+    ]  # fmt: skip
+
+
+def context(meaning: float | None, *, rerank_score: float | None = None) -> ContextResponse:
+    citation = passage(1, "Soup is served at noon.")
+    result = SearchResult(
+        chunk_id=citation.chunk_id,
+        document_id=citation.document_id,
+        collection_id=uuid4(),
+        title="",
+        file_name="",
+        content=citation.passage,
+        section="",
+        chunk_index=0,
+        first_page=1,
+        last_page=1,
+        metadata={},
+        score=1.0,
+        meaning=meaning,
+        rerank_score=rerank_score,
+    )
+    return ContextResponse(
+        context_text="",
+        citations=(citation,),
+        token_usage=TokenUsage(),
+        cost=Decimal(0),
+        rag_details=RAGDetails(),
+        results=(result,),
+        evidence="answered",
+        usual_meaning=None if meaning is None else 0.82,
+    )
+
+
+def test_the_probability_of_the_reply_decides_where_meaning_was_compared() -> None:
+    quotes = Quotes("“Soup is served at noon.” [1]", (1,), signals=replace(NOTHING, meaning=None))
+    assert evidence_of(quotes, context(0.8)) == "none"
+    assert evidence_of(replace(quotes, signals=replace(SURE, meaning=None)), context(0.9)) == "answered"
+
+
+@pytest.mark.parametrize(
+    ("quotes", "said"),
+    [
+        (Quotes("", (1,), signals=NOTHING), "answered"),
+        (Quotes("", (1,), signals=NOTHING, is_of_type=False), "perhaps"),
+        (Quotes("", (1,), signals=NOTHING, is_about=False), "perhaps"),
+    ],
+)
+def test_without_meaning_or_with_a_reranker_the_search_decides(quotes: Quotes, said: str) -> None:
+    assert evidence_of(quotes, context(None)) == said
+    assert evidence_of(quotes, context(0.8, rerank_score=0.9)) == said

@@ -1,0 +1,158 @@
+"""Make workbooks from their XML, with the parts that a test needs."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping
+from xml.sax.saxutils import escape
+
+SCHEMAS = "http://schemas.openxmlformats.org"
+MAIN = f"{SCHEMAS}/spreadsheetml/2006/main"
+NAMES = (
+    f'xmlns="{MAIN}" xmlns:r="{SCHEMAS}/officeDocument/2006/relationships" '
+    f'xmlns:xdr="{SCHEMAS}/drawingml/2006/spreadsheetDrawing" xmlns:a="{SCHEMAS}/drawingml/2006/main"'
+)
+RELATIONS = f'xmlns="{SCHEMAS}/package/2006/relationships"'
+KINDS = f"{SCHEMAS}/officeDocument/2006/relationships"
+PROPERTIES = f"{SCHEMAS}/package/2006/relationships/metadata/core-properties"
+ODF = 'xmlns:xlink="http://www.w3.org/1999/xlink" ' + " ".join(
+    f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+    for short, name in [
+        ("office", "office"), ("table", "table"), ("text", "text"), ("draw", "drawing"), ("style", "style"),
+        ("fo", "xsl-fo-compatible"), ("svg", "svg-compatible"), ("presentation", "presentation"),
+    ]
+)  # fmt: skip
+
+
+def cell(place: str, value: object, style: int = 0, *, formula: str = "") -> str:
+    """Make a cell: a text within the cell, or a number. `style` is the place of its number format."""
+    inner = f"<f>{formula}</f>" if formula else ""
+    if isinstance(value, str):
+        return f'<c r="{place}" s="{style}" t="inlineStr">{inner}<is><t>{escape(value)}</t></is></c>'
+    return f'<c r="{place}" s="{style}">{inner}{"<v/>" if value is None else f"<v>{value}</v>"}</c>'
+
+
+def rows_of(*rows: object, first: int = 1, style: int = 0) -> str:
+    """Make rows of lists of values from column A; "" and None leave a cell out."""
+    made = ""
+    for number, values in enumerate(rows, first):
+        assert isinstance(values, (list, tuple))
+        cells = (
+            cell(f"{chr(65 + column)}{number}", value, style if not isinstance(value, str) else 0)
+            for column, value in enumerate(values)
+            if value not in ("", None)
+        )
+        made += f'<row r="{number}">{"".join(cells)}</row>'
+    return made
+
+
+def xlsx_file(
+    sheets: Mapping[str, str],
+    *,
+    formats: tuple[str, ...] = (),
+    hidden: tuple[str, ...] = (),
+    said: str = "Worksheets",
+    is_1904: bool = False,
+    parts: Mapping[str, str] | None = None,
+    links: Mapping[str, str] | None = None,
+    strings: str | None = None,
+) -> bytes:
+    """Make a workbook: for each sheet its rows, then a "|" and what follows the cells, such as merged ones.
+
+    The style 1 has the first of `formats`. `said` is what the program calls worksheets. `parts` are further parts by
+    name, and `links` those of the first sheet by id, as "kind target".
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr(
+            "_rels/.rels",
+            f'<Relationships {RELATIONS}><Relationship Id="a" Type="{KINDS}/officeDocument" Target="xl/workbook.xml"/>'
+            f'<Relationship Id="b" Type="{KINDS}/extended-properties" Target="docProps/app.xml"/></Relationships>',
+        )
+        vt = f"{SCHEMAS}/officeDocument/2006/docPropsVTypes"
+        package.writestr("docProps/app.xml", f'<P xmlns:vt="{vt}"><vt:lpstr>{said}</vt:lpstr></P>')
+        listed = named = ""
+        for number, (name, content) in enumerate(sheets.items(), 1):
+            state = ' state="hidden"' if name in hidden else ""
+            listed += f'<sheet name="{escape(name)}" sheetId="{number}" r:id="s{number}"{state}/>'
+            named += f'<Relationship Id="s{number}" Type="{KINDS}/worksheet" Target="worksheets/sheet{number}.xml"/>'
+            before, _, rest = content.rpartition("<!>") if "<!>" in content else ("", "", content)
+            rows, bar, after = rest.partition("|<")
+            package.writestr(
+                f"xl/worksheets/sheet{number}.xml",
+                f"<worksheet {NAMES}>{before}<sheetData>{rows}</sheetData>{bar[1:]}{after}</worksheet>",
+            )
+        for kind in ("styles", *(("sharedStrings",) if strings is not None else ())):
+            named += f'<Relationship Id="{kind}" Type="{KINDS}/{kind}" Target="{kind}.xml"/>'
+        if strings is not None:
+            package.writestr("xl/sharedStrings.xml", f"<sst {NAMES}>{strings}</sst>")
+        package.writestr("xl/_rels/workbook.xml.rels", f"<Relationships {RELATIONS}>{named}</Relationships>")
+        package.writestr(
+            "xl/workbook.xml",
+            f'<workbook {NAMES}><workbookPr date1904="{int(is_1904)}"/><sheets>{listed}</sheets></workbook>',
+        )
+        made = "".join(
+            f'<numFmt numFmtId="{164 + place}" formatCode="{escape(code, {chr(34): "&quot;"})}"/>'
+            for place, code in enumerate(formats)
+        )
+        looks = "".join(f'<xf numFmtId="{164 + place}" fontId="0"/>' for place in range(len(formats)))
+        # Behind the formats: a date, bold, struck.
+        looks = f'<xf numFmtId="0" fontId="0"/>{looks}<xf numFmtId="14" fontId="0"/><xf fontId="1"/><xf fontId="2"/>'
+        package.writestr(
+            "xl/styles.xml",
+            f"<styleSheet {NAMES}><numFmts>{made}</numFmts><fonts><font/><font><b/></font><font><strike/></font>"
+            f"</fonts><cellXfs>{looks}</cellXfs></styleSheet>",
+        )
+        for name, text in (parts or {}).items():
+            package.writestr(name, text)
+        if links:
+            found = "".join(
+                f'<Relationship Id="{link}" Type="{KINDS}/{kind}" Target="{target}"/>'
+                for link, (kind, target) in ((link, value.split()) for link, value in links.items())
+            )
+            package.writestr(
+                "xl/worksheets/_rels/sheet1.xml.rels", f"<Relationships {RELATIONS}>{found}</Relationships>"
+            )
+    return buffer.getvalue()
+
+
+def odf_file(
+    body: str, kind: str, styles: str = "", *, manifest: str = "", parts: Mapping[str, str] | None = None
+) -> bytes:
+    """Make an OpenDocument file: `body` is within `office:spreadsheet` or `office:text`, as `kind` says."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as package:
+        package.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        package.writestr(
+            "content.xml",
+            f"<office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>"
+            f"<office:body><office:{kind}>{body}</office:{kind}></office:body></office:document-content>",
+        )
+        package.writestr("META-INF/manifest.xml", f"<manifest>{manifest}</manifest>")
+        for name, content in (parts or {}).items():
+            package.writestr(f"{name}.xml", content)
+    return buffer.getvalue()
+
+
+#: A workbook of before 2007, made by xlwt for Germany: a sheet "Gehälter" with a merged title, heads and three rows of
+#: which the second is hidden, and a hidden sheet.
+OLD_WORKBOOK = (
+    "c-rk)O-NKx6#nj;H^2BZnpP?e!-!TY!<d^kIw{nww7*3WK{?I~2c0p-abb(HY+4lrt&%o|6+u{Svgn7}1qDhif*??{Hm!n!7V32F"
+    "nfGe62^=UvdEe!pckj9PyZ5|%&;5CCYO-W{^nT?GmZ1d}ET)~XW$6S(r;%}k%F}6?G@cHMX%lM-P6th-&5Fl`ukCUU<$TXT!9Dc_"
+    "Nnn=ZQJh3aUtII9BHGx7P9be*7ApCkf@>6uP{DSUvg~5Hf#qGU`-J5#)?8xQOm(Nl5ljX<>UQdWd|2^uSrJKr3Ff?KO(V+jQu^_k"
+    "%OX?Piq=H5vv=JWc+>)nft(<u#kGXYZ@~=|Kvbgv)f58oQw+chAMSX4@TgAQgbD=wff|omj9YL4k%&JQ^A8fHQAX}GhVN-F@Xgpa"
+    "o_kIG>gol}7=A3(+yA0>(3I!W%bCulchRIT*I!Y{Cx(zdF681$(Mj=H%^VLQt$VIFsU=dh@Dg_Edp4=lqOptQM~xKbv6qh+84IN="
+    "c6atB`@?hbh?cMd2a^LQG$OV~<I&haj5KY1@qvC?xUFFlp++foNYO+aS-;km(2_3M9Pe`OCA(Z9ul)j&5fpQ}gm(Zp89IOa>znrQ"
+    "zTh#|4Drd9Isa<p%OQ=kl0oDmF0rzdC3VcGXL*iWt>Sbg%QC7-&)R+EdScHo*E!FnwbV}&<85$jR(czyQ(yK!^rSupw^MpNG;^wK"
+    "{9SOA7NV1^7aWGsAR5HTRf$JI<0<r=@&n6?KXy%r;?`|X>xX<X7UVi6l(2k8V+0-@87#~YIT(T&Qf6|-cxG}6bB&yZa;o0DlA|q!"
+    "+mfUD6q|X3O7W^{f^6Qzqc}3D=$2Tr*j}A&VYW?YTbMoTQ;1#9Y}b^*R&(^NGF!UIX+`EF`}z<uXs%VrR&+-XX38zp;st8)lRgF#"
+    "7PKg(cpzVc&Z6H~4PO+$<XZJbk<%CDd-JFw*QlB>VZww76DC#;c~4OI#*(?eTJ;-=UH`AMKylIhO|our0DTma^a-~cae5{&n3w--"
+    "gjE=Ai4}5;|Ai8VsP_bV5N11i^7dc4QHt#MSuxT5@0L)${V(QY=YQ`1C%6|m6#"
+)
+
+
+def xls_file() -> bytes:
+    return zlib.decompress(base64.b85decode(OLD_WORKBOOK))

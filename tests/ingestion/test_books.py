@@ -1,0 +1,43 @@
+"""Books: chapters in reading order, read as HTML is."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, PasswordNeeded
+from rag.ingestion.loaders import check, kind_of, load
+from rag.ingestion.loaders.sandbox import Sandbox
+from tests.ingestion.book_files import epub_file
+from tests.ingestion.word_files import word_file
+
+
+def test_each_chapter_is_a_page_with_its_headings() -> None:
+    document = load(
+        epub_file("<h1>Leave</h1><p>25 days für alle.</p>", '<h2>Pay</h2><p>Monthly.</p><img src="a.png"/>'), "a.epub"
+    )
+    assert [page.text for page in document.pages] == ["Leave\n\n25 days für alle.", "Pay\n\nMonthly."]
+    assert [page.warnings for page in document.pages] == [(), ("1 picture may contain text that was not read.",)]
+    assert (document.title, document.author, document.language) == ("Handbook", "Example Ltd", "de")
+    whole = "\n".join(page.text for page in document.pages)
+    assert [(s.title, s.level, s.page, whole[s.start :][: len(s.title)]) for s in document.sections] == [
+        ("Leave", 1, 1, "Leave"),
+        ("Pay", 2, 2, "Pay"),
+    ]
+
+
+def test_books_are_told_by_their_content_and_refused_with_a_reason(sandbox: Sandbox) -> None:
+    content = epub_file("<p>One</p>", "<p>Two</p>")
+    assert kind_of(content, "export") == "epub"
+    assert sandbox.check(content, file_name="a.epub").page_count == 2
+    assert sandbox.load(content, file_name="a.epub").pages[1].text == "Two"
+    # Fonts alone may be protected.
+    assert load(epub_file("<p>One</p>", locked="OEBPS/a.ttf"), "a.epub").pages[0].text == "One"
+    for other, name, error in [
+        (epub_file("<p>One</p>", locked="OEBPS/chapter%201.xhtml"), "a.epub", PasswordNeeded),
+        (word_file(""), "a.epub", FileNotAsNamed),
+        (content, "a.docx", FileNotAsNamed),
+        (b"PK\x03\x04broken", "a.epub", FileDamaged),
+    ]:
+        with pytest.raises(DocumentError) as caught:
+            check(other, name)
+        assert type(caught.value) is error

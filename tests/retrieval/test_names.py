@@ -1,0 +1,92 @@
+"""Whose rules a question asks for: names are context, and the search goes without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rag.profiles import HR
+from rag.providers.registry import Providers
+from rag.retrieval.names import names_in, without
+from rag.retrieval.retriever import RetrievalResult, Retriever
+from rag.settings import Settings
+from rag.storage.database import Database
+from rag.types import Identity, Question
+from tests.retrieval.shelf import Shelf
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "names", "rest"),
+    [
+        ("en", "How many vacation days do I get at Ottermere?", ["Ottermere"], "How many vacation days do I get?"),
+        ("en", "What is Ottermere's vacation policy?", ["Ottermere"], "What is vacation policy?"),
+        ("en", "Does Ottermere pay for yoga classes?", ["Ottermere"], "Does pay for yoga classes?"),
+        ("en", "Which class may staff of the Foundation for Public Code book?", ["Foundation for Public Code"],
+         "Which class may staff book?"),
+        ("de", "Wie viele Urlaubstage gibt es bei Ottermere?", ["Ottermere"], "Wie viele Urlaubstage gibt es?"),
+        ("fr", "Combien de jours de congé chez Ottermere ?", ["Ottermere"], "Combien de jours de congé?"),
+        ("nl", "Hoe lang is de sabbatical bij Ottermere?", ["Ottermere"], "Hoe lang is de sabbatical?"),
+        ("ko", "Ottermere에서 연차는 며칠인가요?", ["Ottermere"], "연차는 며칠인가요?"),
+        ("ja", "Ottermereでは有給休暇は何日ですか?", ["Ottermere"], "有給休暇は何日ですか?"),
+        ("en", "How many vacation days do I get?", [], "How many vacation days do I get?"),
+        ("en", "What is the dress code on Fridays?", [], "What is the dress code on Fridays?"),
+        ("en", "Do I get paid by Friday?", [], "Do I get paid by Friday?"),
+        ("en", "How many days does German law guarantee?", [], "How many days does German law guarantee?"),
+        ("en", "Whom do I ask at HR?", [], "Whom do I ask at HR?"),
+        ("de", "Bekomme ich bei Krankheit weiter Gehalt?", ["Krankheit"], "Bekomme ich weiter Gehalt?"),
+        ("en", "At Ottermere?", [], "At Ottermere?"),
+    ],
+)  # fmt: skip
+def test_names_that_say_whose_rules_are_meant(language: str, question: str, names: list[str], rest: str) -> None:
+    assert names_in(question, language) == names
+    assert without(question, names, language) == rest
+
+
+# With documents of two companies
+
+
+@pytest.fixture
+def two_companies(shelf: Shelf) -> Shelf:
+    for name, days in (("Ottermere", 27), ("Halvemaan", 31)):
+        shelf.add(f"{name} welcome", [f"Welcome to {name}. {name} makes paper and {name} is proud of it."])
+        shelf.add(
+            f"{name} leave", [f"Everybody has {days} days of annual leave a year.", f"{name} closes at Christmas."]
+        )
+        shelf.add(f"{name} pay", [f"{name} pays on the 25th of each month.", "Overtime is paid in the next month."])
+    return shelf
+
+
+def found_by(question: str, database: Database, shelf: Shelf, asker: Identity) -> RetrievalResult:
+    retriever = Retriever(database, Providers(Settings(builtin_embedder="lexical")))
+    return retriever.retrieve(Question(text=question, identity=asker, collection=shelf.collection), profile=HR)
+
+
+@pytest.mark.parametrize("name", ["Ottermere", "Halvemaan"])
+def test_whose_rules_are_meant_is_said_by_the_document(
+    database: Database, two_companies: Shelf, asker: Identity, name: str
+) -> None:
+    found = found_by(f"How many days of annual leave do I get at {name}?", database, two_companies, asker)
+    assert found.response.evidence == "answered"
+    first = found.response.citations[0]
+    assert (first.title, "days of annual leave" in first.passage) == (f"{name} leave", True)
+    steps = {step.name: step.detail for step in found.response.rag_details.steps or []}
+    assert steps["whose rules"].startswith(f"{name}: 3 of ")
+
+
+def test_a_company_that_no_document_names_has_no_rules_here(
+    database: Database, two_companies: Shelf, asker: Identity
+) -> None:
+    with_name = found_by("How many days of annual leave do I get at Grauwerk?", database, two_companies, asker)
+    assert with_name.response.evidence in ("perhaps", "none")
+    assert with_name.response.lacks_name
+    without_name = found_by("How many days of annual leave do I get?", database, two_companies, asker)
+    assert without_name.response.evidence == "answered"
+
+
+def test_a_collections_own_name_holds_for_all_of_its_documents(
+    database: Database, two_companies: Shelf, asker: Identity
+) -> None:
+    two_companies.collection = replace(two_companies.collection, name="Grauwerk HR")
+    found = found_by("How many days of annual leave do I get at Grauwerk?", database, two_companies, asker)
+    assert found.response.evidence == "answered"
