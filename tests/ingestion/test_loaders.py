@@ -31,6 +31,7 @@ from rag.ingestion.loaders.notice_date import backdated_at_from
 from rag.ingestion.loaders.sandbox import Sandbox
 from tests import hostile
 from tests.ingestion.book_files import epub_file
+from tests.ingestion.hangul_files import hwp, hwpx, paragraph
 from tests.ingestion.message_files import msg_file
 from tests.ingestion.sheet_files import odf_file, rows_of, xls_file, xlsx_file
 from tests.ingestion.slide_files import pptx_file, shape
@@ -78,6 +79,8 @@ def test_every_format_of_the_table_can_be_told_from_the_others_and_loaded(sandbo
         "odt": odf_file("<text:p>Everyone has 25 days.</text:p>", "text"),
         "epub": epub_file("<p>Everyone has 25 days.</p>"),
         "pptx": pptx_file(shape("Everyone has 25 days.")),
+        "hwp": hwp("연차휴가는 25일이다."),
+        "hwpx": hwpx(paragraph("연차휴가는 25일이다.")),
         "rtf": b"{\\rtf1 Everyone has 25 days.}",
         "eml": b"From: a@example.com\nSubject: Leave\n\nEveryone has 25 days.\n",
         "msg": msg_file(),

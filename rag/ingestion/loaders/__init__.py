@@ -241,6 +241,15 @@ def is_old_workbook(content: bytes) -> bool:
     return content.startswith(COMPOUND) and "Workbook".encode("utf-16-le") in content and not is_outlook(content)
 
 
+#: What stands at the beginning of a Hangul document of before 2000, and within the compound file of a later one.
+HANGUL = b"HWP Document File"
+
+
+def is_hangul(content: bytes) -> bool:
+    """Return whether bytes are a document of Hangul (.hwp)."""
+    return content.startswith(HANGUL) or (content.startswith(COMPOUND) and HANGUL in content)
+
+
 LOADERS = (
     Loader(
         kind="pdf",
@@ -343,6 +352,30 @@ LOADERS = (
         checks="epub:check_epub",
         signature=ZIP,
         is_sure=lambda content: content[30:].startswith(b"mimetypeapplication/epub+zip"),
+        is_text=False,
+    ),
+    Loader(
+        kind="hwp",
+        label="Hangul",
+        named="a Hangul document (.hwp)",
+        media_type="application/x-hwp",
+        endings=(".hwp",),
+        loads="hwp:load_hwp",
+        checks="hwp:check_hwp",
+        signature=COMPOUND,
+        is_sure=is_hangul,
+        is_text=False,
+    ),
+    Loader(
+        kind="hwpx",
+        label="Hangul (XML)",
+        named="a Hangul document (.hwpx)",
+        media_type="application/hwp+zip",
+        endings=(".hwpx",),
+        loads="hwp:load_hwp",
+        checks="hwp:check_hwp",
+        signature=ZIP,
+        is_sure=lambda content: content[30:].startswith(b"mimetypeapplication/hwp+zip"),
         is_text=False,
     ),
     Loader(
