@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -36,7 +36,7 @@ from rag.ingestion.question_templates import nobody_asks
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.suggestions import SuggestStep, form_of, varied
 from rag.ingestion.text_search import documents_with_words
-from rag.ingestion.uploads import add_document
+from rag.ingestion.uploads import add_document, add_with_attached
 from rag.ingestion.versions import Versions
 from rag.profiles import BOARD_PROFILES, profile_of
 from rag.providers.registry import Providers
@@ -182,7 +182,8 @@ class DocumentLibrary(CollectionLibrary):
         the next version, those of an earlier version too. `metadata` fills the collection's own fields, by
         which searches can be narrowed; other fields raise `InvalidInput`. With `confirmed_up_to`, in US dollars, an
         estimate within it needs no confirmation, unless the file replaces another. With `replaces`, the file becomes
-        the next version of that document, whatever its name.
+        the next version of that document, whatever its name. Files attached to a mail or a PDF become documents, too,
+        in a folder with the file's name.
 
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
@@ -192,26 +193,33 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
         profile = profile_of(collection)
         narrowing = narrowing_metadata(profile, metadata or {})
-        document_id = add_document(
+        add = partial(
+            add_document,
             self._database,
             self._files,
+            self._sandbox,
+            collection,
+            chunking_method=chunking_method,
+            generate_metadata=generate_metadata,
+            pdf_type=pdf_type,
+            added_by=identity,
+            confirmed_up_to=confirmed_up_to,
+        )
+        added = add_with_attached(
+            add,
+            self._database,
             self._sandbox,
             collection,
             file_name,
             content,
             password=password,
-            chunking_method=chunking_method,
-            generate_metadata=generate_metadata,
-            pdf_type=pdf_type,
-            added_by=identity,
             queue=self._queue,
-            confirmed_up_to=confirmed_up_to,
             replaces=replaces,
         )
-        if narrowing:
+        for document_id in added if narrowing else ():
             parameters = {"document_id": document_id, "metadata": Jsonb(narrowing), "message": None}
             self._database.execute(identity, "note_metadata", **parameters)
-        return self.get(identity, document_id)
+        return self.get(identity, added[0])
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
         """Confirm the estimate: the document is processed. Does nothing when it was confirmed already.

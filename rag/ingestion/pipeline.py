@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -39,7 +41,7 @@ from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
-from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
+from rag.ingestion.uploads import TAGS_WAIT, add_document, add_with_attached, reading_message
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import span
 from rag.providers import Embedder
@@ -345,25 +347,30 @@ class IngestionPipeline:
     ) -> ProcessingResult:
         """Take a file through the whole pipeline, without asking, and return when it is searchable.
 
-        The chunking method and the kind of PDF default to the collection's.
+        The chunking method and the kind of PDF default to the collection's. Files attached to a mail or a PDF follow as
+        documents; the result is the file's own.
 
         Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed.
         """
-        document_id = add_document(
+        add = partial(
+            add_document,
             self._database,
             self._files,
             self.sandbox,
             collection,
-            file_name,
-            file,
-            password=password,
             chunking_method=chunking_method,
             generate_metadata=generate_metadata,
             pdf_type=pdf_type,
             added_by=identity,
-            queue=None,
         )
-        return self.process_stored(tenant_id, document_id)
+        document_id, *attached = add_with_attached(
+            add, self._database, self.sandbox, collection, file_name, file, password=password, queue=None
+        )
+        result = self.process_stored(tenant_id, document_id)
+        for each in attached:
+            with suppress(DocumentError, ProviderError):  # it stays listed as failed
+                self.process_stored(tenant_id, each)
+        return result
 
     def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
         """Take a stored document through the rest of the pipeline, without asking; raises as `process_document`."""

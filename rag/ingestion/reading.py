@@ -104,6 +104,7 @@ class ReadStep:
                     file_name=document.file_name,
                     mime_type=document.mime_type,
                     has_paragraphs_by_gaps=job.profile.reading.pdf_paragraphs,
+                    apart=document.metadata.get("attached", ()),
                     on_page=report_progress,
                     tenant_id=document.tenant_id,
                 )

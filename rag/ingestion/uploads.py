@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from decimal import Decimal
+from itertools import chain, count
 from typing import get_args
 from uuid import UUID
 
-from rag.errors import DocumentAlreadyStored, InvalidInput, NoTextInPdf
+from psycopg.types.json import Jsonb
+
+from rag.errors import DocumentAlreadyStored, DocumentError, InvalidInput, NoTextInPdf
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import find_documents
-from rag.ingestion.loaders import MIME_TYPES, title_from_file_name
+from rag.ingestion.loaders import BY_KIND, MIME_TYPES, kind_of, title_from_file_name
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.profiles import profile_of
@@ -106,6 +110,54 @@ def add_document(
         raise DocumentAlreadyStored
     document_id: UUID = added[0]
     return document_id
+
+
+def add_with_attached(
+    add: Callable[..., UUID],
+    database: Database,
+    sandbox: Sandbox,
+    collection: Collection,
+    file_name: str,
+    content: bytes,
+    *,
+    password: str | None,
+    queue: JobQueue | None,
+    replaces: UUID | None = None,
+) -> list[UUID]:
+    """Add a file, and its attached files as documents in a folder with the file's name. Return their ids in this order.
+
+    `add` is `add_document` with everything but the parameters here. Attached files that cannot be read, or hold the
+    same as a stored document, are left out. Raises as `add_document`.
+    """
+    tenant_id, host = collection.tenant_id, display_name(file_name)
+    found = [add(file_name, content, password=password, queue=None, replaces=replaces)]
+    apart: list[str] = []
+    names: set[str] = set()
+    if BY_KIND[kind_of(content, host)].attaches:
+        with suppress(DocumentError):
+            for file in sandbox.attached(content, file_name=host, password=password, tenant_id=tenant_id):
+                name = _free_name(display_name(file.name), names)
+                names.add(name)
+                try:
+                    found.append(add(f"{file_name}/{name}", file.content, password=None, queue=queue))
+                except DocumentAlreadyStored:
+                    pass  # it can be searched all the same
+                except DocumentError:
+                    continue
+                apart.append(file.name)
+    if apart:
+        noted = {"document_id": found[0], "metadata": Jsonb({"attached": apart}), "message": None}
+        database.execute(tenant_id, "note_metadata", **noted)
+    if queue is not None:
+        queue.enqueue(tenant_id, found[0])
+    return found
+
+
+def _free_name(name: str, taken: Set[str]) -> str:
+    """Return a name that no other file has: "Plan.pdf", "Plan (2).pdf"."""
+    stem, dot, ending = name.rpartition(".")
+    numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)
 
 
 def upload_folder(file_name: str) -> str:

@@ -53,6 +53,14 @@ class CheckedFile:
     decrypted: bytes | None = None
 
 
+@dataclass(frozen=True)
+class AttachedFile:
+    """A file within a mail or a PDF, with the name it has there."""
+
+    name: str
+    content: bytes
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExtractedDocument:
     """A file as it was read. `language` is declared by the file, often wrongly or not at all.
@@ -143,6 +151,8 @@ class LoadOptions:
     password: str | None = None
     #: Whether a wider gap between two lines of a PDF begins a new paragraph.
     has_paragraphs_by_gaps: bool = False
+    #: Names of attached files with a document each in the collection.
+    apart: frozenset[str] = frozenset()
     on_page: Callable[[int, int], None] | None = None
     #: Takes the pages one after the other; they are not in the value then.
     take: Callable[[Page], None] | None = None
@@ -165,6 +175,8 @@ class Loader:
     loads: str
     #: The same for a look before the file is accepted; without one, the format is only as large and as named as it may.
     checks: str = ""
+    #: Likewise, a function that yields name and bytes of each attached file.
+    attaches: str = ""
     #: Bytes that its files begin with; other formats may begin so, too.
     signature: bytes = b""
     #: Whether bytes are surely of this format, or look like it where neither name nor media type says more.
@@ -259,6 +271,7 @@ LOADERS = (
         endings=(".pdf",),
         loads="pdf:load_pdf",
         checks="pdf:check_file",
+        attaches="pdf:attached_files",
         signature=b"%PDF-",
         is_sure=lambda content: b"%PDF-" in content[:1024],
         is_text=False,
@@ -398,6 +411,7 @@ LOADERS = (
         endings=(".eml",),
         loads="eml:load_eml",
         checks="eml:check_eml",
+        attaches="eml:attached_to_eml",
         looks_like=looks_like_mail,
     ),
     Loader(
@@ -408,6 +422,7 @@ LOADERS = (
         endings=(".msg",),
         loads="eml:load_msg",
         checks="eml:check_msg",
+        attaches="eml:attached_to_msg",
         signature=COMPOUND,
         is_sure=is_outlook,
         is_text=False,
@@ -457,6 +472,8 @@ BY_MEDIA_TYPE: Mapping[str, Loader] = {loader.media_type: loader for loader in L
 ENDINGS: Mapping[str, FileKind] = {ending: loader.kind for loader in LOADERS for ending in loader.endings}
 #: Modules that the sandbox imports before it confines itself.
 MODULES = tuple(dict.fromkeys(f"{__name__}.{loader.loads.partition(':')[0]}" for loader in LOADERS))
+#: The most attached files that are taken out of a file.
+MOST_ATTACHED = 100
 #: Control characters that no text has; a file with them is of some binary kind.
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -508,6 +525,30 @@ def load(
     loader = _loader_for(content, file_name, mime_type, options)
     loaded: ExtractedDocument = _function(loader.loads)(content, options)
     return loaded
+
+
+def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
+    """Return the attached files with a known ending, within the size limit for a file together.
+
+    Pictures are left out: in mails most of them are signatures. Raises `DocumentError`s.
+    """
+    loader = _loader_for(content, file_name, "", options)
+    found: list[AttachedFile] = []
+    room = options.limits.maximum_bytes
+    for name, body in _function(loader.attaches)(content, options) if loader.attaches else ():
+        kind = ENDINGS.get(PurePosixPath(name.lower()).suffix)
+        if (
+            kind is None
+            or is_hidden(PurePosixPath(name))
+            or MIME_TYPES[kind].startswith("image/")
+            or not 0 < len(body) <= room
+        ):
+            continue
+        room -= len(body)
+        found.append(AttachedFile(name, body))
+        if len(found) == MOST_ATTACHED:
+            break
+    return found
 
 
 def _loader_for(content: bytes, file_name: str, mime_type: str, options: LoadOptions) -> Loader:

@@ -1,4 +1,4 @@
-"""Load mails (.eml, .msg): a head of plain lines, then the text. Attachments and pictures are named, not read.
+"""Load mails (.eml, .msg): a head of plain lines, then the text. Attached files are named, and can be taken out.
 
 A mail within the mail is a page of its own, with its head. Of one text in several forms, the plain one is read unless
 another holds much more. Heads are cut before anything parses them: the parsers of Python are slow on long ones.
@@ -30,7 +30,7 @@ from rag.ingestion.loaders.html import load_html
 from rag.ingestion.loaders.mail_fields import parsed_mail
 from rag.ingestion.loaders.office_package import guarded
 from rag.ingestion.loaders.outlook import MAIL, OUTLOOK, OutlookMail, mail_of
-from rag.ingestion.loaders.page_text import letters_in, unread_attachments
+from rag.ingestion.loaders.page_text import attachment_remarks, letters_in
 from rag.ingestion.loaders.raised import FOREIGN
 from rag.ingestion.loaders.rtf import SIGNATURE, load_rtf
 from rag.types import Page, Section
@@ -75,7 +75,8 @@ class _Body:
     #: Characters so far, with the blank lines between parts.
     length: int = 0
     sections: list[Section] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    #: Attached files by name.
+    attached: list[tuple[str, Message]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     #: The mails within it.
     enclosed: list[Message] = field(default_factory=list)
@@ -91,7 +92,7 @@ class _Body:
 
     def take(self, other: _Body) -> None:
         self.add("\n\n".join(other.parts), other.sections)
-        self.names += other.names
+        self.attached += other.attached
         self.warnings += other.warnings
         self.enclosed += other.enclosed
 
@@ -123,6 +124,29 @@ def check_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
     return guarded(lambda: CheckedFile(page_count=len(_loaded(mail_of(content), options).pages)))
 
 
+def attached_to_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
+    """Yield the files attached to a mail and to the mails within, with the errors of `load_eml`."""
+    yield from _attached_files(guarded(lambda: _parsed(content)), options)
+
+
+def attached_to_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
+    """Yield the files attached to an Outlook message and to the mails within, with the errors of `load_eml`."""
+    yield from _attached_files(guarded(lambda: mail_of(content, with_files=True)), options)
+
+
+def _attached_files(mail: Message, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
+    waiting, seen = [(mail, 0)], 0
+    while waiting and seen < options.limits.maximum_pages:
+        each, depth = waiting.pop(0)
+        seen += 1
+        body = _read(each, depth, is_first=True)
+        for name, part in body.attached:
+            content = part.get_payload(decode=True)
+            if isinstance(content, bytes):
+                yield name, content
+        waiting[:0] = [(inner, depth + 1) for inner in body.enclosed]
+
+
 def _parsed(content: bytes) -> Message:
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ")
     end = HEAD_END.search(content, 0, LONGEST_HEAD)
@@ -147,7 +171,7 @@ def _loaded(mail: Message, options: LoadOptions) -> ExtractedDocument:
         if len(pages) >= options.limits.maximum_pages:
             raise TooManyPages
         number = len(pages) + 1
-        page, found, enclosed = _page(each, number, depth)
+        page, found, enclosed = _page(each, number, depth, options.apart)
         sections.extend(
             Section(title=one.title, level=one.level, page=number, start=position + one.start) for one in found
         )
@@ -166,7 +190,7 @@ def _loaded(mail: Message, options: LoadOptions) -> ExtractedDocument:
     )
 
 
-def _page(mail: Message, number: int, depth: int) -> tuple[Page, list[Section], list[Message]]:
+def _page(mail: Message, number: int, depth: int, apart: frozenset[str]) -> tuple[Page, list[Section], list[Message]]:
     heads, warnings = _heads(mail)
     head = "\n".join(f"{name}: {text}" for name, text in heads.items() if text)
     body = _read(mail, depth, is_first=True)
@@ -188,7 +212,7 @@ def _page(mail: Message, number: int, depth: int) -> tuple[Page, list[Section], 
         warnings.append(PARTIAL)
     elif not body.parts and not body.enclosed:
         warnings.append(NO_TEXT)
-    warnings += unread_attachments(body.names)
+    warnings += attachment_remarks([name for name, _ in body.attached], apart)
     page = Page(
         number=number,
         text=text,
@@ -280,7 +304,7 @@ def _one_of(forms: Sequence[_Body]) -> _Body:
         if form.letters > best.letters * MUCH_MORE:
             best = form
     others = [form for form in forms if form is not best]
-    best.names += [name for form in others for name in form.names]
+    best.attached += [file for form in others for file in form.attached]
     best.enclosed += [mail for form in others for mail in form.enclosed]
     return best
 
@@ -293,7 +317,7 @@ def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
         if (mail := _attached_mail(part, kind, name)) is not None:
             body.enclosed.append(mail)
         elif kind not in LOCKED or name:
-            body.names.append(_file_name(name) or kind)
+            body.attached.append((_file_name(name) or kind, part))
         return
     content = part.get_payload(decode=True)
     if not isinstance(content, bytes) or not content.strip():

@@ -73,16 +73,21 @@ class OutlookMail(Message):
         self.notes: list[str] = []
 
 
-def mail_of(content: bytes) -> OutlookMail:
-    """Convert a message to a mail. Raises `FileDamaged` for a file without a message, and the errors of `olefile`."""
-    file = _File(content)
+def mail_of(content: bytes, *, with_files: bool = False) -> OutlookMail:
+    """Convert a message to a mail, with the content of attached files on request.
+
+    Raises `FileDamaged` for a file without a message, and the errors of `olefile`.
+    """
+    file = _File(content, with_files=with_files)
     return _mail(_Storage(file, file.root, FILE_HEAD), depth=0)
 
 
 class _File:
     """An open compound file. Hostile streams share bytes, and the reads together never exceed the file's size."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, *, with_files: bool) -> None:
+        #: Whether parts for attached files have content.
+        self.with_files = with_files
         shift = int.from_bytes(content[30:32], "little")
         tables = (int.from_bytes(content[place : place + 4], "little") for place in (44, 64, 72))
         # The library trusts these counts of sectors in the head, even beyond the end of the file.
@@ -295,7 +300,7 @@ def _signed(attachment: _Storage) -> Message:
 
 
 def _attached(attachment: _Storage, depth: int, notes: list[str]) -> Message:
-    """Return an attachment as a part. Parts for files have a name, and only mails have content."""
+    """Return an attachment as a part. Parts for files have a name, and content if asked for."""
     within = attachment.kids.get(f"__substg1.0_{ATTACHED:04x}{STORAGE:04x}")
     name, kind = attachment.text(*FILE_NAMES)[:LONGEST_NAME], attachment.text(MEDIA_TYPE)[:LONGEST_NAME].lower()
     if within is not None and any(kid.name.lower() == PROPERTIES for kid in within.kids):
@@ -309,7 +314,7 @@ def _attached(attachment: _Storage, depth: int, notes: list[str]) -> Message:
         return part
     is_mail = kind in (OUTLOOK, MAIL) or name.lower().endswith((".msg", ".eml"))
     part = _part(kind if re.fullmatch(r"[\w.+-]+/[\w.+-]+", kind) else "application/octet-stream")
-    if is_mail:
+    if is_mail or attachment.file.with_files:
         part.set_payload(attachment.stream(ATTACHED)[1].decode("ascii", "surrogateescape"))
     part.add_header("Content-Disposition", "attachment", filename=name or kind or "?")
     return part

@@ -10,7 +10,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from rag.ingestion.loaders.page_tables import PageTable
@@ -46,6 +46,11 @@ UNREAD_ATTACHMENTS = (
     "This file has 1 attachment that was not read: {names}.",
     "This file has {count} attachments that were not read: {names}.",
 )
+#: Remark on attached files with documents in the library.
+APART_ATTACHMENTS = (
+    "The attached file is a document of its own: {names}.",
+    "{count} attached files are documents of their own: {names}.",
+)
 MOST_NAMED = 10
 #: Warning for a page that shows nothing at all.
 BLANK_PAGE = "This page is blank."
@@ -64,13 +69,20 @@ def shortened(text: str, longest: int = 120) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def unread_attachments(names: Sequence[str]) -> list[str]:
-    """Return the warning for attachments; none when there are none."""
-    if not names:
-        return []
+def attachment_remarks(names: Sequence[str], apart: Set[str]) -> list[str]:
+    """Return remarks on unread attached files, and on files with a document each (`apart`)."""
+    unread = [name for name in names if name not in apart]
+    found = [name for name in names if name in apart]
+    return [
+        sentences[len(named) > 1].format(count=f"{len(named):,}", names=_listed(named))
+        for sentences, named in ((UNREAD_ATTACHMENTS, unread), (APART_ATTACHMENTS, found))
+        if named
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
     named = [shortened(" ".join(name.split()), 80) or "?" for name in names[:MOST_NAMED]]
-    listed = ", ".join(named) + (", …" if len(names) > MOST_NAMED else "")
-    return [UNREAD_ATTACHMENTS[len(names) > 1].format(count=f"{len(names):,}", names=listed)]
+    return ", ".join(named) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def letters_in(text: str) -> str:

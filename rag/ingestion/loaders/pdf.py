@@ -33,10 +33,10 @@ from rag.ingestion.loaders.page_text import (
     PICTURED_PAGE,
     RawPage,
     RawPages,
-    unread_attachments,
+    attachment_remarks,
     unreadable_reason,
 )
-from rag.ingestion.loaders.pdf_annotations import MOST_ANNOTATIONS, Annotations, annotations_of
+from rag.ingestion.loaders.pdf_annotations import MOST_ANNOTATIONS, Annotations, annotations_of, pinned_files
 from rag.ingestion.loaders.pdf_structure import (
     PdfFacts,
     StyledPage,
@@ -79,9 +79,23 @@ def load_pdf(content: bytes, options: LoadOptions) -> ExtractedDocument:
         password=options.password,
         limits=options.limits,
         has_paragraphs_by_gaps=options.has_paragraphs_by_gaps,
+        apart=options.apart,
         on_page=options.on_page,
         take=options.take,
     )
+
+
+def attached_files(content: bytes, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
+    """Yield all files attached to the PDF or to a page, up to the first damage. Raises `DocumentError`s."""
+    with OpenPdf(content, password=options.password, limits=options.limits) as opened:
+        if opened.reader is None:
+            return
+        with suppress(Exception, RecursionError):
+            for file in islice(opened.reader.attachment_list, MOST_ATTACHMENTS):
+                yield file.name, file.content
+        with suppress(Exception, RecursionError):
+            for page in opened.reader.pages:
+                yield from pinned_files(page)
 
 
 def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedFile:
@@ -96,6 +110,7 @@ def extract_pages(
     password: str | None,
     limits: ExtractionLimits,
     has_paragraphs_by_gaps: bool = False,
+    apart: frozenset[str] = frozenset(),
     on_page: Callable[[int, int], None] | None = None,
     take: Callable[[Page], None] | None = None,
 ) -> ExtractedDocument:
@@ -116,7 +131,7 @@ def extract_pages(
         if opened.reader is None and not raw.has_text:
             raise PdfDamaged
         said_first = [] if b"%%EOF" in content[-2048:] else [CUT_OFF]
-        said_first += unread_attachments(opened.attachments())
+        said_first += attachment_remarks(opened.attachments(), apart)
         labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
         outline = list(outline_of(opened.reader)) if opened.reader is not None else []
 

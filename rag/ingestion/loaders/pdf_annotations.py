@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +107,16 @@ def annotations_of(page: pypdf.PageObject) -> Annotations:
         except (Exception, RecursionError):  # noqa: S112 - a damaged annotation says nothing of the others
             continue
     return found
+
+
+def pinned_files(page: pypdf.PageObject) -> Iterator[tuple[str, bytes]]:
+    """Yield the files pinned to a page, without damaged files."""
+    entries = page.get("/Annots")
+    for entry in list(entries.get_object() or ())[:MOST_ANNOTATIONS] if entries is not None else []:
+        with suppress(Exception, RecursionError):
+            annotation = entry.get_object()
+            if annotation.get("/Subtype") == "/FileAttachment":
+                yield _file_name(annotation["/FS"]), annotation["/FS"]["/EF"]["/F"].get_data()
 
 
 def _add(found: Annotations, page: pypdf.PageObject, annotation: DictionaryObject) -> None:

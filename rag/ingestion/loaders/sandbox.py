@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +39,7 @@ from rag.errors import (
 )
 from rag.ingestion.fairness import Slots
 from rag.ingestion.loaders import (
+    AttachedFile,
     CheckedFile,
     ExtractedDocument,
     ExtractionLimits,
@@ -137,21 +138,40 @@ class Sandbox:
         mime_type: str = "",
         password: str | None = None,
         has_paragraphs_by_gaps: bool = False,
+        apart: Iterable[str] = (),
         on_page: Callable[[int, int], None] | None = None,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """Load a file of any format in the table; calls `on_page(done, total)` now and then."""
+        """Load a file of any format in the table; calls `on_page(done, total)` now and then.
+
+        `apart` names the attached files that are documents of their own.
+        """
         named = {
             "file_name": file_name,
             "mime_type": mime_type,
             "password": password,
             "has_paragraphs_by_gaps": has_paragraphs_by_gaps,
+            "apart": list(apart),
         }
         pages: list[dict[str, Any]] = []
         reply = self._run("extract", named, content, on_page, pages.append, tenant_id=tenant_id)
         with well_formed():
             extracted = extracted_from_json(reply.values, reply.blob or None)
             return replace(extracted, pages=tuple(map(page_from_json, pages))) if pages else extracted
+
+    def attached(
+        self, content: bytes, *, file_name: str, password: str | None = None, tenant_id: str = ""
+    ) -> list[AttachedFile]:
+        """Return the attached files with a known ending. Raises `DocumentError`s."""
+        named = {"file_name": file_name, "password": password}
+        reply = self._run("attached", named, content, tenant_id=tenant_id)
+        found: list[AttachedFile] = []
+        place = 0
+        with well_formed():
+            for name, size in reply.values["files"]:
+                found.append(AttachedFile(storable(str(name)), reply.blob[place : place + int(size)]))
+                place += int(size)
+        return found
 
     def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
         """Convert a picture of any common format to PNG for a model. Raises `FileDamaged`."""

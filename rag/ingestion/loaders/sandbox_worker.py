@@ -13,7 +13,7 @@ from typing import Any
 from PIL import Image
 
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
-from rag.ingestion.loaders import MODULES, ExtractionLimits, LoadOptions, check, load, server_answers
+from rag.ingestion.loaders import MODULES, ExtractionLimits, LoadOptions, attached, check, load, server_answers
 from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
@@ -79,11 +79,16 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
             limits=limits,
             password=values["password"],
             has_paragraphs_by_gaps=values["has_paragraphs_by_gaps"],
+            apart=frozenset(values["apart"]),
             on_page=tell,
             take=lambda page: write_message(answers, "page", asdict(page)),
         )
         extracted = load(task.blob, values["file_name"], values["mime_type"], options)
         return extracted.to_json(), extracted.decrypted or b""
+    if task.kind == "attached":
+        files = attached(task.blob, values["file_name"], LoadOptions(limits=limits, password=values["password"]))
+        sizes = [[file.name, len(file.content)] for file in files]
+        return {"files": sizes}, b"".join(file.content for file in files)
     if task.kind == "answer":
         return server_answers.READERS[values["of"]](task.blob, **values["told"])
     if task.kind == "pages":
