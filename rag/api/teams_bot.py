@@ -36,13 +36,12 @@ from microsoft_agents.hosting.core.connector.teams import TeamsConnectorClient
 from pydantic import ValidationError
 
 from rag import language
-from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.teams import TeamsBot
 from rag.answering.citations import title_with_place
 from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
-from rag.api.slack import LONGER, OUTSIDE, WAITING, asked_collection
 from rag.errors import BodyUnreadable, KeyRejected, NotAllowed, NotFound, RagError, TooManyRequests
+from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, asked_collection, is_repeated
 from rag.language import N_, _
 from rag.profile import Options
 from rag.providers.bounds import Bounds, bound

@@ -24,6 +24,7 @@ from rag.api import integrations, service, teams, widget
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.ingestion.collections import CollectionLibrary
+from rag.integrations import registry
 from rag.settings import Settings
 from rag.types import Account, Identity
 
@@ -91,6 +92,7 @@ def inner_routes(access: Access) -> list[BaseRoute]:
     return [
         *routes(lambda: access),
         *integrations.ROUTES,
+        *registry.routes(),
         *widget.ROUTES,
         teams.ROUTE,
         service.METRICS,

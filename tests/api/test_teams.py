@@ -27,9 +27,9 @@ from PIL import Image
 
 from rag.access.teams import TeamsBots
 from rag.api import teams, teams_bot
-from rag.api.slack import WAITING
 from rag.api.teams_bot import ISSUER
 from rag.errors import InvalidInput, NotAllowed
+from rag.integrations.chat import WAITING
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Role

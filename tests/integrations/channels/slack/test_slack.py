@@ -13,7 +13,7 @@ import httpx
 import pytest
 from slack_sdk.signature import SignatureVerifier
 
-from rag.api import slack
+from rag.integrations.channels.slack import bot as slack
 from rag.settings import Settings
 from rag.types import Role
 from tests.api.callers import Api
@@ -84,9 +84,8 @@ def standin() -> Iterator[SlackStandin]:
 @pytest.fixture
 def settings(settings: Settings, standin: SlackStandin) -> Settings:
     address = f"http://127.0.0.1:{standin.server.server_port}/api/"
-    return replace(
-        settings, slack_bot_token="xoxb-token", slack_signing_secret=SECRET, slack_api_url=address, answers_at_once=0
-    )
+    variables = {"SLACK_BOT_TOKEN": "xoxb-token", "SLACK_SIGNING_SECRET": SECRET, "SLACK_API_URL": address}
+    return replace(settings, integration_variables=variables, answers_at_once=0)
 
 
 def blocks_of(said: dict[str, Any]) -> list[dict[str, Any]]:
