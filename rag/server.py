@@ -24,7 +24,7 @@ from streamlit.runtime import app_session
 from rag import language
 from rag.access.guard import PUBLIC_METHODS, SECURITY_HEADERS, AuthGuard
 from rag.access.problems import problem, unexpected
-from rag.api import app, integrations, service, sign_in, source_sign_in, teams, widget
+from rag.api import app, integrations, service, sign_in, source_sign_in, widget
 from rag.api.app import API_ROUTES
 from rag.api.health import retirement_notices
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
@@ -73,9 +73,9 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
             yield None
     finally:
         await to_thread.run_sync(commands.stop)
-        # Teams is told of answers that ended so, while there is a loop to tell it.
+        # Chat programs are told how answers ended, while there is a loop for it.
         await to_thread.run_sync(running.answers.stop_all)
-        await teams.finish(LAST_WORDS_SECONDS)
+        await registry.finish(LAST_WORDS_SECONDS)
         running.close()
         services.clear()
 
@@ -188,7 +188,6 @@ ROUTES: list[BaseRoute] = [
     *app.ROUTES,
     *source_sign_in.ROUTES,
     *widget.ROUTES,
-    teams.ROUTE,
     *integrations.ROUTES,
     *registry.routes(),
     service.METRICS,

@@ -29,7 +29,7 @@ class _InChat:
 
 
 def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity | None:
-    """Find the active account with the e-mail address of a chat user."""
+    """Find the active account with a chat user's e-mail address."""
     found = database.fetch_one(tenant_id, "account_in_chat", _InChat, email=email)
     if found is None:
         return None

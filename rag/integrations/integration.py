@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 
 from starlette.routing import Route
+
+from rag.services import Services
+from rag.types import Collection, Identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,3 +26,15 @@ class Integration:
     packages: tuple[str, ...] = ()
     #: Open to visitors without a session: the endpoint checks the caller.
     routes: tuple[Route, ...] = ()
+    #: Draws a section of the page Other programs, for administrators.
+    draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
+    #: Sends the last messages within these seconds, before the server ends.
+    finish: Callable[[float], Awaitable[None]] | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        """Return whether all packages are installed."""
+        try:
+            return all(map(version, self.packages))
+        except PackageNotFoundError:
+            return False

@@ -26,6 +26,13 @@ def routes() -> list[Route]:
     return [route for integration in integrations() for route in integration.routes]
 
 
+async def finish(seconds: float) -> None:
+    """Let integrations send their last messages; each may take this long."""
+    for integration in integrations():
+        if integration.finish is not None:
+            await integration.finish(seconds)
+
+
 def public_methods() -> Mapping[str, frozenset[str]]:
     """Map each path to its methods, for the guard."""
     return {route.path: frozenset(route.methods or ()) for route in routes()}

@@ -140,8 +140,6 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
-    # Where answers in Microsoft Teams are sent; other clouds of Microsoft have another address.
-    teams_service_url: str = "https://smba.trafficmanager.net/"
     # Hosts of one's own network that outgoing webhooks may call, with their port, separated by commas; also without
     # https (RAG_WEBHOOK_HOSTS). All others have to be public.
     webhook_hosts: str = ""

@@ -35,7 +35,7 @@ SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
 PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
 #: Asked from other sites and programs by design, and read no cookie: a widget's key and sites, or a signature, decide
-#: (tests/api/test_widget.py, test_slack.py, test_teams.py).
+#: (tests/api/test_widget.py, and tests/integrations/channels).
 WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", "/slack/events", "/teams/messages")
 
 
