@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag.integrations.registry import FOLDER, integrations, routes
-from rag.settings import PROJECT, Settings, load_settings
+from rag.settings import PROJECT, Settings
 from rag.settings.integrations import INTEGRATION_VARIABLES
 from tests.patience import patient
 
@@ -54,16 +54,6 @@ def test_without_its_folder_everything_else_is_served(copy: Path, deleted: Path)
     own = {route.path for one in integrations() if one.name == deleted.name for route in one.routes}
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == {route.path for route in routes()} - own
-
-
-def test_settings_are_read_by_their_variables(tmp_path: Path) -> None:
-    secrets = tmp_path / "secrets.toml"
-    secrets.write_text('SLACK_COLLECTION = "HR"\nSLACK_BOT_TOKEN = "stored"\n')
-    settings = load_settings({"SLACK_BOT_TOKEN": " given "}, secrets)
-    assert settings.variable("SLACK_BOT_TOKEN") == "given"
-    assert settings.variable("SLACK_COLLECTION") == "HR"
-    assert settings.variable("SLACK_API_URL") == "https://slack.com/api/"
-    assert "given" not in repr(settings)
 
 
 def test_no_two_integrations_share_a_setting_or_take_one_of_the_core() -> None:

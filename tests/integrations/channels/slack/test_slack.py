@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -14,7 +15,7 @@ import pytest
 from slack_sdk.signature import SignatureVerifier
 
 from rag.integrations.channels.slack import bot as slack
-from rag.settings import Settings
+from rag.settings import Settings, load_settings
 from rag.types import Role
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
@@ -260,3 +261,13 @@ def test_only_slack_is_heard_and_each_event_once(api: Api, standin: SlackStandin
     assert slack._marked("**Bold** <!channel> <https://evil.example|Here>\n# Head\n- one") == (
         "*Bold* &lt;!channel&gt; &lt;https://evil.example¦Here&gt;\n*Head*\n• one"
     )
+
+
+def test_settings_are_read_by_their_variables(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('SLACK_COLLECTION = "HR"\nSLACK_BOT_TOKEN = "stored"\n')
+    settings = load_settings({"SLACK_BOT_TOKEN": " given "}, secrets)
+    assert settings.variable("SLACK_BOT_TOKEN") == "given"
+    assert settings.variable("SLACK_COLLECTION") == "HR"
+    assert settings.variable("SLACK_API_URL") == "https://slack.com/api/"
+    assert "given" not in repr(settings)
