@@ -4,7 +4,7 @@
 FROM python:3.12.15-slim-bookworm@sha256:54c85f3c47607a77f32adec749d3c81d1348bf25833671f512b26a9b6d778cb3 AS packages
 WORKDIR /app
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
-COPY requirements.txt .
+COPY requirements.txt requirements-integrations.txt ./
 COPY deploy/installer.txt deploy/
 COPY rag/__init__.py rag/launch.py rag/
 # Installed as by `make run`, each file by its hash. uv is of no use afterwards.

@@ -29,7 +29,7 @@ import httpx
 from benchmarks.product import PROJECT, free_port
 from rag.access.api_keys import ApiKeys
 from rag.services import connect_services, program_of
-from rag.settings import Settings, environment_name
+from rag.settings import Settings, environment_names
 from rag.storage.database import Database
 from rag.storage.embedded_postgres import start_server
 from tests.plain_server import plain_server
@@ -225,7 +225,7 @@ def run(documents: int, programs: int, kills: int, seed: int, url: str) -> int:
         parts.documents.ensure_collection(TENANT, COLLECTION, "hr", MODEL, "en")
         scopes = ["chat", "search", "documents:read", "documents:write"]
         _, secret = ApiKeys(parts.database).create(program_of(TENANT), "Load", scopes, requests_per_minute=10_000)
-        ours = {environment_name(name) for name in Settings.__dataclass_fields__}
+        ours = environment_names()
         environment = {name: value for name, value in os.environ.items() if name not in ours} | {
             "RAG_DATA_DIR": str(settings.data_dir), "DATABASE_URL": application, "MIGRATION_DATABASE_URL": owner,
             "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": standin.openai_url, "RAG_SAMPLES": "false",

@@ -17,7 +17,7 @@ from uuid import uuid4
 from rag.access.accounts import Accounts
 from rag.access.guard import SESSION_COOKIE
 from rag.access.sessions import Sessions
-from rag.settings import LIMITS, Settings, environment_name
+from rag.settings import LIMITS, Settings, environment_name, environment_names
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.types import Identity, Role
@@ -45,7 +45,7 @@ class Product:
         self._data_dir = data_dir
         self._tenant = variables.get("RAG_TENANT", TENANT)
         # Nothing of the caller's own settings may reach the measured product.
-        ours = {environment_name(name) for name in Settings.__dataclass_fields__}
+        ours = environment_names()
         environment = {name: value for name, value in os.environ.items() if name not in ours}
         self._environment = {
             **environment, "PORT": str(self.port), "RAG_DATA_DIR": str(data_dir), "RAG_TENANT": TENANT,

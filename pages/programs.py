@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
+from rag.errors import PackagesMissing
+from rag.integrations.registry import integrations
 from rag.language import _
 from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import time_zone
 from rag.ui.frame import reader_address
-from rag.ui.teams import draw_teams
 from rag.ui.text import plain
 from rag.ui.webhooks import ERROR, draw_webhooks
 from rag.ui.widget_settings import draw_widgets
@@ -28,8 +29,15 @@ parts = services()
 collections = parts.documents.collections(identity)
 draw_widgets(parts.widgets, identity, collections, reader_address(parts.settings))
 st.divider()
-draw_teams(parts.teams_bots, identity, collections, reader_address(parts.settings))
-st.divider()
+for integration in integrations():
+    if integration.draw is None:
+        continue
+    if integration.is_installed:
+        integration.draw(parts, identity, collections)
+    else:
+        st.header(plain(_(integration.title)), anchor=False)
+        st.warning(plain(PackagesMissing().message), icon=":material/extension_off:")
+    st.divider()
 draw_webhooks(parts.webhooks, identity, zone)
 st.caption(
     _(

@@ -2,6 +2,7 @@
 
 RagError
 ├── SettingsError            a setting is missing or unusable
+├── PackagesMissing          an integration lacks its packages
 ├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
 ├── Saturated                more questions at once than can be answered or wait
 ├── StorageFull              an original cannot be stored
@@ -96,6 +97,12 @@ class RagError(Exception):
 
 class SettingsError(RagError):
     """A setting cannot be used."""
+
+    status = 503
+
+
+class PackagesMissing(RagError):
+    """Packages for this are not installed. The operator adds them: “pip install -r requirements-integrations.txt”."""
 
     status = 503
 

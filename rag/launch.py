@@ -27,7 +27,9 @@ ENVIRONMENT = PROJECT / ".venv"
 #: The tools that look after the packages have an environment of their own and stay out of the product's.
 TOOLS = PROJECT / ".tools"
 #: Lists of packages that people write, in the order in which they are locked: each keeps to the versions before it.
-LISTS = ("requirements.in", "tests/requirements.in", "benchmarks/requirements.in")
+LISTS = ("requirements.in", "requirements-integrations.in", "tests/requirements.in", "benchmarks/requirements.in")
+#: The locks of the product itself.
+PRODUCT = ("requirements.txt", "requirements-integrations.txt")
 TOOL_LIST = "tests/tools.in"
 #: uv, which installs the locked packages in a tenth of pip's time.
 INSTALLER = "deploy/installer.in"
@@ -70,7 +72,8 @@ def main(arguments: list[str]) -> int:
             install([(PROJECT / TOOL_LIST).with_suffix(".txt")], TOOLS)
             os.chdir(PROJECT)
             return KEEPING[command]()
-        requirements = [PROJECT / "requirements.txt"]
+        # A deployment that has no integrations may delete their list.
+        requirements = [path for name in PRODUCT if (path := PROJECT / name).is_file()]
         if command == "test":
             requirements.append(PROJECT / "tests" / "requirements.txt")
         missing = [path for path in requirements if not is_installed(path)]
@@ -326,10 +329,11 @@ def files_for_every_python() -> int:
         with tempfile.TemporaryDirectory() as folder:
             command = [
                 "uv", "pip", "install", "--dry-run", "--quiet", "--no-deps", "--require-hashes", "--only-binary",
-                ":all:", "--python-version", version, "--target", folder, "--requirement", "requirements.txt",
+                ":all:", "--python-version", version, "--target", folder,
             ]  # fmt: skip
-            if code := tool(*command):
-                return code
+            for path in PRODUCT:
+                if code := tool(*command, "--requirement", path):
+                    return code
     return 0
 
 
@@ -356,11 +360,23 @@ def newest_release() -> str:
     return found[1] if found else "unreleased"
 
 
+def merged(*locks: str) -> str:
+    """Join locks; a package in several appears once."""
+    entries: dict[str, str] = {}
+    for lock in locks:
+        for entry in re.findall(r"^[A-Za-z0-9].*\n(?:[ \t].*\n)*", lock, re.MULTILINE):
+            entries.setdefault(re.sub(r"\[.*?\]|[\s;].*", "", entry, flags=re.DOTALL), entry)
+    return "".join(entries.values())
+
+
 def write_sbom() -> int:
     """Write which packages the newest release in CHANGELOG.md consists of, as CycloneDX, from the lock."""
     path = PROJECT / "dist" / f"hr-assistant-{newest_release()}.cdx.json"
     path.parent.mkdir(exist_ok=True)
-    code = tool("cyclonedx-py", "requirements", "requirements.txt", "--output-reproducible", "--output-file", str(path))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as whole:
+        whole.write(merged(*(Path(name).read_text("utf-8") for name in PRODUCT)))
+        whole.flush()
+        code = tool("cyclonedx-py", "requirements", whole.name, "--output-reproducible", "--output-file", str(path))
     if code == 0:
         say(f"Wrote {path.relative_to(PROJECT)}")
     return code

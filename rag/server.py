@@ -22,9 +22,9 @@ from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 
 from rag import language
-from rag.access.guard import SECURITY_HEADERS, AuthGuard
+from rag.access.guard import PUBLIC_METHODS, SECURITY_HEADERS, AuthGuard
 from rag.access.problems import problem, unexpected
-from rag.api import app, integrations, service, sign_in, source_sign_in, teams, widget
+from rag.api import app, integrations, service, sign_in, source_sign_in, widget
 from rag.api.app import API_ROUTES
 from rag.api.health import retirement_notices
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
@@ -32,6 +32,7 @@ from rag.api.routing import PUBLIC
 from rag.commands.listener import CommandListener
 from rag.commands.running_server import digest_of
 from rag.errors import NotAllowed, RagError
+from rag.integrations import registry
 from rag.services import Services, services
 from rag.settings import load_settings
 from rag.ui import live_text
@@ -72,9 +73,9 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
             yield None
     finally:
         await to_thread.run_sync(commands.stop)
-        # Teams is told of answers that ended so, while there is a loop to tell it.
+        # Chat programs are told how answers ended, while there is a loop for it.
         await to_thread.run_sync(running.answers.stop_all)
-        await teams.finish(LAST_WORDS_SECONDS)
+        await registry.finish(LAST_WORDS_SECONDS)
         running.close()
         services.clear()
 
@@ -187,8 +188,8 @@ ROUTES: list[BaseRoute] = [
     *app.ROUTES,
     *source_sign_in.ROUTES,
     *widget.ROUTES,
-    teams.ROUTE,
     *integrations.ROUTES,
+    *registry.routes(),
     service.METRICS,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)
@@ -197,7 +198,12 @@ MIDDLEWARE = [
     Middleware(RequestLog),
     Middleware(Languages),
     Middleware(Cors, settings=lambda: services().settings),
-    Middleware(AuthGuard, services=services, open_paths=OPEN_PATHS),
+    Middleware(
+        AuthGuard,
+        services=services,
+        open_paths=OPEN_PATHS,
+        public_methods={**PUBLIC_METHODS, **registry.public_methods()},
+    ),
     Middleware(Shell),
 ]
 ERROR_HANDLERS: dict[Any, Any] = {RagError: on_error, Exception: on_unexpected}

@@ -23,7 +23,6 @@ from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
 from rag.access.provisioning import Provisioning
 from rag.access.sessions import Sessions
-from rag.access.teams import TeamsBots
 from rag.access.tenants import Tenants, all_tenants
 from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
@@ -141,7 +140,6 @@ class Services:
     webhooks: Webhooks
     vector_indexes: VectorIndexes
     widgets: Widgets
-    teams_bots: TeamsBots
     limits: Limits
     #: Reaches the database as the owner of its tables; for an operator's commands.
     owner_conninfo: str = field(default="", repr=False)
@@ -332,7 +330,6 @@ def assemble(
         connected_apps=ConnectedApps(database, settings, limits),
         webhooks=webhooks,
         widgets=widgets,
-        teams_bots=TeamsBots(database),
         limits=limits,
         single_sign_on=_single_sign_on(settings, database) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,

@@ -31,8 +31,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 from starlette.applications import Starlette
 
-from rag.settings import Settings, environment_name
-from rag.settings.providers import VARIABLES
+from rag.settings import Settings, environment_names
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
@@ -51,7 +50,7 @@ pytest_plugins = ["tests.flaky"]
 gc.set_threshold(50_000, 20, 50)
 
 # No key of the machine's owner may be used by a test.
-for variable in (*map(environment_name, Settings.__dataclass_fields__), *VARIABLES):
+for variable in environment_names():
     os.environ.pop(variable, None)
 
 # Tests compare passages by their words unless they say otherwise: the model of meaning takes a process and its time.

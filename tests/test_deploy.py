@@ -17,7 +17,7 @@ from rag.__main__ import command_line
 from rag.api import health
 from rag.api.app import API_ROUTES
 from rag.monitoring import metrics
-from rag.settings import Settings, environment_name
+from rag.settings import environment_names
 from tests.doc_blocks import PROJECT, blocks
 from tests.helm_template import rendered
 
@@ -92,7 +92,7 @@ def test_services_are_confined_and_start_in_order() -> None:
 
 
 def test_settings_that_are_named_exist() -> None:
-    known = {environment_name(name) for name in Settings.__dataclass_fields__} | OF_POSTGRES
+    known = environment_names() | OF_POSTGRES
     named = set(compose()["services"]["application"]["environment"])
     for path in (DEPLOY / "compose.env.example", *UNITS, PROJECT / "Dockerfile"):
         named |= set(
@@ -156,7 +156,7 @@ def test_the_chart_is_small_and_starts_what_the_product_has() -> None:
     assert {kind for kind, _ in made} == {
         "Deployment", "Service", "Ingress", "PodDisruptionBudget", "PersistentVolumeClaim",
     }  # fmt: skip
-    known = {environment_name(name) for name in Settings.__dataclass_fields__} | {"FORWARDED_ALLOW_IPS"}
+    known = environment_names() | {"FORWARDED_ALLOW_IPS"}
     paths = {route.path for route in API_ROUTES} | {"/_stcore/health"}
     for name in ("hr", "hr-worker"):
         pod = made["Deployment", name]["spec"]["template"]

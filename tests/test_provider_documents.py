@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rag.settings import Settings, environment_name, load_settings
+from rag.settings import environment_names, load_settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-NAMES = {environment_name(name) for name in Settings.__dataclass_fields__}
+NAMES = environment_names()
 
 
 @pytest.mark.parametrize("document", ["supabase.md", "oidc.md"])

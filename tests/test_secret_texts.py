@@ -11,10 +11,12 @@ import pytest
 
 from rag.errors import DatabaseUnavailable, SettingsError
 from rag.settings import SECRET_FIELDS, Settings, hide_secrets, load_settings, without_passwords
+from rag.settings.integrations import INTEGRATION_VARIABLES
 from rag.storage.database import Database
 from rag.storage.migrations import migrate
 
 SECRET = "hunter2-hunter2"
+OF_AN_INTEGRATION = "xoxb-hunter2"
 
 
 def test_every_setting_that_sounds_like_a_secret_is_one() -> None:
@@ -24,6 +26,11 @@ def test_every_setting_that_sounds_like_a_secret_is_one() -> None:
         if item.name.endswith(("_key", "_key_id", "_secret", "_token", "database_url", "read_urls", "smtp_url"))
     }
     assert suspicious == SECRET_FIELDS
+    of_integrations = {
+        name for name in INTEGRATION_VARIABLES if name.endswith(("_KEY", "_SECRET", "_TOKEN", "_PASSWORD"))
+    }
+    assert of_integrations == {name for name, kind in INTEGRATION_VARIABLES.items() if kind.is_secret}
+    assert OF_AN_INTEGRATION not in repr(Settings(integration_variables={"SLACK_BOT_TOKEN": OF_AN_INTEGRATION}))
 
 
 @pytest.mark.parametrize("name", sorted(SECRET_FIELDS))
@@ -64,12 +71,19 @@ def test_a_secrets_file_that_is_not_toml_is_told_without_its_content(tmp_path: P
 def test_what_is_logged_holds_no_secret_of_the_settings() -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
-    hide_secrets(replace(Settings(), openai_api_key=SECRET, database_url="postgresql://u:opensesame@h/d"), [handler])
+    of_integrations = {name: OF_AN_INTEGRATION for name, kind in INTEGRATION_VARIABLES.items() if kind.is_secret}
+    settings = Settings(
+        openai_api_key=SECRET,
+        database_url="postgresql://u:opensesame@h/d",
+        integration_variables=of_integrations,
+    )
+    hide_secrets(settings, [handler])
     log = logging.getLogger("test.secrets")
     log.propagate = False
     log.addHandler(handler)
     try:
         log.warning("sent %s", {"authorization": f"Bearer {SECRET}"})
+        log.warning("token %s", OF_AN_INTEGRATION)
         log.warning("postgresql://somebody:other-password@host/db")
         try:
             raise ValueError(f"key {SECRET} at postgresql://u:opensesame@h/d")
@@ -80,7 +94,7 @@ def test_what_is_logged_holds_no_secret_of_the_settings() -> None:
     text = written.getvalue()
     assert "it failed" in text
     assert "Bearer ***" in text
-    assert not [word for word in (SECRET, "opensesame", "other-password") if word in text]
+    assert not [word for word in (SECRET, OF_AN_INTEGRATION, "opensesame", "other-password") if word in text]
 
 
 @pytest.mark.parametrize("text", ["Read //server/share and mail me@example.com.", "token counts = 3 of 5 tokens"])

@@ -206,3 +206,15 @@ def test_a_lock_that_changed_is_installed_into_the_same_environment(
         (prepared / "requirements.txt").write_text("".join(lines[:count]))
         assert launch(prepared, "install", PIP_INDEX_URL=index[0]).returncode == 0
         assert installed(prepared) == locked("".join(lines[:count]))
+
+
+def test_packages_of_integrations_are_installed_where_their_list_is(
+    prepared: Path, index: tuple[str, str, str]
+) -> None:
+    core, of_integrations = index[1].splitlines(keepends=True)[:2]
+    (prepared / "requirements.txt").write_text(core)
+    assert launch(prepared, "install", PIP_INDEX_URL=index[0]).returncode == 0
+    assert installed(prepared) == locked(core)
+    (prepared / "requirements-integrations.txt").write_text(of_integrations)
+    assert launch(prepared, "install", PIP_INDEX_URL=index[0]).returncode == 0
+    assert installed(prepared) == locked(core + of_integrations)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rag.storage.sql import queries
+from rag.storage.sql import INTEGRATIONS, queries
 
 SQL = Path(__file__).resolve().parents[1] / "rag" / "storage" / "sql"
+FILES = [*SQL.glob("*.sql"), *INTEGRATIONS.rglob("*.sql")]
 #: Statements that name a tenant themselves: an operator's, those of jobs, and those of the search.
 TENANT_FILES = {"tenants.sql", "search.sql", "meaning.sql"}
 #: What the owner of the tables does for a tenant, outside any transaction of theirs.
@@ -52,7 +53,7 @@ VERB = re.compile(
 
 
 def test_each_statement_says_what_it_does() -> None:
-    for path in SQL.glob("*.sql"):
+    for path in FILES:
         for name, text in read_queries_of(path).items():
             comment = re.match(r"(?:-- .*\n)+", text + "\n")
             assert comment, f"{name} has no description"

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,17 @@ def test_every_package_is_locked_with_hashes_at_the_version_its_list_names(sourc
 
 def test_the_locks_agree_with_each_other() -> None:
     """One environment holds the product, the tests and the benchmarks."""
-    product, *others = [locked((PROJECT / source).with_suffix(".txt")) for source in launch.LISTS]
-    for other in others:
-        for name in other.keys() & product.keys():
-            assert {version for version, _ in other[name]} <= {version for version, _ in product[name]}, name
+    locks = [locked((PROJECT / source).with_suffix(".txt")) for source in launch.LISTS]
+    for before, after in combinations(locks, 2):
+        for name in before.keys() & after.keys():
+            assert {version for version, _ in after[name]} <= {version for version, _ in before[name]}, name
+
+
+def test_what_the_product_consists_of_names_each_package_once(tmp_path: Path) -> None:
+    locks = [PROJECT / name for name in launch.PRODUCT]
+    whole = tmp_path / "whole.txt"
+    whole.write_text(launch.merged(*(path.read_text("utf-8") for path in locks)))
+    assert locked(whole) == locked(locks[1]) | locked(locks[0])
 
 
 def test_a_python_newer_than_the_lock_is_named_when_packages_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +12,8 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row
 
 from rag.errors import InvalidInput, LinkExpired
-from rag.storage.database import Database, queries
-from rag.types import Account, Identity, Role
+from rag.storage.database import queries
+from rag.types import Account, Role
 
 MAXIMUM_EMAIL_CHARACTERS = 254  # RFC 5321, 4.5.3.1.3
 MAXIMUM_NAME_CHARACTERS = 120
@@ -126,33 +124,3 @@ def read_value(connection: Connection, name: str) -> Any:
     """Return the single value of a named statement."""
     found = connection.execute(queries[name]).fetchone()
     return found[0] if found else None
-
-
-@dataclass(frozen=True)
-class _InChat:
-    id: UUID
-    name: str
-    role: str
-    user_group: str
-    email: str
-
-
-def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity | None:
-    """Return who a chat program knows by this e-mail address, None for nobody with an active account."""
-    found = database.fetch_one(tenant_id, "account_in_chat", _InChat, email=email)
-    if found is None:
-        return None
-    return Identity(
-        account_id=found.id,
-        tenant_id=tenant_id,
-        email=found.email,
-        name=found.name,
-        role=Role(found.role),
-        user_group=found.user_group,
-    )
-
-
-def is_repeated(database: Database, tenant_id: str, program: str, *delivery: str) -> bool:
-    """Tell whether a chat program delivered this before, to any process, and remember it for a day."""
-    known = hashlib.sha256("\n".join(delivery).encode()).digest()
-    return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=known)

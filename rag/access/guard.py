@@ -134,10 +134,6 @@ NO_ISSUER = (
 )
 #: A collection that pages of other sites may ask, with a public key. No cookie counts there; the route knows the sites.
 WIDGET = "/widget"
-#: What Slack sends, with a signature that its route checks.
-SLACK = "/slack/events"
-#: What Microsoft Teams sends, with a token that its route checks.
-TEAMS = "/teams/messages"
 EMBEDDED = frozenset({f"{WIDGET}/ask", f"{WIDGET}/rate"})
 #: What a program sends to connect: proven by its code, never by a cookie, so sites of the settings may send it too.
 CONNECTING = frozenset({f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"})
@@ -156,7 +152,6 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(CONNECTING, frozenset({"POST"})),
     "/sso/logout": frozenset({"POST"}),
     **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
-    **dict.fromkeys([SLACK, TEAMS], frozenset({"POST"})),
     **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),
 }
 #: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from importlib import import_module
+from starlette.routing import BaseRoute, Route
 
-from anyio import to_thread
-from starlette.routing import BaseRoute, Route, request_response
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from rag.access.guard import MCP_PATH, OAUTH, OAUTH_SERVER, PROTECTED_RESOURCE, SLACK
+from rag.access.guard import MCP_PATH, OAUTH, OAUTH_SERVER, PROTECTED_RESOURCE
 from rag.access.problems import SCIM
-
-
-class Later:
-    """An endpoint of a module that the first request for it imports, or `load`.
-
-    `name` is a coroutine function that takes a request, or an ASGI application.
-    """
-
-    def __init__(self, module: str, name: str) -> None:
-        self._module, self._name = module, name
-
-    def load(self) -> ASGIApp:
-        found = getattr(import_module(self._module), self._name)
-        return request_response(found) if inspect.iscoroutinefunction(found) else found
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = await to_thread.run_sync(self.load)
-        await endpoint(scope, receive, send)
-
+from rag.api.later import Later
 
 MCP = Later("rag.api.mcp_server", "HTTP")
 
@@ -51,7 +28,6 @@ ROUTES: list[BaseRoute] = [
     _oauth(f"{OAUTH}register", "register", "POST"),
     _oauth(f"{OAUTH}revoke", "revoke", "POST"),
     _oauth("/account/connect", "consent", "GET", "POST"),
-    _route(SLACK, Later("rag.api.slack", "events"), "POST"),
     _route(
         f"{SCIM}{{path:path}}",
         Later("rag.api.scim", "serve"),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from rag.errors import SettingsError
+from rag.settings.integrations import INTEGRATION_VARIABLES
 from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES, Capability, providers_for
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -107,6 +108,8 @@ class Settings:
     secret_key: str = field(default="", repr=False)
     # Variables of providers in `rag/settings/providers.py` that have no field here, by their names.
     provider_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Variables of integrations, by name; `variable` adds defaults.
+    integration_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
     github_api_url: str = "https://api.github.com"
@@ -137,13 +140,6 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
-    # Answers in Slack: the token of its bot, what its requests are signed with, and the collection that is asked.
-    slack_bot_token: str = field(default="", repr=False)
-    slack_signing_secret: str = field(default="", repr=False)
-    slack_collection: str = ""
-    slack_api_url: str = "https://slack.com/api/"
-    # Where answers in Microsoft Teams are sent; other clouds of Microsoft have another address.
-    teams_service_url: str = "https://smba.trafficmanager.net/"
     # Hosts of one's own network that outgoing webhooks may call, with their port, separated by commas; also without
     # https (RAG_WEBHOOK_HOSTS). All others have to be public.
     webhook_hosts: str = ""
@@ -183,11 +179,13 @@ class Settings:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{f.name}={_masked(f.name, getattr(self, f.name))!r}"
-            for f in fields(self)
-            if f.name != "provider_variables"
+            f"{f.name}={_masked(f.name, getattr(self, f.name))!r}" for f in fields(self) if f.name not in MAPPINGS
         )
         return f"Settings({shown})"
+
+    def variable(self, name: str) -> str:
+        """Return an integration's setting or the default."""
+        return self.integration_variables.get(name) or INTEGRATION_VARIABLES[name].default
 
     def adopt(self, values: Mapping[str, str]) -> None:
         """Take over providers' variables by their names.
@@ -308,6 +306,8 @@ ENVIRONMENT_NAMES = {
     "connected_apps": "RAG_CONNECTED_APPS",
     "log_format": "RAG_LOG_FORMAT",
 }
+#: Fields with a mapping of variables by name.
+MAPPINGS = ("provider_variables", "integration_variables")
 #: Names under which other systems have the same.
 ALSO_CALLED = {"SUPABASE_URL": ("NEXT_PUBLIC_SUPABASE_URL",), "SUPABASE_ANON_KEY": ("NEXT_PUBLIC_SUPABASE_ANON_KEY",)}
 #: Of one person, address or process; none of them below 0.
@@ -342,8 +342,6 @@ SECRET_FIELDS = frozenset(
         "posts_supabase_key",
         "webhook_secret",
         "metrics_key",
-        "slack_bot_token",
-        "slack_signing_secret",
         "supabase_anon_key",
         "supabase_service_role_key",
         "oidc_client_secret",
@@ -356,13 +354,19 @@ def environment_name(field_name: str) -> str:
     return ENVIRONMENT_NAMES.get(field_name, field_name.upper())
 
 
+def environment_names() -> set[str]:
+    """List the environment variables of all settings, including providers and integrations."""
+    own = {environment_name(item.name) for item in fields(Settings) if item.name not in MAPPINGS}
+    return {*own, *VARIABLES, *INTEGRATION_VARIABLES}
+
+
 def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Path | None = SECRETS_FILE) -> Settings:
     """Read the settings. Raises `SettingsError` naming the variable when a value cannot be used."""
     environment = os.environ if environment is None else environment
     stored = _read_secrets(secrets_file)
     values: dict[str, object] = {}
     for item in fields(Settings):
-        if item.name == "provider_variables":
+        if item.name in MAPPINGS:
             continue
         name = environment_name(item.name)
         raw = next((place[key] for key in (name, *ALSO_CALLED.get(name, ())) for place in (environment, stored)
@@ -370,8 +374,9 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
         if raw != "":
             values[item.name] = _convert(name, str(raw), type(getattr(_DEFAULTS, item.name)))
     others = [name for name in VARIABLES if name.lower() not in Settings.__dataclass_fields__]
-    read = {name: str(environment.get(name) or stored.get(name) or "").strip() for name in others}
-    values["provider_variables"] = {name: value for name, value in read.items() if value}
+    for mapping, names in (("provider_variables", others), ("integration_variables", INTEGRATION_VARIABLES)):
+        read = {name: str(environment.get(name) or stored.get(name) or "").strip() for name in names}
+        values[mapping] = {name: value for name, value in read.items() if value}
     settings = Settings(**values)  # type: ignore[arg-type]
     if not 0 < settings.port < 65536:
         raise SettingsError(f"PORT is {settings.port}, but a port is a number from 1 to 65535.")
@@ -476,6 +481,7 @@ class SecretsFilter(logging.Filter):
         super().__init__()
         values = {str(getattr(settings, name)) for name in SECRET_FIELDS}
         values |= {value for name, value in settings.provider_variables.items() if name in KEY_VARIABLES}
+        values |= {settings.variable(name) for name, variable in INTEGRATION_VARIABLES.items() if variable.is_secret}
         self._secrets = sorted((v for v in values if len(v) >= SHORTEST_SECRET), key=len, reverse=True)
 
     def filter(self, record: logging.LogRecord) -> bool:

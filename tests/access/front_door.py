@@ -20,10 +20,11 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.api import integrations, service, teams, widget
+from rag.api import integrations, service, widget
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.ingestion.collections import CollectionLibrary
+from rag.integrations import registry
 from rag.settings import Settings
 from rag.types import Account, Identity
 
@@ -91,8 +92,8 @@ def inner_routes(access: Access) -> list[BaseRoute]:
     return [
         *routes(lambda: access),
         *integrations.ROUTES,
+        *registry.routes(),
         *widget.ROUTES,
-        teams.ROUTE,
         service.METRICS,
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),

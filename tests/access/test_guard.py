@@ -18,6 +18,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from rag.access.guard import PUBLIC_METHODS, AuthGuard, content_security_policy, is_own_host, is_same_origin, route_path
 from rag.access.sessions import token_hash
 from rag.errors import DatabaseUnavailable
+from rag.integrations import registry
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
@@ -26,6 +27,7 @@ from tests.patience import patient
 
 ClientOf = Callable[..., TestClient]
 STREAM = "/_stcore/stream"
+PUBLIC = {**PUBLIC_METHODS, **registry.public_methods()}
 UPLOAD = "/_stcore/upload_file/some-session/some-file"
 
 
@@ -243,9 +245,9 @@ def test_what_is_public_has_no_other_method_that_streamlit_would_answer(access: 
         return PlainTextResponse("a page of Streamlit")
 
     app = Starlette(routes=[*inner_routes(access), Route("/{path:path}", streamlit, methods=[method])])
-    client = TestClient(AuthGuard(app, lambda: access), follow_redirects=False)
+    client = TestClient(AuthGuard(app, lambda: access, public_methods=PUBLIC), follow_redirects=False)
     paths = [
-        *PUBLIC_METHODS,
+        *PUBLIC,
         "/",
         "/login/",
         "/sso/logout/",
@@ -266,9 +268,7 @@ def test_every_public_method_has_a_route(access: Access) -> None:
     for route in inner_routes(access):
         if isinstance(route, Route):
             routed.setdefault(route.path, set()).update(route.methods or ())
-    assert {path: set(methods) for path, methods in PUBLIC_METHODS.items()} == {
-        path: routed[path] for path in PUBLIC_METHODS
-    }
+    assert {path: set(methods) for path, methods in PUBLIC.items()} == {path: routed[path] for path in PUBLIC}
 
 
 @pytest.mark.parametrize("path", ["/_stcore/metrics", "/_stcore/agent/interact"])

@@ -23,6 +23,7 @@ from benchmarks.leak_calls import requests_of
 from rag.access.guard import AuthGuard, content_security_policy
 from rag.access.websockets import FILE_FIELDS, files_in
 from rag.errors import SettingsError
+from rag.integrations import registry
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
 from rag.services import Services
 from rag.settings import Settings
@@ -35,8 +36,8 @@ SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
 PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
 #: Asked from other sites and programs by design, and read no cookie: a widget's key and sites, or a signature, decide
-#: (tests/api/test_widget.py, test_slack.py, test_teams.py).
-WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", "/slack/events", "/teams/messages")
+#: (tests/api/test_widget.py, and tests/integrations/channels).
+WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", *registry.public_methods())
 
 
 @pytest.fixture

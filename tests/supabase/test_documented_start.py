@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.settings import Settings, environment_name
+from rag.settings import environment_names
 from tests.doc_blocks import PROJECT, blocks
 from tests.patience import patient
 from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
@@ -41,7 +41,7 @@ def environment(folder: Path, port: int, **more: str) -> dict[str, str]:
     programs.mkdir(parents=True)
     (programs / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     (programs / "python").chmod(0o755)
-    ours = {environment_name(name) for name in Settings.__dataclass_fields__}
+    ours = environment_names()
     return {
         **{name: value for name, value in os.environ.items() if name not in ours},
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",

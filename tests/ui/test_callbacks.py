@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-FILES = [PROJECT / "app.py", *sorted(PROJECT.glob("pages/*.py")), *sorted(PROJECT.glob("rag/ui/*.py"))]
+FILES = [
+    PROJECT / "app.py",
+    *sorted(PROJECT.glob("pages/*.py")),
+    *sorted(PROJECT.glob("rag/ui/*.py")),
+    *sorted(PROJECT.glob("rag/integrations/*/*/section.py")),
+]
 DRAWING = ("spinner", "status", "progress")
 
 

@@ -12,7 +12,11 @@ TAKES_AWAY = ("delete", "remove", "revoke", "erase", "disable", "disconnect", "s
 def buttons() -> list[tuple[str, str, bool]]:
     """The place, the words and whether they are red, of each button whose words are written in its call."""
     found = []
-    for path in [*(ROOT / "pages").glob("*.py"), *(ROOT / "rag" / "ui").glob("*.py")]:
+    for path in [
+        *(ROOT / "pages").glob("*.py"),
+        *(ROOT / "rag" / "ui").glob("*.py"),
+        *ROOT.glob("rag/integrations/*/*/section.py"),
+    ]:
         for call in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
                 continue
@@ -35,7 +39,11 @@ def test_every_button_that_takes_away_is_red() -> None:
 def test_every_question_before_a_deletion_is_asked_by_one_helper() -> None:
     """A dialog of one's own is for what asks for more than yes: a name typed, a list of what goes with it."""
     own = set()
-    for path in [*(ROOT / "pages").glob("*.py"), *(ROOT / "rag" / "ui").glob("*.py")]:
+    for path in [
+        *(ROOT / "pages").glob("*.py"),
+        *(ROOT / "rag" / "ui").glob("*.py"),
+        *ROOT.glob("rag/integrations/*/*/section.py"),
+    ]:
         for function in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(function, ast.FunctionDef):
                 continue

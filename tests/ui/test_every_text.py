@@ -352,7 +352,12 @@ def drawn_past(files: dict[str, str]) -> list[str]:
 
 
 def page_files() -> dict[str, str]:
-    files = [*(PROJECT / "rag" / "ui").glob("*.py"), *(PROJECT / "pages").glob("*.py"), PROJECT / "rag" / "server.py"]
+    files = [
+        *(PROJECT / "rag" / "ui").glob("*.py"),
+        *PROJECT.glob("rag/integrations/*/*/section.py"),
+        *(PROJECT / "pages").glob("*.py"),
+        PROJECT / "rag" / "server.py",
+    ]
     return {str(file.relative_to(PROJECT)): file.read_text() for file in sorted(files)}
 
 

@@ -123,7 +123,13 @@ class Call(NamedTuple):
 
 
 def calls(names: set[str]) -> Iterator[Call]:
-    for path in sorted([*(PROJECT / "pages").glob("*.py"), *(PROJECT / "rag" / "ui").glob("*.py")]):
+    for path in sorted(
+        [
+            *(PROJECT / "pages").glob("*.py"),
+            *(PROJECT / "rag" / "ui").glob("*.py"),
+            *PROJECT.glob("rag/integrations/*/*/section.py"),
+        ]
+    ):
         tree = ast.parse(path.read_text("utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:

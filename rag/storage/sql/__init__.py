@@ -1,4 +1,4 @@
-"""Read every statement of the product by name from the `.sql` files beside this one.
+"""Read every statement by name, from the `.sql` files here and in the folders of integrations.
 
 A statement begins with `-- name --`, then a line that says what it does. Parameters are `%(named)s`; optional filters
 are written in SQL (`%(x)s::type IS NULL OR …`), shared ones as SQL functions; nothing is put together from strings.
@@ -14,11 +14,13 @@ import re
 from pathlib import Path
 from typing import LiteralString, cast
 
+INTEGRATIONS = Path(__file__).resolve().parents[2] / "integrations"
 
-def read_queries(folder: Path) -> dict[str, LiteralString]:
-    """Return statements by name from all `.sql` files of a folder. Raises `ValueError` for a name used twice."""
+
+def read_queries(*folders: Path) -> dict[str, LiteralString]:
+    """Return statements by name from all `.sql` files in folders. Raises `ValueError` for a name used twice."""
     queries: dict[str, LiteralString] = {}
-    for path in sorted(folder.glob("*.sql")):
+    for path in sorted(path for folder in folders for path in folder.rglob("*.sql")):
         parts = re.split(r"^-- ([a-z0-9_]+) --$", path.read_text("utf-8"), flags=re.MULTILINE)
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
             if name in queries:
@@ -27,4 +29,4 @@ def read_queries(folder: Path) -> dict[str, LiteralString]:
     return queries
 
 
-queries = read_queries(Path(__file__).parent)
+queries = read_queries(Path(__file__).parent, INTEGRATIONS)

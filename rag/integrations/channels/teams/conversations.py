@@ -1,10 +1,10 @@
 """Answer in Microsoft Teams: a question in, the answer with its sources out; a thread is a conversation.
 
-Microsoft's library checks the token of each message and speaks to Teams. It accepts tokens of other issuers, and only
-warns if an answer would go elsewhere than the token says; this module refuses both. The asker is the account with the
-same user name or e-mail address. In a personal chat, people get answers from everything they may read. A channel or a
-group chat is read by everybody in it, so there only collections open to the whole company are searched, and none if
-people of other companies take part.
+Microsoft's library checks the token of each message and calls Teams. The library accepts other issuers, and only
+warns if an answer would go to another address than the token names; this module refuses both. The asker is the
+account with the same user name or e-mail address. In a personal chat, people get answers from everything they may
+read. A channel or a group chat is read by everybody in it, so only collections open to the whole company are searched
+there, and none if people of other companies take part.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ from microsoft_agents.hosting.core.connector.teams import TeamsConnectorClient
 from pydantic import ValidationError
 
 from rag import language
-from rag.access.account_rows import account_in_chat, is_repeated
-from rag.access.teams import TeamsBot
 from rag.answering.citations import title_with_place
 from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
-from rag.api.slack import LONGER, OUTSIDE, WAITING, asked_collection
 from rag.errors import BodyUnreadable, KeyRejected, NotAllowed, NotFound, RagError, TooManyRequests
+from rag.integrations.channels.teams.bots import TeamsBot, TeamsBots
+from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, asked_collection, is_repeated
 from rag.language import N_, _
 from rag.profile import Options
 from rag.providers.bounds import Bounds, bound
@@ -50,23 +49,23 @@ from rag.services import Services
 from rag.types import Citation, Identity, page_path
 
 log = logging.getLogger("rag.teams")
-# It writes what people say into the log.
+# The library logs messages of people.
 logging.getLogger("microsoft_agents").setLevel(logging.CRITICAL)
 
 PROGRAM, CHANNEL = "teams", "msteams"
 ISSUER = "https://api.botframework.com"
 SCOPE = "https://api.botframework.com/.default"
-#: Before the application id, where Teams names a bot.
+#: Teams puts this before the application id of a bot.
 BOT = "28:"
-#: Ids of Teams go into addresses, so they hold nothing that means something there.
+#: Ids from Teams become parts of addresses, and must not contain slashes or the like.
 ID = re.compile(r"[A-Za-z0-9:@._;=~+|-]{1,600}")
 MENTION = re.compile(r"<at>.*?</at>", re.DOTALL)
 #: Teams takes messages of about 100 KB, in which each character may be four bytes and is escaped.
 MOST_CHARACTERS, MOST_SOURCES, MOST_PEOPLE = 10_000, 50, 500
-#: An answer that takes longer hangs.
+#: Longer answers are cancelled.
 ANSWER_SECONDS = 180.0
 CALL_SECONDS = 20.0
-#: A chat has no threads: after so long without a question, the next one begins a new conversation.
+#: A chat has no threads: after this pause, the next question begins a new conversation.
 QUIET = timedelta(hours=8)
 MOST_AT_ONCE = 200
 STRANGER = N_(
@@ -80,13 +79,13 @@ HELLO = N_(
 
 @dataclass(frozen=True)
 class Turn:
-    """One message of a person, and the bot that it is for."""
+    """A person's message to a bot."""
 
     bot: TeamsBot
     activity: Activity
     #: Who wrote, as Teams names them.
     writer: str
-    #: The conversation of Teams, with the thread in a channel.
+    #: The conversation in Teams; in a channel with the thread.
     place: str
     kind: str
 
@@ -101,27 +100,28 @@ class Turn:
 
 
 class TeamsConversations:
-    """Takes what Teams sends, and answers separately."""
+    """Takes activities from Teams and answers them separately."""
 
     def __init__(self, parts: Services) -> None:
         self._parts = parts
+        self._bots = TeamsBots(parts.database)
         self._lock = threading.Lock()
         self._applications: OrderedDict[bytes, msal.ConfidentialClientApplication] = OrderedDict()
         self._login = bound(httpx.Client(timeout=CALL_SECONDS), Bounds(longest_seconds=2 * CALL_SECONDS))
         self._at_work: set[asyncio.Task[None]] = set()
 
     async def take(self, token: str, content: bytes) -> None:
-        """Check one activity and begin to answer it.
+        """Check an activity and begin to answer it.
 
-        Raises `KeyRejected` for one that is not of Teams, `NotAllowed` for another company's, `BodyUnreadable`,
-        `TooManyRequests`.
+        Raises `KeyRejected` for an activity without proof from Teams, `NotAllowed` for another company's,
+        `BodyUnreadable`, and `TooManyRequests`.
         """
         try:
             activity = Activity.model_validate_json(content)
         except ValidationError as exc:
             raise BodyUnreadable from exc
         turn = await self._checked(token, activity)
-        # Before it is remembered: Teams sends it again.
+        # Before the delivery is remembered, because Teams repeats it.
         if len(self._at_work) >= MOST_AT_ONCE:
             raise TooManyRequests(wait_seconds=5)
         named = (turn.bot.app_id, str(turn.place), str(activity.id))
@@ -140,7 +140,7 @@ class TeamsConversations:
     # The person and the bot
 
     async def _checked(self, token: str, activity: Activity) -> Turn:
-        """Return the message and its bot, once it is certain that Teams sent it to this bot."""
+        """Verify the activity's token and sender; return the message with the bot."""
         where = activity.conversation
         ids = [
             str(one.id or "") if one is not None else "" for one in (activity.recipient, activity.from_property, where)
@@ -148,16 +148,16 @@ class TeamsConversations:
         is_whole = all(ID.fullmatch(one) for one in ids) and bool(activity.id)
         if where is None or not is_whole or str(activity.channel_id) != CHANNEL:
             raise KeyRejected
-        bot = await to_thread.run_sync(self._parts.teams_bots.find, ids[0].removeprefix(BOT))
+        bot = await to_thread.run_sync(self._bots.find, ids[0].removeprefix(BOT))
         if bot is None:
             raise KeyRejected
         wanted = AgentAuthConfiguration(client_id=bot.app_id, issuers=[ISSUER], validate_issuer=True)
         try:
-            # The library would fetch the keys of any issuer of Microsoft's for a token that nobody has checked yet.
+            # For an unchecked token, the library would fetch keys from any Microsoft issuer.
             if json.loads(jws.extract_compact(token.encode()).payload)["iss"] != ISSUER:
                 raise KeyRejected
             claims: ClaimsIdentity = await JwtTokenValidator(wanted).validate_token(token)
-        except Exception as exc:  # whatever is wrong with a token, it is none of Microsoft's
+        except Exception as exc:  # any error means the token is not from Microsoft
             log.warning("A message for the bot in Teams has no valid token: %s", type(exc).__name__)
             raise KeyRejected from None
         address = str(activity.service_url or "")
@@ -178,11 +178,11 @@ class TeamsConversations:
         return Turn(bot, activity, writer=ids[1], place=ids[2], kind=str(where.conversation_type or ""))
 
     def _is_of_teams(self, address: str) -> bool:
-        base = self._parts.settings.teams_service_url.rstrip("/") + "/"
+        base = self._parts.settings.variable("TEAMS_SERVICE_URL").rstrip("/") + "/"
         return (address.rstrip("/") + "/").lower().startswith(base.lower())
 
     async def _person(self, turn: Turn, client: TeamsConnectorClient) -> Identity:
-        """Return the account of who wrote. Raises `NotAllowed` for guests, and for people without one."""
+        """Find the writer's account. Raises `NotAllowed` for guests and for people without an account."""
         found = await client.get_conversation_member(turn.place, turn.writer)
         if not _is_own(turn.bot, found):
             raise NotAllowed(_(STRANGER))
@@ -194,7 +194,7 @@ class TeamsConversations:
         raise NotAllowed(_(STRANGER))
 
     async def _require_own_people(self, turn: Turn, client: TeamsConnectorClient) -> None:
-        """Raise `NotAllowed` where people of other companies would read the answer."""
+        """Raise `NotAllowed` if people from other companies would read the answer."""
         data = turn.activity.channel_data if isinstance(turn.activity.channel_data, dict) else {}
         channel = data.get("channel")
         if isinstance(channel, dict) and channel.get("type") == "shared":
@@ -283,18 +283,18 @@ class TeamsConversations:
         return TeamsConnectorClient(endpoint=base, token=token, session=session)
 
     async def _post(self, client: TeamsConnectorClient, turn: Turn, text: str) -> str:
-        """Post a message where the person wrote, and return its id."""
+        """Post a message to the conversation and return the new id."""
         said = await client.conversations.send_to_conversation(turn.place, _text(_plain(text)))
         return str(said.id)
 
     def _token(self, bot: TeamsBot) -> str:
-        """Return the token that the bot shows to Teams. Raises `NotAllowed`."""
+        """Return the bot's access token for Teams. Raises `NotAllowed`."""
         with self._lock:
             application = self._applications.get(bot.secret)
             if application is None:
                 application = msal.ConfidentialClientApplication(
                     bot.app_id,
-                    client_credential=self._parts.teams_bots.secret_of(bot),
+                    client_credential=self._bots.secret_of(bot),
                     authority=f"{self._parts.settings.microsoft_login_url}/{bot.directories[0]}",
                     http_client=self._login,
                     instance_discovery=False,
@@ -309,7 +309,7 @@ class TeamsConversations:
         return str(found["access_token"])
 
     async def finish(self, seconds: float) -> None:
-        """Wait until what is under way has been sent."""
+        """Wait until all answers have been sent."""
         if self._at_work:
             await asyncio.wait(set(self._at_work), timeout=seconds)
 
@@ -317,7 +317,7 @@ class TeamsConversations:
         async def guarded() -> None:
             try:
                 await work
-            except Exception as exc:  # nobody waits for it; what people wrote stays out of the log
+            except Exception as exc:  # no caller waits; messages of people stay out of the log
                 reason = exc.message if isinstance(exc, RagError) else type(exc).__name__
                 log.warning("An answer could not be sent to Teams: %s", reason)
 
@@ -341,11 +341,11 @@ class _Connected:
 
 
 async def _wait(live: LiveAnswer) -> None:
-    """Wait until an answer has ended, without holding a thread; end one that hangs."""
+    """Wait for an answer without holding a thread; cancel it after three minutes."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def note() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(changed.set)
 
     with suppress(TimeoutError), live.heard_by(note, with_steps=False):
@@ -358,14 +358,14 @@ async def _wait(live: LiveAnswer) -> None:
 
 
 def _thread(turn: Turn, person: Identity) -> dict[str, Any]:
-    """Return the key of a thread: a reply in a channel names the message that its thread begins with."""
+    """Return the key of a thread: replies in a channel name the first message of their thread."""
     channel, _separator, _root = turn.place.partition(";")
     thread = hashlib.sha256(turn.place.encode()).hexdigest()
     return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}
 
 
 def _is_own(bot: TeamsBot, member: Any) -> bool:
-    """Return whether somebody belongs to the company, and is no guest of it."""
+    """Return whether a member belongs to the company and is not a guest."""
     name = str(member.user_principal_name or "")
     is_guest = str(member.user_role or "").lower() in ("guest", "anonymous") or "#EXT#" in name.upper()
     return str(member.tenant_id or "").lower() in bot.directories and not is_guest
@@ -376,7 +376,7 @@ def _text(text: str, **more: Any) -> Activity:
 
 
 def _message(live: LiveAnswer, base: str) -> Activity:
-    """Return a message of Teams: the answer, its sources with links, and the thumbs."""
+    """Write a Teams message: the answer, sources with links, and the thumbs."""
     notes = remarks(live)
     text = _plain(live.text or " ".join(notes) or _("This answer could not be written. Please ask again."))
     parts = [text[:MOST_CHARACTERS]]
@@ -415,6 +415,6 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape what Teams reads as a tag, a mention or a link: text of a document calls nobody and leads nowhere."""
+    """Escape tags, mentions and links: text from a document must not notify people or link elsewhere."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("](", "] (")

@@ -1,8 +1,8 @@
 """Answer in Slack: a question in, the answer with its sources out; a thread is a conversation, thumbs are feedback.
 
-Slack's own library checks signatures and speaks to Slack. Who asks is the account here with the same e-mail address, so
-that rights hold: in a direct message people get what they may read. A channel is read by everybody in
-it, so there only collections are asked that everybody in the company may read, and none in channels shared with others.
+Slack's library checks signatures and calls Slack's API. The asker is the account with the same e-mail address. In a
+direct message, people get answers from everything they may read. A channel is read by all its members, so only
+collections open to the whole company are searched there, and none in channels shared with other companies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -24,27 +23,26 @@ from slack_sdk.errors import SlackApiError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rag.access.account_rows import account_in_chat, is_repeated
 from rag.access.problems import refusal
 from rag.answering.citations import title_with_place
 from rag.answering.live_answer import LiveAnswer
 from rag.api.event_stream import remarks
-from rag.api.questions import chosen_collection
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
+from rag.integrations.chat import LONGER, OUTSIDE, WAITING, account_in_chat, asked_collection, is_repeated
 from rag.language import N_, _
 from rag.profile import Options
 from rag.services import Services, services
-from rag.types import Citation, Collection, Identity, Role, page_path
+from rag.types import Citation, Identity, page_path
 
 log = logging.getLogger("rag.slack")
 PROGRAM = "slack"
 MAXIMUM_BYTES = 256 * 1024
-#: Slack refuses a text block beyond 3,000 characters. Beyond so many blocks of text and of sources the rest is left to
-#: the conversation here.
+#: Slack refuses text blocks above 3,000 characters. A message has at most four of text and three of sources; the
+#: conversation in HR Assistant has the rest.
 MOST_CHARACTERS, MOST_TEXTS, MOST_SOURCE_LISTS = 2900, 4, 3
-#: Answers that are waited for at once, each by a thread that does nothing else.
+#: Threads, each waiting for an answer.
 MOST_AT_ONCE = 200
-#: An answer that takes longer hangs.
+#: Longer answers are cancelled.
 ANSWER_SECONDS = 180.0
 MENTION = re.compile(r"<@[A-Z0-9]+>")
 THUMB = re.compile(r"^rate_[01]$")
@@ -52,24 +50,20 @@ STRANGER = N_(
     "I do not know your e-mail address. Ask an administrator of HR Assistant to add you to People with the address "
     "that you have in Slack."
 )
-OUTSIDE = N_("I do not answer in channels that are shared with other companies. Write me a direct message.")
-WAITING = N_("Reading the documents … If no answer has come in three minutes, please ask again.")
-LONGER = N_("The answer is longer than fits here. All of it is among your conversations in HR Assistant.")
-PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer here. Write me a direct message.")
 
 
 class SlackBot:
-    """Takes Slack's events and answers them in its own threads."""
+    """Answers Slack's events in threads of the bot."""
 
     def __init__(self, parts: Services) -> None:
         settings = parts.settings
         self._parts = parts
-        client = WebClient(settings.slack_bot_token, base_url=settings.slack_api_url)
+        client = WebClient(settings.variable("SLACK_BOT_TOKEN"), base_url=settings.variable("SLACK_API_URL"))
         self.app = App(
             client=client,
-            signing_secret=settings.slack_signing_secret,
+            signing_secret=settings.variable("SLACK_SIGNING_SECRET"),
             token_verification_enabled=False,
-            # A message from another program is never answered.
+            # Messages from bots are never answered.
             ignoring_self_events_enabled=True,
             raise_error_for_unhandled_request=False,
             listener_executor=ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="slack"),
@@ -78,14 +72,14 @@ class SlackBot:
         self.app.event("message")(self._on_message)
         self.app.action(THUMB)(self._on_thumb)
 
-    # What Slack sends
+    # Events from Slack
 
     def _on_mention(self, body: dict[str, Any], event: dict[str, Any], client: WebClient) -> None:
         if event.get("channel_type") != "im":
             self._answer(body, event, client, is_direct=False)
 
     def _on_message(self, body: dict[str, Any], event: dict[str, Any], client: WebClient) -> None:
-        # Of channels only what mentions the bot is read, which comes as an event of its own.
+        # In channels, only mentions are read; they arrive as `app_mention`.
         if event.get("channel_type") == "im" and not event.get("subtype") and not event.get("bot_id"):
             self._answer(body, event, client, is_direct=True)
 
@@ -107,7 +101,7 @@ class SlackBot:
     # Answering
 
     def _answer(self, body: dict[str, Any], event: dict[str, Any], client: WebClient, *, is_direct: bool) -> None:
-        # Slack sends an event again when it is not answered within three seconds.
+        # Slack repeats an event after three seconds without an answer.
         database, tenant = self._parts.database, self._parts.settings.tenant
         if is_repeated(database, tenant, PROGRAM, str(body.get("event_id", ""))):
             return
@@ -137,12 +131,12 @@ class SlackBot:
         *,
         is_direct: bool,
     ) -> tuple[LiveAnswer, str]:
-        """Begin an answer, and return it with the message that it takes the place of."""
+        """Begin an answer and post a placeholder message; return both."""
         parts = self._parts
         parts.limits.count_request(person)
         place = {"program": PROGRAM, "channel": channel, "thread": thread, "account_id": person.account_id}
         known = parts.database.fetch_value(person.tenant_id, "conversation_of_thread", **place)
-        wanted = parts.settings.slack_collection or None
+        wanted = parts.settings.variable("SLACK_COLLECTION") or None
         if known is not None:
             wanted = str(parts.conversations.get(person, known).collection_id)
         collection = asked_collection(parts, person, wanted, is_direct=is_direct)
@@ -155,7 +149,7 @@ class SlackBot:
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
         """Return the account with a Slack user's e-mail address. Raises `NotAllowed` for everybody else.
 
-        Users of other workspaces and guests have no account here: no administrator of this workspace gave their
+        Guests and users of other workspaces are refused: no administrator of this workspace vouches for their
         address.
         """
         try:
@@ -175,22 +169,8 @@ class SlackBot:
         return person
 
 
-def asked_collection(parts: Services, person: Identity, wanted: str | None, *, is_direct: bool) -> Collection:
-    """Return the collection that a person asks: where others read along, one that everybody may read.
-
-    Raises `NotFound`, and `NotAllowed` where there is none of those, or another one is wanted.
-    """
-    collection = chosen_collection(parts, person, wanted)
-    if is_direct or not collection.groups:
-        return collection
-    as_everybody = replace(person, role=Role.EMPLOYEE, user_group="")
-    if wanted is None and (open_to_all := parts.documents.choose(as_everybody)) is not None:
-        return open_to_all
-    raise NotAllowed(_(PRIVATE, name=collection.name))
-
-
 def _blocks(live: LiveAnswer, base: str) -> list[dict[str, Any]]:
-    """Return a message of Slack's: the answer, its sources with links, what to know of it, and the thumbs."""
+    """Write a Slack message: the answer, sources with links, notes, and the thumbs."""
     notes = remarks(live)
     text = live.text or " ".join(notes) or _("This answer could not be written. Please ask again.")
     texts = list(_pieces(_marked(text).strip()))
@@ -229,10 +209,10 @@ def _context(kind: str, text: str) -> dict[str, Any]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces that Slack takes, parted at the end of a line or a word."""
+    """Split a text into pieces short enough for Slack, at the end of a line or a word."""
     while len(text) > MOST_CHARACTERS:
         start = text[:MOST_CHARACTERS]
-        # Without either, not within what stands for a character, such as "&lt;".
+        # Without either, never inside an entity such as "&lt;".
         ends = (start.rfind("\n"), start.rfind(" "), start.rfind("&") if "&" in start[-6:] else MOST_CHARACTERS)
         end = next(end for end in ends if end > MOST_CHARACTERS // 2)
         yield text[:end].rstrip()
@@ -247,19 +227,19 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape what Slack reads as a link or a mention: text of a document calls nobody and leads nowhere."""
+    """Escape links and mentions, because text from a document must not notify people or link elsewhere."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦")
 
 
 def _marked(text: str) -> str:
-    """Write an answer in Slack's own markup: bold, headings and lists; everything else is text."""
+    """Convert bold, headings and lists to Slack's markup; everything else is text."""
     escaped = _plain(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"*\1*", escaped)
     escaped = re.sub(r"(?m)^#{1,6}\s+(.+)$", r"*\1*", escaped)
     return re.sub(r"(?m)^([ \t]*)[-*]\s+", r"\1• ", escaped)
 
 
-#: The bot of this process's services.
+#: The bot for the current services.
 _made: list[tuple[Services, SlackBot]] = []
 _making = threading.Lock()
 
@@ -272,9 +252,9 @@ def _bot(parts: Services) -> SlackBot:
 
 
 async def events(request: Request) -> Response:
-    """Take an event or a click from Slack, whose signature its library checks."""
+    """Take an event or a click; Slack's library checks the signature."""
     parts = services()
-    if not (parts.settings.slack_bot_token and parts.settings.slack_signing_secret):
+    if not all(map(parts.settings.variable, ("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET"))):
         return refusal(request.scope, NotFound())
     content = b""
     async for part in request.stream():

@@ -1,4 +1,4 @@
-"""Draw the bot in Microsoft Teams: how to make it, what it needs, and the package that is uploaded there."""
+"""Draw the set-up of the bot in Microsoft Teams: steps, a form, and the app package to upload."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 import streamlit as st
 from PIL import Image, ImageDraw
 
-from rag.access.teams import TeamsBot, TeamsBots
+from rag.integrations.channels.teams.bots import TeamsBot, TeamsBots
 from rag.language import N_, _
+from rag.services import Services
 from rag.types import Collection, Identity
 from rag.ui import actions
+from rag.ui.frame import reader_address
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, name_labels, red
 
@@ -39,8 +41,9 @@ STEPS = (
 )
 
 
-def draw_teams(bots: TeamsBots, identity: Identity, collections: Sequence[Collection], base: str) -> None:
-    """Draw the section of the bot in Microsoft Teams."""
+def draw_teams(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
+    """Draw the section Microsoft Teams."""
+    bots, base = TeamsBots(parts.database), reader_address(parts.settings)
     bot = bots.get(identity)
     st.header(_("Microsoft Teams"), anchor=False)
     st.caption(_(ABOUT))
@@ -150,7 +153,7 @@ def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> 
             )
 
 
-# The package of the app: a manifest and two icons.
+# The app package: a manifest and two icons.
 
 NAME = "HR Assistant"
 SCHEMA = "https://developer.microsoft.com/json-schemas/teams/v1.19/MicrosoftTeams.schema.json"
@@ -199,7 +202,7 @@ def teams_package(bot: TeamsBot, base: str) -> bytes:
 
 def _icon(size: int, *, is_outline: bool) -> bytes:
     """Draw the mark: a bubble with two lines, white; in colour on its ground."""
-    large = 768  # drawn large and made smaller, which smooths its edges
+    large = 768  # drawn large and scaled down for smooth edges
     unit = large / 32
     image = Image.new("RGBA", (large, large), (0, 0, 0, 0) if is_outline else BLUE)
     draw = ImageDraw.Draw(image)

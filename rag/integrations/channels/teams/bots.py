@@ -1,4 +1,4 @@
-"""Keep a company's bot in Microsoft Teams: its registration with Microsoft, its secret, and whose people it answers."""
+"""Keep each company's bot in Microsoft Teams: the app registration, the client secret, and the allowed directories."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class TeamsBot:
     """A company's bot in Microsoft Teams."""
 
     tenant_id: str
-    #: The application (client) id of its registration.
+    #: The application (client) id from the app registration.
     app_id: str
-    #: Directories (tenants of Microsoft Entra ID) whose people are answered; the first is the registration's own.
+    #: Directories (tenants in Microsoft Entra ID) with access to the bot; the first has the app registration.
     directories: list[str]
     #: The client secret, encrypted.
     secret: bytes = field(repr=False)
-    #: The collection that is asked; None: each person's own.
+    #: The collection to search; None: each person's default.
     collection_id: UUID | None
     is_active: bool
     created_at: datetime
 
 
 class TeamsBots:
-    """Keeps one bot a company. Thread-safe."""
+    """Keeps a bot for each company. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get(self, who: Who) -> TeamsBot | None:
-        """Return the company's bot, None where it has none. Raises `NotAllowed`."""
+        """Return the company's bot, if any. Raises `NotAllowed`."""
         require_admin(who)
         return self._database.fetch_one(who, "get_teams_bot", TeamsBot)
 
@@ -58,7 +58,7 @@ class TeamsBots:
         secret: str,
         collection_id: UUID | None = None,
     ) -> TeamsBot:
-        """Store the bot. An empty secret leaves the stored one.
+        """Store the bot. An empty secret keeps the stored secret.
 
         Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an invalid id or secret.
         """
@@ -109,7 +109,7 @@ class TeamsBots:
             raise NotFound
 
     def remove(self, identity: Identity) -> str:
-        """Remove the bot with its secret; return what puts it back. Raises `NotAllowed`, `NotFound`."""
+        """Remove the bot and its secret; return a row for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         kept = self._database.fetch_value(identity, "remove_teams_bot")
         if kept is None:
@@ -124,7 +124,7 @@ class TeamsBots:
     # For messages from Teams
 
     def find(self, app_id: str) -> TeamsBot | None:
-        """Return the bot of this application id that is on. Raises `DatabaseUnavailable`."""
+        """Find an active bot by application id. Raises `DatabaseUnavailable`."""
         if not GUID.fullmatch(app_id):
             return None
         hashed = token_hash(app_id)
@@ -134,7 +134,7 @@ class TeamsBots:
         return found if found is not None and found.is_active and found.app_id == app_id else None
 
     def secret_of(self, bot: TeamsBot) -> str:
-        """Return the client secret of a bot. Raises `InvalidInput` where it cannot be read any more."""
+        """Decrypt the client secret. Raises `InvalidInput` if the data folder's key has changed."""
         try:
             return self._locker.decrypt(bot.secret).decode()
         except InvalidToken as exc:

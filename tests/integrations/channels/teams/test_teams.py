@@ -25,15 +25,15 @@ from joserfc.jwk import RSAKey
 from microsoft_agents.hosting.core.authorization.jwt import JwtTokenValidator
 from PIL import Image
 
-from rag.access.teams import TeamsBots
-from rag.api import teams, teams_bot
-from rag.api.slack import WAITING
-from rag.api.teams_bot import ISSUER
 from rag.errors import InvalidInput, NotAllowed
+from rag.integrations.channels.teams import conversations, route
+from rag.integrations.channels.teams.bots import TeamsBots
+from rag.integrations.channels.teams.conversations import ISSUER
+from rag.integrations.channels.teams.section import teams_package
+from rag.integrations.chat import WAITING
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Role
-from rag.ui.teams import teams_package
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
 from tests.patience import patient
@@ -153,7 +153,11 @@ def settings(
     login = TlsServer(Login, tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(login.certificate))
     with login:
-        yield replace(settings, teams_service_url=connector.address, microsoft_login_url=f"https://{login.host}")
+        yield replace(
+            settings,
+            microsoft_login_url=f"https://{login.host}",
+            integration_variables={"TEAMS_SERVICE_URL": connector.address},
+        )
 
 
 Send = Callable[..., httpx.Response]
@@ -161,9 +165,9 @@ Send = Callable[..., httpx.Response]
 
 @pytest.fixture
 def bot(api: Api, connector: Connector) -> Iterator[None]:
-    api.parts.teams_bots.keep(api.admin, APP.upper(), [OURS], SECRET)
+    TeamsBots(api.parts.database).keep(api.admin, APP.upper(), [OURS], SECRET)
     yield
-    teams._made.clear()
+    route._made.clear()
     JwtTokenValidator._jwk_client_manager._cache.clear()
 
 
@@ -238,7 +242,7 @@ def test_nobody_but_teams_is_heard(
         send("Leave?", token=".".join([header.rstrip("="), *unknown.split(".")[1:]]))
     assert connector.keys_read <= before + 1, "made-up keys have Microsoft's list read each time"
     assert "ConnectionError" not in caplog.text, "keys of other issuers are asked for"
-    api.parts.teams_bots.switch(api.admin, is_active=False)
+    TeamsBots(api.parts.database).switch(api.admin, is_active=False)
     assert send("Leave?").status_code == 401
     assert not connector.calls
     assert api.outcomes() == []
@@ -250,7 +254,7 @@ def test_what_there_was_no_room_for_is_answered_when_teams_sends_it_again(
 ) -> None:
     api.ready_document()
     with monkeypatch.context() as full:
-        full.setattr(teams_bot, "MOST_AT_ONCE", 0)
+        full.setattr(conversations, "MOST_AT_ONCE", 0)
         assert send("How many days of annual leave do I have?", id="late").status_code == 429
     assert send("How many days of annual leave do I have?", id="late").status_code == 202
     assert "**Sources**" in connector.said(2)[-1][2]["text"]
@@ -269,7 +273,7 @@ def test_a_thread_is_a_conversation_and_thumbs_are_feedback(api: Api, connector:
     same = {"id": "once", "conversation": IN_CHANNEL}
     for _ in range(3):
         assert send("And next year?", **same).status_code == 202
-        teams._made.clear()  # the next one reaches another process
+        route._made.clear()  # the next one reaches another process
     connector.said(2)
     (conversation,) = api.parts.conversations.list(api.admin)
     assert len(api.parts.conversations.messages(api.admin, conversation.id)) == 4, "an activity was answered twice"
@@ -307,7 +311,7 @@ def test_a_long_answer_is_whole_and_what_to_know_of_it_is_said_in_the_readers_la
     send("How many days of annual leave do I have?", locale="de-DE")
     said = connector.said(2)[1][2]["text"]
     (live,) = api.parts.answers._answers.values()
-    assert teams_bot._plain(live.text) in said
+    assert conversations._plain(live.text) in said
     assert "*Die Antwort hat ihre Längengrenze erreicht und endet hier.*" in said
     assert "*Bitte prüfen, die Quelle sagt es nicht: „Each of them gets 3 company cars“*" in said
 
@@ -362,13 +366,13 @@ def test_rights_hold_in_chats_and_channels(api: Api, connector: Connector, send:
     send("", locale="de-DE", **added)
     assert connector.said(1)[0][2]["text"]
     assert api.outcomes().count(None) == 0
-    assert teams_bot._plain("<at>all</at> [Here](https://evil.example)") == (
+    assert conversations._plain("<at>all</at> [Here](https://evil.example)") == (
         "&lt;at&gt;all&lt;/at&gt; [Here] (https://evil.example)"
     )
 
 
 def test_a_bot_is_kept_with_its_secret_encrypted(api: Api, connector: Connector, database: Database, bot: None) -> None:
-    bots: TeamsBots = api.parts.teams_bots
+    bots: TeamsBots = TeamsBots(api.parts.database)
     kept = bots.get(api.admin)
     assert kept is not None
     assert (kept.app_id, kept.directories) == (APP, [OURS])

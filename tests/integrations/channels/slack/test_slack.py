@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -13,8 +14,8 @@ import httpx
 import pytest
 from slack_sdk.signature import SignatureVerifier
 
-from rag.api import slack
-from rag.settings import Settings
+from rag.integrations.channels.slack import bot as slack
+from rag.settings import Settings, load_settings
 from rag.types import Role
 from tests.api.callers import Api
 from tests.local_server import LocalServer, QuietHandler
@@ -84,9 +85,8 @@ def standin() -> Iterator[SlackStandin]:
 @pytest.fixture
 def settings(settings: Settings, standin: SlackStandin) -> Settings:
     address = f"http://127.0.0.1:{standin.server.server_port}/api/"
-    return replace(
-        settings, slack_bot_token="xoxb-token", slack_signing_secret=SECRET, slack_api_url=address, answers_at_once=0
-    )
+    variables = {"SLACK_BOT_TOKEN": "xoxb-token", "SLACK_SIGNING_SECRET": SECRET, "SLACK_API_URL": address}
+    return replace(settings, integration_variables=variables, answers_at_once=0)
 
 
 def blocks_of(said: dict[str, Any]) -> list[dict[str, Any]]:
@@ -261,3 +261,13 @@ def test_only_slack_is_heard_and_each_event_once(api: Api, standin: SlackStandin
     assert slack._marked("**Bold** <!channel> <https://evil.example|Here>\n# Head\n- one") == (
         "*Bold* &lt;!channel&gt; &lt;https://evil.example¦Here&gt;\n*Head*\n• one"
     )
+
+
+def test_settings_are_read_by_their_variables(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('SLACK_COLLECTION = "HR"\nSLACK_BOT_TOKEN = "stored"\n')
+    settings = load_settings({"SLACK_BOT_TOKEN": " given "}, secrets)
+    assert settings.variable("SLACK_BOT_TOKEN") == "given"
+    assert settings.variable("SLACK_COLLECTION") == "HR"
+    assert settings.variable("SLACK_API_URL") == "https://slack.com/api/"
+    assert "given" not in repr(settings)

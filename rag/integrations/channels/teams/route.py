@@ -1,7 +1,8 @@
-"""Receive messages from Microsoft Teams. The first one imports Microsoft's library, so that a start need not."""
+"""Receive messages from Microsoft Teams. The first message imports Microsoft's library."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING
 
@@ -10,23 +11,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rag.access.guard import TEAMS
 from rag.access.problems import refusal
-from rag.errors import BodyTooLarge, KeyRejected, RagError
+from rag.errors import BodyTooLarge, KeyRejected, PackagesMissing, RagError
 from rag.services import Services, services
 
 if TYPE_CHECKING:
-    from rag.api.teams_bot import TeamsConversations
+    from rag.integrations.channels.teams.conversations import TeamsConversations
 
+log = logging.getLogger("rag.teams")
 MAXIMUM_BYTES = 256 * 1024
 
-#: The bot of this process's services.
+#: The conversations for the current services.
 _made: list[tuple[Services, TeamsConversations]] = []
 _making = threading.Lock()
 
 
 def _conversations(parts: Services) -> TeamsConversations:
-    from rag.api.teams_bot import TeamsConversations
+    try:
+        from rag.integrations.channels.teams.conversations import TeamsConversations
+    except ModuleNotFoundError as exc:
+        log.warning("Teams needs a package: %s", exc)
+        raise PackagesMissing from exc
 
     with _making:
         if not _made or _made[0][0] is not parts:
@@ -35,13 +40,13 @@ def _conversations(parts: Services) -> TeamsConversations:
 
 
 async def finish(seconds: float) -> None:
-    """Wait until Teams has been told how answers ended."""
+    """Wait until all answers have been sent."""
     for _parts, conversations in _made:
         await conversations.finish(seconds)
 
 
 async def messages(request: Request) -> Response:
-    """Take one activity, whose token Microsoft's library checks; the answer is sent to Teams separately."""
+    """Take an activity; Microsoft's library checks the token. The answer is sent to Teams separately."""
     parts, header = services(), request.headers.get("authorization", "")
     if not header.startswith("Bearer "):
         return refusal(request.scope, KeyRejected())
@@ -58,4 +63,4 @@ async def messages(request: Request) -> Response:
     return Response(status_code=202)
 
 
-ROUTE = Route(TEAMS, messages, methods=["POST"], include_in_schema=False)
+ROUTE = Route("/teams/messages", messages, methods=["POST"], include_in_schema=False)

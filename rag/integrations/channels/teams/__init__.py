@@ -1,0 +1,28 @@
+"""Answer in Microsoft Teams: `bots` keeps each company's bot, `conversations` answers, `section` sets a bot up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag.integrations.channels.teams import route
+from rag.integrations.integration import Integration
+from rag.language import N_
+from rag.services import Services
+from rag.types import Collection, Identity
+
+
+def draw(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
+    """Draw the section of the page Other programs."""
+    from rag.integrations.channels.teams.section import draw_teams  # Pillow, only for administrators
+
+    draw_teams(parts, identity, collections)
+
+
+INTEGRATION = Integration(
+    name="teams",
+    title=N_("Microsoft Teams"),
+    packages=("aiohttp", "microsoft-agents-hosting-core"),
+    routes=(route.ROUTE,),
+    draw=draw,
+    finish=route.finish,
+)

@@ -1,0 +1,63 @@
+"""Share between chat programs: who writes, which collection is asked, and sentences."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from rag.api.questions import chosen_collection
+from rag.errors import NotAllowed
+from rag.language import N_, _
+from rag.services import Services
+from rag.storage.database import Database
+from rag.types import Collection, Identity, Role
+
+OUTSIDE = N_("I do not answer in channels that are shared with other companies. Write me a direct message.")
+WAITING = N_("Reading the documents … If no answer has come in three minutes, please ask again.")
+LONGER = N_("The answer is longer than fits here. All of it is among your conversations in HR Assistant.")
+PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer here. Write me a direct message.")
+
+
+@dataclass(frozen=True)
+class _InChat:
+    id: UUID
+    name: str
+    role: str
+    user_group: str
+    email: str
+
+
+def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity | None:
+    """Find the active account with a chat user's e-mail address."""
+    found = database.fetch_one(tenant_id, "account_in_chat", _InChat, email=email)
+    if found is None:
+        return None
+    return Identity(
+        account_id=found.id,
+        tenant_id=tenant_id,
+        email=found.email,
+        name=found.name,
+        role=Role(found.role),
+        user_group=found.user_group,
+    )
+
+
+def is_repeated(database: Database, tenant_id: str, program: str, *delivery: str) -> bool:
+    """Return whether a chat program delivered this before, to any process. A delivery is remembered for a day."""
+    known = hashlib.sha256("\n".join(delivery).encode()).digest()
+    return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=known)
+
+
+def asked_collection(parts: Services, person: Identity, wanted: str | None, *, is_direct: bool) -> Collection:
+    """Choose the collection to search; in a channel, one open to the whole company.
+
+    Raises `NotFound`, and `NotAllowed` for a collection restricted to groups in a channel.
+    """
+    collection = chosen_collection(parts, person, wanted)
+    if is_direct or not collection.groups:
+        return collection
+    as_everybody = replace(person, role=Role.EMPLOYEE, user_group="")
+    if wanted is None and (open_to_all := parts.documents.choose(as_everybody)) is not None:
+        return open_to_all
+    raise NotAllowed(_(PRIVATE, name=collection.name))

@@ -1,0 +1,40 @@
+"""Describe an integration in a single value."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from starlette.routing import Route
+
+from rag.services import Services
+from rag.types import Collection, Identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integration:
+    """Everything the product needs to know about an integration.
+
+    Importing the value is cheap: routes name their modules, which the first request imports.
+    """
+
+    #: The folder name.
+    name: str
+    title: str
+    #: Names from `requirements-integrations.in`.
+    packages: tuple[str, ...] = ()
+    #: Open to visitors without a session: the endpoint checks the caller.
+    routes: tuple[Route, ...] = ()
+    #: Draws a section of the page Other programs, for administrators.
+    draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
+    #: Sends the last messages within these seconds, before the server ends.
+    finish: Callable[[float], Awaitable[None]] | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        """Return whether all packages are installed."""
+        try:
+            return all(map(version, self.packages))
+        except PackageNotFoundError:
+            return False

@@ -1,0 +1,38 @@
+"""Find the integrations by their folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from starlette.routing import Route
+
+from rag.integrations.integration import Integration
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def integrations() -> tuple[Integration, ...]:
+    """List the value `INTEGRATION` of each folder, sorted by path."""
+    folders = sorted(path.parent.relative_to(FOLDER) for path in FOLDER.glob("*/*/__init__.py"))
+    return tuple(import_module(".".join(("rag.integrations", *folder.parts))).INTEGRATION for folder in folders)
+
+
+def routes() -> list[Route]:
+    """List all routes."""
+    return [route for integration in integrations() for route in integration.routes]
+
+
+async def finish(seconds: float) -> None:
+    """Let integrations send their last messages; each may take this long."""
+    for integration in integrations():
+        if integration.finish is not None:
+            await integration.finish(seconds)
+
+
+def public_methods() -> Mapping[str, frozenset[str]]:
+    """Map each path to its methods, for the guard."""
+    return {route.path: frozenset(route.methods or ()) for route in routes()}

@@ -1,0 +1,63 @@
+"""Integrations are found by their folders, and the rest does not need them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rag.integrations.registry import FOLDER, integrations, routes
+from rag.settings import PROJECT, Settings
+from rag.settings.integrations import INTEGRATION_VARIABLES
+from tests.patience import patient
+
+FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))
+#: Starts what the server is made of, and prints where integrations are served.
+PROBE = """
+from rag.integrations import registry
+from rag.server import ROUTES
+from rag.settings import load_settings
+from rag.storage.sql import queries
+load_settings({}, None)
+assert len(queries) > 300
+print(*(route.path for route in registry.routes() if route in ROUTES))
+"""
+
+
+def test_each_folder_is_an_integration_of_its_name() -> None:
+    assert [integration.name for integration in integrations()] == [folder.name for folder in FOLDERS]
+    assert all(integration.title for integration in integrations())
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(PROJECT / "rag", folder / "rag", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.mark.parametrize("deleted", FOLDERS, ids=lambda folder: folder.name)
+def test_without_its_folder_everything_else_is_served(copy: Path, deleted: Path) -> None:
+    place = copy / deleted.relative_to(PROJECT)
+    kept = place.rename(copy / deleted.name)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", PROBE],
+            cwd=copy, capture_output=True, text=True, check=False, timeout=patient(120),
+        )  # fmt: skip
+    finally:
+        kept.rename(place)
+    own = {route.path for one in integrations() if one.name == deleted.name for route in one.routes}
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == {route.path for route in routes()} - own
+
+
+def test_no_two_integrations_share_a_setting_or_take_one_of_the_core() -> None:
+    declared = [name for path in FOLDER.glob("*/*/settings.toml") for name in tomllib.loads(path.read_text("utf-8"))]
+    fields = {name.upper() for name in Settings.__dataclass_fields__}
+    assert sorted(declared) == sorted(INTEGRATION_VARIABLES)
+    assert fields & set(declared) == set()

@@ -1,0 +1,115 @@
+"""The core starts and answers on a Python without the packages of integrations, and says what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from rag import launch
+from rag.integrations.registry import integrations
+from rag.services import Services
+from rag.types import Collection, Identity, Role
+from tests.conftest import settings
+from tests.pages.conftest import handbook, new_tab, running, signed_in
+from tests.patience import patient
+
+__all__ = ["handbook", "new_tab", "running", "settings", "signed_in"]
+PROJECT = launch.PROJECT
+CORE, ITS_OWN = (PROJECT / name for name in launch.PRODUCT)
+MISSING = "Packages for this are not installed. The operator adds them: “pip install -r requirements-integrations.txt”."
+PROBE = """
+import json, sys
+from importlib.util import find_spec
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
+from rag.integrations.registry import integrations
+from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
+assert not any(map(find_spec, sys.argv[3].split()))
+client = TestClient(Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS))
+found = {"health": client.get("/api/health").status_code}
+for path in (route.path for one in integrations() if one.packages for route in one.routes):
+    answer = client.post(path, content=b"{}", headers={"authorization": "Bearer x"})
+    found[path] = answer.status_code, answer.text
+tab = AppTest.from_file("pages/main.py", default_timeout=float(sys.argv[2]))
+tab.user = {"sid": sys.argv[1]}
+page = tab.run().switch_page("programs.py").run()
+assert not page.exception
+found["headers"], found["warnings"] = [one.value for one in page.header], [one.value for one in page.warning]
+print(json.dumps(found))
+"""
+
+
+def names(text: str) -> set[str]:
+    return {
+        name.lower().replace("_", "-") for name in re.findall(r"^([A-Za-z0-9._-]+)(?:\[.*\])?==", text, re.MULTILINE)
+    }
+
+
+def test_integrations_name_the_packages_of_their_list() -> None:
+    listed = names(ITS_OWN.with_suffix(".in").read_text("utf-8"))
+    assert {name.lower().replace("_", "-") for one in integrations() for name in one.packages} == listed
+    assert listed & names(CORE.read_text("utf-8")) == set()
+    assert all(one.is_installed for one in integrations())
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python with every package but those that only integrations need."""
+    folder = tmp_path_factory.mktemp("python")
+    venv.create(folder, symlinks=True, with_pip=False)
+    left_out = set[str]()
+    for name in names(ITS_OWN.read_text("utf-8")) - names(CORE.read_text("utf-8")):
+        try:
+            left_out |= {Path(file).parts[0] for file in distribution(name).files or ()}
+        except PackageNotFoundError:
+            continue  # of another kind of machine
+    packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if entry.name not in left_out and entry.suffix != ".pth":
+            (packages / entry.name).symlink_to(entry)
+    return folder / "bin" / "python"
+
+
+def test_the_core_starts_and_answers_without_them(
+    python: Path,
+    running: Services,
+    handbook: Collection,
+    owner_conninfo: str,
+    signed_in: Callable[[Role], tuple[AppTest, Identity]],
+) -> None:
+    def run(*arguments: str) -> str:
+        environment = {
+            **os.environ, "DATABASE_URL": running.database.conninfo, "MIGRATION_DATABASE_URL": owner_conninfo,
+            "RAG_DATA_DIR": str(running.settings.data_dir), "RAG_WORKER": "false", "RAG_SAMPLES": "false",
+        }  # fmt: skip
+        done = subprocess.run(
+            [str(python), "-B", *arguments],
+            cwd=PROJECT, env=environment, capture_output=True, text=True, check=False, timeout=patient(120),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "25 days of annual leave" in run("-m", "rag", "ask", "How many days of annual leave do I have?")
+    _, identity = signed_in(Role.ADMIN)
+    found = json.loads(run("-c", PROBE, identity.session_id, str(patient(30)), "slack_sdk aiohttp").splitlines()[-1])
+    assert found["health"] == 200
+    needing = [one for one in integrations() if one.packages]
+    for path in (route.path for one in needing for route in one.routes):
+        status, text = found[path]
+        assert status == 503
+        assert MISSING in json.loads(text).values(), text
+    drawn = [one.title for one in needing if one.draw is not None]
+    assert set(drawn) <= set(found["headers"])
+    assert [warning.replace("\\", "") for warning in found["warnings"]] == [MISSING] * len(drawn)
