@@ -33,8 +33,8 @@ _NO_NAMES = re.compile(
     r"(?:I|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|January|February|March|April|May|June|July|August"
     r"|September|October|November|December|Christmas|Easter|New Year)s?",
 )
-#: A name in fewer documents is a topic of the question; in more, the owner of the rules.
-LEAST_DOCUMENTS = 3
+#: A name in fewer documents and chunks is a topic of the question; in more, the owner of the rules.
+LEAST_DOCUMENTS, LEAST_CHUNKS = 3, 15
 
 
 @dataclass(frozen=True)

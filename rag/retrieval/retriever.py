@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -41,7 +42,7 @@ from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
-from rag.retrieval.names import LEAST_DOCUMENTS, Names, names_in, without
+from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, names_in, without
 from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
 from rag.retrieval.query_understanding import ParsedQuestion, describe, understand
@@ -269,7 +270,10 @@ class Retriever:
         if names.text != trace.text and not asked.translation.translated_from:
             asked = asked.said_as(trace.text, names.text)
             hits = self._search(trace, asked, candidates)
-            names = self._names(trace, hits)
+            others = self._names(trace, hits, owners=names.names)
+            if of_owner := names.said_by | others.said_by:
+                hits = self._with_those_of(trace, asked, hits, of_owner, candidates)
+            names = self._names(trace, hits, owners=names.names)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)
         distinct = self._distinct(trace, hits.results)
@@ -329,8 +333,28 @@ class Retriever:
             step.detail = f"as of {day}: " + ", ".join(f"{found.title}, version {found.version}" for found in versions)
             return in_their_versions(self._database, who, hits, versions, trace.text, trace.language)
 
-    def _names(self, trace: RetrievalTrace, hits: SearchHits) -> Names:
-        """Return whose rules the question asks for, where the profile refines the order."""
+    def _with_those_of(
+        self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, documents: Set[UUID], candidates: int
+    ) -> SearchHits:
+        """Search the documents of the owner of the rules as well, and put their passages first."""
+        everywhere = trace.filters
+        trace.filters = replace(everywhere, document_ids=tuple(documents))
+        own = self._search(trace, asked, candidates)
+        trace.filters = everywhere
+        results = {result.chunk_id: result for result in (*own.results, *hits.results)}
+        meant = {hit.chunk_id: hit for hit in (*own.meant, *hits.meant)}
+        return replace(
+            hits,
+            results=tuple(results.values()),
+            meant=tuple(sorted(meant.values(), key=lambda hit: -hit.cosine)),
+            languages={**own.languages, **hits.languages},
+        )
+
+    def _names(self, trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
+        """Return whose rules the question asks for, where the profile refines the order.
+
+        `owners` are names that a search with them has found in enough documents.
+        """
         asked = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
         # Of two health plans the question names one: that name tells passages apart.
         if not asked or hits.twins or not hits.results:
@@ -338,7 +362,7 @@ class Retriever:
         documents = list(dict.fromkeys(result.document_id for result in hits.results))
         own = f"{trace.question.collection.name}\n{trace.profile.answer.own_name}".casefold()
 
-        def read(pipeline: Pipeline) -> list[tuple[UUID, int]]:
+        def read(pipeline: Pipeline) -> list[tuple[UUID, int, int]]:
             found = pipeline.execute(queries["documents_saying"], {"names": asked, "document_ids": documents})
             pipeline.finish()
             return found.fetchall()
@@ -346,14 +370,21 @@ class Retriever:
         with trace.step("whose rules") as step:
             # A collection's own name holds for all of its documents.
             saying = {name: set(documents) if name.casefold() in own else set[UUID]() for name in asked}
-            for document_id, place in self._database.read(trace.question.identity, read):
+            chunks = Counter[str]()
+            for document_id, place, count in self._database.read(trace.question.identity, read):
                 saying[asked[place - 1]].add(document_id)
+                chunks[asked[place - 1]] += count
             if trace.language == "de":
                 # "Bei Krankheit": German writes every noun with a capital, so what German documents say is no name.
                 german = {document for document in documents if hits.languages[document].startswith("de")}
                 saying = {name: found for name, found in saying.items() if not found & german}
             missing = tuple(name for name, found in saying.items() if not found)
-            meant = [name for name, found in saying.items() if len(found) >= min(LEAST_DOCUMENTS, len(documents))]
+            least = min(LEAST_DOCUMENTS, len(documents))
+            meant = [
+                name
+                for name, found in saying.items()
+                if found and (name in owners or len(found) >= least or chunks[name] >= LEAST_CHUNKS)
+            ]
             said_by = frozenset.intersection(*(frozenset(saying[name]) for name in meant)) if meant else frozenset()
             step.detail = "; ".join(
                 f"{name}: {len(found)} of {len(documents)} documents" for name, found in saying.items()

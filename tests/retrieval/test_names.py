@@ -90,3 +90,26 @@ def test_a_collections_own_name_holds_for_all_of_its_documents(
     two_companies.collection = replace(two_companies.collection, name="Grauwerk HR")
     found = found_by("How many days of annual leave do I get at Grauwerk?", database, two_companies, asker)
     assert found.response.evidence == "answered"
+
+
+def test_a_companys_own_rule_is_found_among_many_like_it_of_others(
+    database: Database, two_companies: Shelf, asker: Identity
+) -> None:
+    two_companies.add("Ottermere sabbatical", ["After five years people may be away for a sabbatical of 12 weeks."])
+    for number in range(80):
+        two_companies.add(
+            f"Rules {number}", [f"A sabbatical is {number} weeks. How many weeks a sabbatical is varies."]
+        )
+    found = found_by("How many weeks is the sabbatical at Ottermere?", database, two_companies, asker)
+    assert found.response.citations[0].title == "Ottermere sabbatical"
+    assert not found.response.lacks_name
+
+
+def test_a_name_in_many_passages_of_one_document_is_an_owner_too(
+    database: Database, shelf: Shelf, asker: Identity
+) -> None:
+    shelf.add("Handbook", [f"Rule {number} of Ottermere is about topic {number}." for number in range(20)])
+    shelf.add("Other", ["Ottermere pays for yoga classes, says a newspaper."])
+    found = found_by("Does Ottermere pay for yoga classes?", database, shelf, asker)
+    steps = {step.name: step.detail for step in found.response.rag_details.steps or []}
+    assert steps["whose rules"] == "Ottermere: 2 of 2 documents"

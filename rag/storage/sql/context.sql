@@ -13,13 +13,16 @@ FROM documents
 WHERE id = ANY (%(document_ids)s::uuid[])
 
 -- documents_saying --
--- Find which of the names each document says, in its title or text; names by their place in the list, from 1.
-SELECT d.id, name.place::integer
+-- Find which of the names each document says in its title or text, and in how many chunks; names by their place in the
+-- list, from 1.
+SELECT d.id, name.place::integer, said.chunks::integer
 FROM documents d CROSS JOIN unnest(%(names)s::text[]) WITH ORDINALITY AS name (words, place)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS chunks FROM document_chunks c
+    WHERE c.tenant_id = rag_tenant() AND c.document_id = d.id AND strpos(lower(c.content), lower(name.words)) > 0
+) AS said
 WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s::uuid[])
-  AND (strpos(lower(d.title), lower(name.words)) > 0 OR EXISTS (
-      SELECT FROM document_chunks c
-      WHERE c.tenant_id = rag_tenant() AND c.document_id = d.id AND strpos(lower(c.content), lower(name.words)) > 0))
+  AND (said.chunks > 0 OR strpos(lower(d.title), lower(name.words)) > 0)
 
 -- chunk_places --
 -- Find the collection of chunks, and their places in their documents.
