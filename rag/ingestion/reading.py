@@ -28,6 +28,7 @@ from rag.ingestion.loaders.ocr import (
     expected_usage,
     moved_sections,
     pages_to_recognise,
+    unread_reasons,
     with_recognised,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
@@ -36,6 +37,7 @@ from rag.ingestion.sources.board.posts import POST_TYPE
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
+from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.registry import Providers
 from rag.retrieval.language import detect_language, detect_language_heuristic
@@ -253,7 +255,7 @@ def with_language(page: Page, language: str) -> tuple[Page, str]:
     return page, detect_language_heuristic(page.text[:800]) or language if page.text.strip() else ""
 
 
-NOTHING_RECOGNISED = "Text recognition found no text on any page of this file. Scan it again, larger or clearer."
+NOTHING_RECOGNISED = N_("Text recognition found no text on any page of this file. Scan it again, larger or clearer.")
 
 
 class RecogniseStep:
@@ -289,7 +291,7 @@ class RecogniseStep:
                 noted = progress(job, Step.RECOGNISE, total - len(awaited), total, started)
                 self._store(job, pages, sections, read, call, awaited, noted)
         if not any(page.text.strip() for page in pages):
-            raise NoTextInPdf(NOTHING_RECOGNISED)
+            raise NoTextInPdf(next(unread_reasons(pages), NOTHING_RECOGNISED))
         return pages, sections
 
     def _recognised(

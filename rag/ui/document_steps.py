@@ -9,7 +9,7 @@ import streamlit as st
 
 from rag import language
 from rag.ingestion.documents import QueueState
-from rag.ingestion.loaders.ocr import TESSERACT, engine_title
+from rag.ingestion.loaders.ocr import LOCAL, engine_title
 from rag.ingestion.references import ReferenceDocument
 from rag.language import N_, _
 from rag.types import ChunkingMethod, Document, DocumentStatus, PdfType, Step
@@ -212,7 +212,7 @@ def draw_trouble(
         if is_scan:
             if engine is None:
                 st.caption(_(NO_ENGINE))
-            elif engine == TESSERACT:
+            elif engine in LOCAL:
                 st.caption(_("{engine} can recognise its text, free of charge.", engine=engine_title(engine)))
             else:
                 st.caption(

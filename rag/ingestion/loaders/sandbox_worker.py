@@ -12,11 +12,11 @@ from typing import Any
 
 from PIL import Image
 
-from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.loaders import MODULES, ExtractionLimits, LoadOptions, check, load, server_answers
 from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
-from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
+from rag.ingestion.loaders.sandbox_tasks import serve_tasks
+from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
 
 #: What reads files, and what functions of these and of Python import when they are called.
 LIBRARIES = (
@@ -32,19 +32,7 @@ def main(memory_mb: int, order: str) -> None:
     answers = answers_to_parent()
     load_libraries()
     write_message(answers, "means", bound_child(order, memory_mb))
-    tasks = sys.stdin.buffer
-    while (task := read_message(tasks)) is not None:
-        limits = ExtractionLimits(**task.values.pop("limits"))
-        limit_time(limits.timeout_seconds)
-        try:
-            values, blob = perform(task, limits, answers)
-            write_message(answers, "result", values, blob)
-        except DocumentError as exc:
-            write_message(answers, "error", {"error": type(exc).__name__, "message": exc.message})
-        except MemoryError:
-            write_message(answers, "error", {"error": ReadingTookTooLong.__name__, "is_last": True})
-        except Exception:  # whatever a hostile file makes a library raise
-            write_message(answers, "error", {"error": PdfDamaged.__name__})
+    serve_tasks(answers, perform)
 
 
 def load_libraries() -> None:
