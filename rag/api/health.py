@@ -325,7 +325,7 @@ def _text_recognition(parts: Services) -> Check:
                 provider=titles_for("ocr"),
             ),
         )
-    sentence = _("{engine}, for scanned pages of PDFs.", engine=engine_title(engine))
+    sentence = _("{engine}, for scanned pages and pictures.", engine=engine_title(engine))
     if engine == TESSERACT and not bounds_programs():
         danger = _("On this system a scanned page made to do harm could reach other files of this server through it.")
         advice = _(

@@ -21,7 +21,7 @@ from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.document_rows import amounts_to_json, page_row
 from rag.ingestion.estimate import estimate_costs, find_correction
-from rag.ingestion.loaders import LOADERS, ExtractedDocument, title_from_metadata
+from rag.ingestion.loaders import LOADERS, PICTURE_TYPES, ExtractedDocument, title_from_metadata
 from rag.ingestion.loaders.ocr import (
     RecognisedPages,
     TextRecognition,
@@ -56,6 +56,7 @@ CHARACTERS_OF_A_SCAN = 1800
 SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is welcome to ask for an appointment. "
 #: With at least this many other pages, their average length is used instead.
 FEWEST_PAGES_TO_JUDGE = 3
+IS_PICTURE = N_("This file is a picture. Its text has to be recognised before it can be searched.")
 WITHOUT_ENGINE = (
     "Text recognition was asked for and is not available here, so the text that is in the file was taken. "
     "A key of Upstage on the page Set-up adds it, and so does Tesseract on the server."
@@ -139,7 +140,9 @@ class ReadStep:
             )
             sentence = reading_message(pages, awaiting=awaiting, assumed=expected_characters(pages, awaiting))
             message = " ".join(filter(None, (sentence, message)))
-        unready = DocumentStatus.FAILED if all_blank(pages) or not is_pdf(document) else DocumentStatus.NEEDS_OCR
+        unready = (
+            DocumentStatus.FAILED if all_blank(pages) or not may_be_pictures(document) else DocumentStatus.NEEDS_OCR
+        )
         with self._control.database.transaction(document.tenant_id) as connection:
             hold(connection, job)
             connection.execute(queries["remove_pages"], job.key)
@@ -149,7 +152,7 @@ class ReadStep:
                 {
                     **job.key,
                     "status": DocumentStatus.ESTIMATED if is_ready else unready,
-                    "message": message if is_ready else no_text_message(pages),
+                    "message": message if is_ready else unready_message(document, pages),
                     "ocr_pages": awaiting,
                     "title": title or None,
                     "page_count": len(pages),
@@ -170,16 +173,24 @@ class ReadStep:
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
         """Choose the pages for text recognition; also return a sentence if it was wanted but is not available."""
-        if not is_pdf(document):
+        if not may_be_pictures(document):
             return [], ""
-        wanted = pages_to_recognise(pages, document.pdf_type)
-        if self._recognition.engine is not None or document.pdf_type != "scanned":
+        pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type
+        wanted = pages_to_recognise(pages, pdf_type)
+        if self._recognition.engine is not None or pdf_type != "scanned":
             return wanted if self._recognition.engine is not None else [], ""
         return [], WITHOUT_ENGINE
 
 
-def is_pdf(document: Document) -> bool:
+def may_be_pictures(document: Document) -> bool:
+    """Return whether a document has pages to draw, which may be pictures."""
     return document.mime_type in TYPES_WITH_PAGES
+
+
+def unready_message(document: Document, pages: Sequence[Page]) -> str:
+    """Say why a document cannot be searched."""
+    is_picture = document.mime_type in PICTURE_TYPES and not all_blank(pages)
+    return IS_PICTURE if is_picture else no_text_message(pages)
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:

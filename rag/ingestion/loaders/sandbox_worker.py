@@ -12,8 +12,9 @@ from typing import Any
 
 from PIL import Image
 
-from rag.ingestion.loaders import MODULES, ExtractionLimits, LoadOptions, check, load, server_answers
+from rag.ingestion.loaders import MODULES, ExtractionLimits, LoadOptions, check, is_picture, load, server_answers
 from rag.ingestion.loaders.pdf import pages_of
+from rag.ingestion.loaders.picture_file import drawn_picture, pictures_as_pdf
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
@@ -75,10 +76,13 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     if task.kind == "answer":
         return server_answers.READERS[values["of"]](task.blob, **values["told"])
     if task.kind == "pages":
-        return {}, pages_of(task.blob, values["numbers"])
+        take_out = pictures_as_pdf if is_picture(task.blob) else pages_of
+        return {}, take_out(task.blob, values["numbers"])
     if task.kind == "picture":
         return {}, as_png(task.blob)
     if task.kind == "draw":
+        if is_picture(task.blob):
+            return {}, drawn_picture(task.blob, values["page"], scale=values["scale"])
         wanted = {name: values[name] for name in ("highlight", "sentence", "scale")}
         picture = draw_page(task.blob, values["page"], **wanted)
         return {}, as_ink(picture) if values["ink"] else picture
