@@ -23,7 +23,7 @@ from rag.ingestion.loaders.ocr import (
     recognition_engine,
 )
 from rag.ingestion.loaders.page_tables import Word
-from rag.ingestion.loaders.reading_order import text_in_order
+from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
 from rag.ingestion.loaders.sandbox import FoundText, Sandbox, recognition_sandbox_of
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
@@ -274,6 +274,32 @@ def test_a_heading_across_two_columns_comes_first_and_a_gap_ends_a_paragraph() -
         "\n".join(word.text for word in right),
         end.text,
     ]
+
+
+def columns(distances: list[int]) -> list[int]:
+    return [sum(distances[:n]) for n in range(len(distances) + 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "distances", "expected"),
+    [
+        ("erzwangzudem", [2, 2, 3, 4, 2, 3, 5, 2, 3, 3, 3], "erzwang zudem"),
+        ("0,38€", [2, 2, 2, 5], "0,38 €"),
+        ("Coleman", [3, 2, 2, 3, 5, 2], "Coleman"),
+        ("HANDBOOK", [5, 5, 5, 5, 5, 5, 5], "HANDBOOK"),
+        ("毎年二十日", [6, 6, 9, 6], "毎年二十日"),
+        ("§", [], "§"),
+    ],
+    ids=["words", "sign", "wide_letter", "wide_print", "unspaced_script", "one_letter"],
+)
+def test_a_space_that_the_model_saw_and_did_not_write_is_written(
+    text: str, distances: list[int], expected: str
+) -> None:
+    assert with_spaces(text, [list(text)], [columns(distances)]) == expected
+
+
+def test_a_line_whose_letters_do_not_add_up_stays_as_it_is() -> None:
+    assert with_spaces("paid leave", [list("paid")], [columns([2, 9, 2])]) == "paid leave"
 
 
 def test_nothing_has_no_text() -> None:

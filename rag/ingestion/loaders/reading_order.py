@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from rag.ingestion.loaders.page_tables import LONGEST_CELL, PageTable, RulingLines, Word, tables_among
@@ -21,6 +22,13 @@ ROW_GAP = 5.0
 GUTTER, PARAGRAPH, SECTION = 0.8, 0.9, 3.0
 #: Columns of text have at least this many lines, and this many characters a line; else the lines are rows.
 FEWEST_LINES, SHORTEST_LINE = 3, LONGEST_CELL * 0.7
+
+
+#: Letters that take more room, and the least distance of two others with a space between them: in columns of the model,
+#: and more than the line's usual distance.
+WIDE, LEAST_DISTANCE, MORE_THAN_USUAL = frozenset("mwMW@%—"), 5, 2
+#: From this letter on, scripts have no spaces between words.
+UNSPACED = "\u2e80"
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,34 @@ def text_in_order(lines: Sequence[Word]) -> str:
         *(Block(tuple(table.lines()), table.box, is_table=True) for table in tables),
     ]
     return "\n".join(_text(blocks)).strip("\n")
+
+
+def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
+    """Return a line with the spaces that its model saw and did not write; `columns` are the places of the letters.
+
+    `words` are the line's words, letter by letter.
+    """
+    if "".join(map("".join, words)) != text.replace(" ", ""):
+        return text
+    distances = [b - a for places in columns for a, b in pairwise(places)]
+    if not distances:
+        return text
+    least = max(LEAST_DISTANCE, median(distances) + MORE_THAN_USUAL)
+    before: list[bool] = []  # whether a space is before each letter
+    for letters, places in zip(words, columns, strict=True):
+        before.append(False)
+        for (left, right), (begin, end) in zip(pairwise(letters), pairwise(places), strict=True):
+            room = (left in WIDE) + (right in WIDE)
+            before.append(left < UNSPACED > right and end - begin - room >= least)
+    said: list[str] = []
+    place = 0
+    for letter in text:
+        if letter != " ":
+            if before[place] and said and said[-1] != " ":
+                said.append(" ")
+            place += 1
+        said.append(letter)
+    return "".join(said)
 
 
 def is_inside(word: Word, table: PageTable) -> bool:

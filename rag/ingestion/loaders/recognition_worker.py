@@ -22,7 +22,7 @@ from rapidocr.utils.process_img import get_rotate_crop_image
 from rag.errors import FileDamaged
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.page_tables import Word
-from rag.ingestion.loaders.reading_order import text_in_order
+from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
 
@@ -73,6 +73,7 @@ class Reader:
                 "Global.use_cls": False,  # it turns some lines of small pictures upside down
                 "Global.log_level": "critical",
                 "Global.max_side_len": READ_IN,
+                "Global.return_word_box": True,  # the places of the letters
                 "Det.model_path": str(DETECTION),
                 "Det.limit_type": "max",
                 "Det.limit_side_len": SOUGHT_IN,
@@ -106,10 +107,14 @@ class Reader:
         if not boxes:
             return []
         crops = [get_rotate_crop_image(image, box.astype(numpy.float32)) for box in boxes]
-        read = self._engine.recognize_txt(crops)
+        read: Any = self._engine.recognize_txt(crops)
+        texts = [
+            with_spaces(text, found.words, found.word_cols) if text.strip() else ""
+            for text, found in zip(read.txts or (), read.word_results, strict=True)
+        ]
         return [
             FoundLine(text.strip(), tuple((float(x), float(y)) for x, y in box), float(score) if text.strip() else 0.0)
-            for text, score, box in zip(read.txts or (), read.scores or (), boxes, strict=True)
+            for text, score, box in zip(texts, read.scores or (), boxes, strict=True)
         ]
 
 
