@@ -182,7 +182,7 @@ def install(requirements: list[Path], environment: Path = ENVIRONMENT) -> None:
         except subprocess.CalledProcessError as exc:
             raise SetUpFailed(NO_VENV) from exc
     names = " and ".join(str(path.relative_to(PROJECT)) for path in missing)
-    say(f"Installing {names} (once, from the package index: some 300 MB)")
+    say(f"Installing {names} (once, from the package index: some 400 MB)")
     started = time.monotonic()
     used = "uv" if install_with_uv(python, missing) else install_with_pip(python, missing)
     say(f"Installed with {used} in {time.monotonic() - started:.0f} s")

@@ -366,7 +366,7 @@ def collection(database: Database) -> Collection:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings without any key, working in the test's own folder."""
-    return Settings(data_dir=tmp_path / "data", tesseract="none", builtin_embedder="lexical")
+    return Settings(data_dir=tmp_path / "data", tesseract="none", recognition="none", builtin_embedder="lexical")
 
 
 @pytest.fixture

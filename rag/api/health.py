@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
-from rag.ingestion.loaders.ocr import TESSERACT, engine_title
+from rag.ingestion.loaders.ocr import RAPIDOCR, TESSERACT, engine_title
 from rag.ingestion.meaning import meaning_progress
 from rag.isolation.confinement import bounds_programs
 from rag.language import N_, _, number, translated
@@ -325,7 +325,7 @@ def _text_recognition(parts: Services) -> Check:
                 provider=titles_for("ocr"),
             ),
         )
-    sentence = _("{engine}, for scanned pages of PDFs.", engine=engine_title(engine))
+    sentence = _("{engine}, for scanned pages and pictures.", engine=engine_title(engine))
     if engine == TESSERACT and not bounds_programs():
         danger = _("On this system a scanned page made to do harm could reach other files of this server through it.")
         advice = _(
@@ -333,7 +333,14 @@ def _text_recognition(parts: Services) -> Check:
             "RAG_TESSERACT=none does without text recognition."
         )
         return Check(name=_("Text recognition"), state="warning", sentence=f"{sentence} {danger}", detail=advice)
-    return Check(name=_("Text recognition"), state="ok", sentence=sentence)
+    detail = ""
+    if engine == RAPIDOCR:
+        detail = _(
+            "It reads Latin, Chinese and Japanese script on this server. Korean, Arabic, Russian and Vietnamese need a "
+            "key of {provider} or Tesseract with the language.",
+            provider=titles_for("ocr"),
+        )
+    return Check(name=_("Text recognition"), state="ok", sentence=sentence, detail=detail)
 
 
 def _embedder(parts: Services) -> Check:

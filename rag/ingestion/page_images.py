@@ -1,4 +1,4 @@
-"""Show pages of PDFs as pictures, to those who may read the document and nobody else.
+"""Show pages of PDFs and pictures, to those who may read the document and nobody else.
 
 The database decides on every call, also for a picture that is kept: row-level security returns a document only within
 its tenant, and only to people whose group may read its collection. A picture is drawn in the sandbox, at first need.
@@ -13,7 +13,7 @@ from uuid import UUID
 from rag.errors import NotFound
 from rag.ingestion.document_rows import find_documents
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.reading import is_pdf
+from rag.ingestion.reading import may_be_pictures
 from rag.storage.database import Database
 from rag.storage.files import Originals
 from rag.types import Document, Who
@@ -42,7 +42,7 @@ class PageImages:
         `DocumentError` when the page cannot be drawn.
         """
         document = readable_document(self._database, who, document_id)
-        if not is_pdf(document):
+        if not may_be_pictures(document):
             raise NotFound("Only the pages of PDFs can be drawn; of other files there is the text.")
         if not 1 <= page <= max(document.page_count, 1):
             raise NotFound(f"This document has no page {page}.")

@@ -30,8 +30,9 @@ from rag.ingestion.document_jobs import (
 from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_bare_chunks, find_pages, page_from_row
 from rag.ingestion.embed import DurableEmbedder, EmbedStep, set_aside_message
 from rag.ingestion.isolated_run import IsolatedRuns
-from rag.ingestion.loaders.ocr import TextRecognition, tesseract_program
-from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
+from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.ocr import TextRecognition, has_rapidocr, tesseract_program
+from rag.ingestion.loaders.sandbox import Sandbox, recognition_sandbox_of, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
@@ -92,7 +93,10 @@ class IngestionPipeline:
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
         self.recognition = TextRecognition(
-            self.sandbox, provider=providers.recogniser, tesseract=tesseract_program(settings)
+            self.sandbox,
+            provider=providers.recogniser,
+            tesseract=tesseract_program(settings),
+            rapidocr=recognition_sandbox_of(ExtractionLimits.of(settings)) if has_rapidocr(settings) else None,
         )
         #: Claims jobs and asks them to stop.
         self.control = JobControl(database)
@@ -428,6 +432,7 @@ class IngestionPipeline:
         if self.meaning is not None:
             self.meaning.interrupt()
         self.sandbox.interrupt()
+        self.recognition.interrupt()
         self._isolated_runs.interrupt()
 
     def resume(self) -> None:

@@ -21,13 +21,14 @@ from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.document_rows import amounts_to_json, page_row
 from rag.ingestion.estimate import estimate_costs, find_correction
-from rag.ingestion.loaders import LOADERS, ExtractedDocument, title_from_metadata
+from rag.ingestion.loaders import LOADERS, PICTURE_TYPES, ExtractedDocument, title_from_metadata
 from rag.ingestion.loaders.ocr import (
     RecognisedPages,
     TextRecognition,
     expected_usage,
     moved_sections,
     pages_to_recognise,
+    unread_reasons,
     with_recognised,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
@@ -36,6 +37,7 @@ from rag.ingestion.sources.board.posts import POST_TYPE
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
+from rag.language import N_
 from rag.monitoring.tracing import ms_since
 from rag.providers.registry import Providers
 from rag.retrieval.language import detect_language, detect_language_heuristic
@@ -54,6 +56,7 @@ CHARACTERS_OF_A_SCAN = 1800
 SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is welcome to ask for an appointment. "
 #: With at least this many other pages, their average length is used instead.
 FEWEST_PAGES_TO_JUDGE = 3
+IS_PICTURE = N_("This file is a picture. Its text has to be recognised before it can be searched.")
 WITHOUT_ENGINE = (
     "Text recognition was asked for and is not available here, so the text that is in the file was taken. "
     "A key of Upstage on the page Set-up adds it, and so does Tesseract on the server."
@@ -138,7 +141,9 @@ class ReadStep:
             )
             sentence = reading_message(pages, awaiting=awaiting, assumed=expected_characters(pages, awaiting))
             message = " ".join(filter(None, (sentence, message)))
-        unready = DocumentStatus.FAILED if all_blank(pages) or not is_pdf(document) else DocumentStatus.NEEDS_OCR
+        unready = (
+            DocumentStatus.FAILED if all_blank(pages) or not may_be_pictures(document) else DocumentStatus.NEEDS_OCR
+        )
         with self._control.database.transaction(document.tenant_id) as connection:
             hold(connection, job)
             connection.execute(queries["remove_pages"], job.key)
@@ -148,7 +153,7 @@ class ReadStep:
                 {
                     **job.key,
                     "status": DocumentStatus.ESTIMATED if is_ready else unready,
-                    "message": message if is_ready else no_text_message(pages),
+                    "message": message if is_ready else unready_message(document, pages),
                     "ocr_pages": awaiting,
                     "title": title or None,
                     "page_count": len(pages),
@@ -169,16 +174,24 @@ class ReadStep:
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
         """Choose the pages for text recognition; also return a sentence if it was wanted but is not available."""
-        if not is_pdf(document):
+        if not may_be_pictures(document):
             return [], ""
-        wanted = pages_to_recognise(pages, document.pdf_type)
-        if self._recognition.engine is not None or document.pdf_type != "scanned":
+        pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type
+        wanted = pages_to_recognise(pages, pdf_type)
+        if self._recognition.engine is not None or pdf_type != "scanned":
             return wanted if self._recognition.engine is not None else [], ""
         return [], WITHOUT_ENGINE
 
 
-def is_pdf(document: Document) -> bool:
+def may_be_pictures(document: Document) -> bool:
+    """Return whether a document has pages to draw, which may be pictures."""
     return document.mime_type in TYPES_WITH_PAGES
+
+
+def unready_message(document: Document, pages: Sequence[Page]) -> str:
+    """Say why a document cannot be searched."""
+    is_picture = document.mime_type in PICTURE_TYPES and not all_blank(pages)
+    return IS_PICTURE if is_picture else no_text_message(pages)
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
@@ -254,7 +267,7 @@ def with_language(page: Page, language: str) -> tuple[Page, str]:
     return page, detect_language_heuristic(page.text[:800]) or language if page.text.strip() else ""
 
 
-NOTHING_RECOGNISED = "Text recognition found no text on any page of this file. Scan it again, larger or clearer."
+NOTHING_RECOGNISED = N_("Text recognition found no text on any page of this file. Scan it again, larger or clearer.")
 
 
 class RecogniseStep:
@@ -290,7 +303,7 @@ class RecogniseStep:
                 noted = progress(job, Step.RECOGNISE, total - len(awaited), total, started)
                 self._store(job, pages, sections, read, call, awaited, noted)
         if not any(page.text.strip() for page in pages):
-            raise NoTextInPdf(NOTHING_RECOGNISED)
+            raise NoTextInPdf(next(unread_reasons(pages), NOTHING_RECOGNISED))
         return pages, sections
 
     def _recognised(

@@ -35,6 +35,7 @@ HEADER = struct.Struct(">II")
 #: them on and the libraries' own would start before it; with more than free cores, OpenMP's also wait for each other.
 ENVIRONMENT = {
     "LC_CTYPE": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0",
+    "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime 1.29 and later report to Microsoft, in a thread
     "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1",
 }  # fmt: skip
 

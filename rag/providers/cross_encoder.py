@@ -1,12 +1,13 @@
 """Rerank on this machine with a cross-encoder: an ONNX file with its tokenizer.json beside it.
 
-It is meant for installations that send nothing out. onnxruntime and tokenizers are installed by hand: 80 MB that others
-do not need.
+It is meant for installations that send nothing out. The package tokenizers is installed by hand; onnxruntime, which
+text recognition uses too, is there where it has files for the system.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ class LocalCrossEncoder:
     def __init__(self, path: Path) -> None:
         """Load the files. Raises `SettingsError` that names a missing one."""
         self.model = path.stem
+        # Read at the import: onnxruntime 1.29 and later report to Microsoft otherwise.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         runtime, tokenizers = _optional("onnxruntime"), _optional("tokenizers")
         tokenizer_path = path.with_name("tokenizer.json")
         for needed in (path, tokenizer_path):

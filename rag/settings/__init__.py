@@ -84,7 +84,9 @@ class Settings:
     cohere_api_key: str = field(default="", repr=False)
     cohere_base_url: str = "https://api.cohere.com"
     rerank_model: str = ""
-    # Text recognition for scanned pages; without it Tesseract is used where it is installed.
+    # Text recognition for scanned pages. Without a key RapidOCR reads them, unless this is "none" (RAG_RECOGNITION);
+    # Tesseract, where it is installed, reads the scripts unknown to RapidOCR.
+    recognition: str = "builtin"
     upstage_api_key: str = field(default="", repr=False)
     upstage_base_url: str = "https://api.upstage.ai"
     upstage_timeout_seconds: float = 180.0  # a request of 50 scanned pages takes minutes
@@ -265,6 +267,7 @@ ENVIRONMENT_NAMES = {
     "google_login_url": "RAG_GOOGLE_LOGIN_URL",
     "google_oauth_url": "RAG_GOOGLE_OAUTH_URL",
     "microsoft_login_url": "RAG_MICROSOFT_LOGIN_URL",
+    "recognition": "RAG_RECOGNITION",
     "tesseract": "RAG_TESSERACT",
     "database_pooled": "RAG_DATABASE_POOLED",
     "sign_in": "RAG_SIGN_IN",
@@ -394,6 +397,8 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
         raise SettingsError(
             f"RAG_BUILTIN_EMBEDDER is {settings.builtin_embedder!r}, but it has to be meaning or lexical."
         )
+    if settings.recognition not in ("builtin", "none"):
+        raise SettingsError(f"RAG_RECOGNITION is {settings.recognition!r}, but it has to be builtin or none.")
     for name in LIMITS:
         if getattr(settings, name) < 0:
             raise SettingsError(f"{environment_name(name)} is {getattr(settings, name)}; 0 means no limit.")

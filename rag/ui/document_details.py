@@ -29,7 +29,7 @@ from rag.ui.formats import (
     status_badge,
     thousands,
 )
-from rag.ui.page_view import has_pictures
+from rag.ui.page_view import is_pdf
 from rag.ui.text import code, plain
 
 COST_STEPS = {
@@ -226,7 +226,7 @@ def _draw_about(document: Document, model: str) -> None:
     facts = {
         _("File"): plain(document.file_name),
         _("Kind"): plain(kind_name(document.mime_type))
-        + (f", {_(PDF_TYPES[document.pdf_type]).lower()}" if has_pictures(document) else ""),
+        + (f", {_(PDF_TYPES[document.pdf_type]).lower()}" if is_pdf(document) else ""),
         _("Size"): file_size(document.file_size),
         **file_facts(document.metadata),
         _("Language"): plain(language_name(document.language)),

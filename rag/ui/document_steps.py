@@ -9,12 +9,12 @@ import streamlit as st
 
 from rag import language
 from rag.ingestion.documents import QueueState
-from rag.ingestion.loaders.ocr import TESSERACT, engine_title
+from rag.ingestion.loaders.ocr import LOCAL, engine_title
 from rag.ingestion.references import ReferenceDocument
 from rag.language import N_, _
 from rag.types import ChunkingMethod, Document, DocumentStatus, PdfType, Step
 from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, count, status_badge, thousands
-from rag.ui.page_view import has_pictures
+from rag.ui.page_view import is_pdf
 from rag.ui.text import plain
 from rag.ui.widgets import red, words_of
 
@@ -58,7 +58,7 @@ def draw_steps(
 def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Document, PdfType], None]) -> None:
     """Draw the button to read a file again; for PDFs with or without text recognition."""
     chosen: PdfType = "auto"
-    if has_pictures(document):
+    if is_pdf(document):
         chosen = st.selectbox(
             _("Read again as"),
             list(PDF_TYPES),
@@ -212,7 +212,7 @@ def draw_trouble(
         if is_scan:
             if engine is None:
                 st.caption(_(NO_ENGINE))
-            elif engine == TESSERACT:
+            elif engine in LOCAL:
                 st.caption(_("{engine} can recognise its text, free of charge.", engine=engine_title(engine)))
             else:
                 st.caption(

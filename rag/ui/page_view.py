@@ -28,6 +28,7 @@ from rag.ui.text import marked, plain
 #: How large pages are drawn, in percent of the view's width.
 ZOOMS = (100, 150, 200)
 #: Kinds of originals that a browser shows; all others are saved.
+PICTURED = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
 SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
 
@@ -105,6 +106,11 @@ def picture_html(address: str, alt: str, *, zoom_percent: int = 100) -> str:
 
 def has_pictures(document: Document) -> bool:
     """Return whether a document has pages to draw; other kinds of files have only text."""
+    return document.mime_type in PICTURED
+
+
+def is_pdf(document: Document) -> bool:
+    """Return whether a document is a PDF."""
     return document.mime_type == "application/pdf"
 
 
@@ -112,8 +118,8 @@ def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
     """Draw a link to the original: shown in a new tab where that is safe, else saved."""
     is_shown = document.mime_type in SHOWN
     st.link_button(
-        _("Open PDF") if has_pictures(document) else _("Open original") if is_shown else _("Save original"),
-        page_path(document.id, page) if has_pictures(document) else f"/api/documents/{document.id}/file",
+        _("Open PDF") if is_pdf(document) else _("Open original") if is_shown else _("Save original"),
+        page_path(document.id, page) if is_pdf(document) else f"/api/documents/{document.id}/file",
         key=key,
         icon=":material/open_in_new:" if is_shown else ":material/download:",
         help=_("Opens the original in a new tab.") if is_shown else _("Saves the original on this computer."),

@@ -18,6 +18,7 @@ from rag.ingestion.chunking import chunk_document
 from rag.ingestion.loaders import (
     COMPOUND,
     LOADERS,
+    PICTURES,
     ExtractedDocument,
     ExtractionLimits,
     LoadOptions,
@@ -92,6 +93,8 @@ def test_every_format_of_the_table_can_be_told_from_the_others_and_loaded(sandbo
     }
     for loader in LOADERS:
         assert loader.named in formats_in_words()
+        if loader in PICTURES:  # which have no text before it is recognised: test_picture_files.py
+            continue
         content = samples.get(loader.kind, b"Kind,Days\nPaid leave,25\n")
         for ending in loader.endings:
             assert sandbox.check(content, file_name=f"a{ending}").kind == loader.kind

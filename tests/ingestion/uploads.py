@@ -27,9 +27,10 @@ def confirmed(
     *,
     read: Callable[[str, UUID], object] | None = None,
     pdf_type: PdfType | None = None,
+    file_name: str = "a.pdf",
 ) -> Document:
-    """Upload a PDF and confirm its cost once it is estimated: read by `read`, else by the worker that runs."""
-    document = library.upload(admin, collection, "a.pdf", content, pdf_type=pdf_type)
+    """Upload a file and confirm its cost once it is estimated: read by `read`, else by the worker that runs."""
+    document = library.upload(admin, collection, file_name, content, pdf_type=pdf_type)
     if read is not None:
         read(document.tenant_id, document.id)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,12 @@ def test_it_orders_by_relevance_between_0_and_1(tmp_path: Path) -> None:
     assert ranking.results[0][1] == pytest.approx(1 / (1 + np.exp(-2.0)), abs=1e-6)
     assert ranking.results[2][1] == pytest.approx(0.5, abs=1e-6)
     assert (ranking.usage.provider, ranking.usage.model, ranking.usage.search_units) == ("builtin", "tiny", 0)
+
+
+def test_the_runtime_reports_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    LocalCrossEncoder(write_model(tmp_path))
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"
 
 
 def test_nothing_to_order_and_many_to_order(tmp_path: Path) -> None:

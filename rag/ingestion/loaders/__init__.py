@@ -428,6 +428,72 @@ LOADERS = (
         is_text=False,
     ),
     Loader(
+        kind="png",
+        label="PNG",
+        named="a picture (.png)",
+        media_type="image/png",
+        endings=(".png",),
+        loads="picture_file:load_picture",
+        checks="picture_file:check_picture",
+        signature=b"\x89PNG",
+        is_sure=lambda content: content.startswith(b"\x89PNG\r\n\x1a\n"),
+        is_text=False,
+        may_be_pictures=True,
+    ),
+    Loader(
+        kind="jpeg",
+        label="JPEG",
+        named="a photograph (.jpg)",
+        media_type="image/jpeg",
+        endings=(".jpg", ".jpeg"),
+        loads="picture_file:load_picture",
+        checks="picture_file:check_picture",
+        signature=b"\xff\xd8\xff",
+        is_sure=lambda content: content.startswith(b"\xff\xd8\xff"),
+        is_text=False,
+        may_be_pictures=True,
+    ),
+    Loader(
+        kind="tiff",
+        label="TIFF",
+        named="a scan (.tif)",
+        media_type="image/tiff",
+        endings=(".tif", ".tiff"),
+        loads="picture_file:load_picture",
+        checks="picture_file:check_picture",
+        signature=b"",
+        is_sure=lambda content: content.startswith((b"II*\0", b"MM\0*")),
+        is_text=False,
+        has_pages=True,
+        may_be_pictures=True,
+    ),
+    Loader(
+        kind="webp",
+        label="WebP",
+        named="a picture (.webp)",
+        media_type="image/webp",
+        endings=(".webp",),
+        loads="picture_file:load_picture",
+        checks="picture_file:check_picture",
+        signature=b"RIFF",
+        is_sure=lambda content: content.startswith(b"RIFF") and content[8:12] == b"WEBP",
+        is_text=False,
+        may_be_pictures=True,
+    ),
+    Loader(
+        kind="bmp",
+        label="BMP",
+        named="a picture (.bmp)",
+        media_type="image/bmp",
+        endings=(".bmp",),
+        loads="picture_file:load_picture",
+        checks="picture_file:check_picture",
+        signature=b"BM",
+        is_sure=lambda content: content.startswith(b"BM") and content[6:10] == b"\0\0\0\0",
+        is_text=False,
+        may_be_pictures=True,
+    ),
+    Loader(
         kind="html",
         label="HTML",
         named="HTML",
@@ -470,6 +536,9 @@ BY_KIND: Mapping[FileKind, Loader] = {loader.kind: loader for loader in LOADERS}
 MIME_TYPES: Mapping[FileKind, str] = {loader.kind: loader.media_type for loader in LOADERS}
 BY_MEDIA_TYPE: Mapping[str, Loader] = {loader.media_type: loader for loader in LOADERS}
 ENDINGS: Mapping[str, FileKind] = {ending: loader.kind for loader in LOADERS for ending in loader.endings}
+PICTURES = tuple(loader for loader in LOADERS if loader.loads == "picture_file:load_picture")
+PICTURE_ENDINGS = frozenset(ending for loader in PICTURES for ending in loader.endings)
+PICTURE_TYPES = frozenset(loader.media_type for loader in PICTURES)
 #: Modules that the sandbox imports before it confines itself.
 MODULES = tuple(dict.fromkeys(f"{__name__}.{loader.loads.partition(':')[0]}" for loader in LOADERS))
 #: The most attached files that are taken out of a file.
@@ -483,10 +552,13 @@ MOST_CONTROLS = 0.02
 FOREIGN_SIGNATURES = (
     (ZIP, "an archive"),
     (COMPOUND, "an Office document in the format of before 2007"),
-    (b"\x89PNG", "a picture"),
-    (b"\xff\xd8\xff", "a picture"),
     (b"GIF8", "a picture"),
 )
+
+
+def is_picture(content: bytes) -> bool:
+    """Return whether bytes are a picture of a kind in the table."""
+    return any(loader.is_sure(content) for loader in PICTURES)
 
 
 def formats_in_words() -> str:
@@ -503,6 +575,11 @@ def is_hidden(path: PurePath) -> bool:
 def is_readable(path: PurePath) -> bool:
     """Return whether a file of a folder is taken: it has a known ending and is not hidden."""
     return path.suffix.lower() in ENDINGS and not is_hidden(path)
+
+
+def is_followed(path: PurePath) -> bool:
+    """Return whether a source takes a file: shared drives are full of photographs and logos."""
+    return is_readable(path) and path.suffix.lower() not in PICTURE_ENDINGS
 
 
 def has_rows(file_name: str) -> bool:
@@ -554,7 +631,7 @@ def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTI
 def _loader_for(content: bytes, file_name: str, mime_type: str, options: LoadOptions) -> Loader:
     loader = BY_KIND[kind_of(content, file_name, mime_type) if content else "pdf"]
     # A file named .pdf goes to the PDF loader, which can say what is wrong with it.
-    if not loader.may_be_pictures:
+    if loader.kind != "pdf":
         if not content.strip():
             raise FileEmpty
         if len(content) > options.limits.maximum_bytes:
@@ -601,7 +678,8 @@ def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
         is_other = other.signature and content.startswith(other.signature) and other.is_sure(content)
         # Programs export tables as HTML and call them .xls.
         is_markup = not loader.is_text and not content.startswith(loader.signature) and other.looks_like(content)
-        if other is not loader and (is_other or is_markup):
+        # Phones and browsers often save a WebP as .jpg.
+        if other.loads != loader.loads and (is_other or is_markup):
             hint = f"Call it {other.endings[0]} and upload it again."
             raise FileNotAsNamed(f"This file is called {ending}, but it is {other.named}. {hint}")
     if not loader.is_text:

@@ -1,15 +1,17 @@
-"""Recognise the text of pages that need it: with a provider that is configured for it, else with Tesseract.
+"""Recognise the text of pages that need it: with a provider that is configured for it, else on this machine.
 
+Here RapidOCR reads, whose models come with it; Tesseract, where it is installed, reads the scripts those do not know.
 Pages in, pages out: the caller decides when, and writes the charges to the ledger.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -28,8 +30,16 @@ from rag.settings import Settings
 from rag.settings.providers import BY_NAME, provider_name, titles_for
 from rag.types import Page, PdfType, Section, Usage
 
-#: The engine that is a program on this machine; every other is a provider by its name.
-TESSERACT = "tesseract"
+#: The engines on this machine; every other is a provider by its name.
+RAPIDOCR, TESSERACT = "rapidocr", "tesseract"
+LOCAL = {RAPIDOCR: "RapidOCR", TESSERACT: "Tesseract"}
+#: Dots per inch divided by 72; lines are read in a height of 48 pixels, which a letter of 12 points has at 200.
+RAPIDOCR_SCALE = 200 / 72
+#: Languages with letters unknown to RapidOCR's models.
+UNKNOWN_TO_RAPIDOCR = frozenset({"ar", "ko", "ru", "vi"})
+#: The most of a page, by width of lines, that may be unread or uncertain. The text of a worse page is dropped: rubbish
+#: would be searched and quoted.
+MOST_DOUBT = 0.5
 #: Dots per inch divided by 72; Tesseract reads best at about 300 dots per inch.
 TESSERACT_SCALE = 4.0
 TESSERACT_SECONDS_PER_PAGE = 60
@@ -40,6 +50,9 @@ TESSERACT_LANGUAGES = {
     "ar": "ara", "de": "deu", "en": "eng", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
     "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
 }  # fmt: skip
+#: Vietnamese letters, and their least share in a Vietnamese text. RapidOCR reads these, drops the letters with two
+#: marks, and reports no doubt.
+VIETNAMESE, VIETNAMESE_SHARE = re.compile("[ươƯƠ]"), 0.005
 RECOGNISED = N_("Read by text recognition ({engine}).")
 ADDED = N_("Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end.")
 NOTHING_ADDED = N_("Text recognition ({engine}) found no further text in the pictures of this page.")
@@ -54,6 +67,15 @@ NO_ENGINE = N_(
     "Text recognition is not available: paste a key of {providers} on the page Set-up, or install Tesseract, and try "
     "again."
 ).format(providers=titles_for("ocr"))
+UNREADABLE = N_(
+    "{engine} cannot read this page: its script is one that it does not know, or the print is too faint. A key of "
+    "{providers}, pasted on the page Set-up, reads it, and so does Tesseract with the document's language on the "
+    "server; then read the document again."
+)
+UNSURE = N_(
+    "{engine} is not certain about {count} of the {total} lines of this page. Compare them with the page before you "
+    "rely on them."
+)
 NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
 
 
@@ -83,21 +105,27 @@ def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> lis
 
 def recognition_engine(settings: Settings) -> str | None:
     """Choose the engine of this installation; None leaves scans in the state `needs_ocr`."""
-    return settings.provider_for("ocr") or (TESSERACT if tesseract_program(settings) else None)
+    provider = settings.provider_for("ocr")
+    return provider or (RAPIDOCR if has_rapidocr(settings) else TESSERACT if tesseract_program(settings) else None)
 
 
 def engine_title(engine: str) -> str:
     """Return the engine's name for people."""
-    return engine.capitalize() if engine == TESSERACT else provider_name(engine)
+    return LOCAL.get(engine) or provider_name(engine)
 
 
 def tesseract_program(settings: Settings) -> str | None:
     return None if settings.tesseract == "none" else shutil.which(settings.tesseract)
 
 
+def has_rapidocr(settings: Settings) -> bool:
+    """Tell whether RapidOCR is installed and not switched off. Some systems have no files of it."""
+    return settings.recognition == "builtin" and importlib.util.find_spec("rapidocr") is not None
+
+
 def expected_usage(engine: str | None, pages: int) -> Usage | None:
     """Return the usage that recognising this many pages is billed as; None when they cost nothing."""
-    if engine is None or engine == TESSERACT or not pages:
+    if engine is None or engine in LOCAL or not pages:
         return None
     return Usage(provider=engine, model=BY_NAME[engine].models["ocr"], pages=pages)
 
@@ -106,11 +134,18 @@ class TextRecognition:
     """Recognises single pages of a PDF. Thread-safe."""
 
     def __init__(
-        self, sandbox: Sandbox, *, provider: Callable[[], TextRecogniser | None], tesseract: str | None
+        self,
+        sandbox: Sandbox,
+        *,
+        provider: Callable[[], TextRecogniser | None],
+        tesseract: str | None,
+        rapidocr: Sandbox | None = None,
     ) -> None:
+        """`rapidocr` has the processes of RapidOCR, `tesseract` names the program; None where they are missing."""
         self._sandbox = sandbox
         self._provider = provider
         self._tesseract = tesseract
+        self._rapidocr = rapidocr
 
     @property
     def provider(self) -> TextRecogniser | None:
@@ -121,7 +156,20 @@ class TextRecognition:
     def engine(self) -> str | None:
         """Name the engine; None leaves the document in the state `needs_ocr`."""
         provider = self.provider
-        return provider.provider if provider else TESSERACT if self._tesseract else None
+        return provider.provider if provider else self._local_engine("")
+
+    def interrupt(self) -> None:
+        """End the work of RapidOCR: its callers get `ReadingTookTooLong`."""
+        if self._rapidocr is not None:
+            self._rapidocr.interrupt()
+
+    def _local_engine(self, language: str) -> str | None:
+        if self._rapidocr is None:
+            return TESSERACT if self._tesseract else None
+        if self._tesseract and language in UNKNOWN_TO_RAPIDOCR:
+            has_language = TESSERACT_LANGUAGES[language] in tesseract_languages(self._tesseract, language).split("+")
+            return TESSERACT if has_language else RAPIDOCR
+        return RAPIDOCR
 
     def batches(self, numbers: Sequence[int]) -> list[list[int]]:
         """Return page numbers in groups that are recognised, and paid, by one call each."""
@@ -136,17 +184,16 @@ class TextRecognition:
 
         Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
         """
-        numbers = [page.number for page in pages]
         provider = self.provider
-        engine = provider.provider if provider else TESSERACT
-        if provider is None and self._tesseract is None:
+        if provider is not None:
+            texts, usage = self._by_provider(provider, content, [page.number for page in pages], tenant_id)
+            read = [recognised(page, texts.get(page.number, ""), provider.provider) for page in pages]
+            return RecognisedPages(tuple(read), usage)
+        engine = self._local_engine(language)
+        if engine is None:
             raise SettingsError(NO_ENGINE)
-        texts, usage = (
-            self._by_provider(provider, content, numbers, tenant_id)
-            if provider
-            else self._by_tesseract(content, pages, language, tenant_id)
-        )
-        return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
+        read_page = self._by_tesseract if engine == TESSERACT else self._by_rapidocr
+        return RecognisedPages(tuple(read_page(content, page, language, tenant_id) for page in pages), None)
 
     def _by_provider(
         self, provider: TextRecogniser, content: bytes, numbers: Sequence[int], tenant_id: str
@@ -154,20 +201,39 @@ class TextRecognition:
         parsed = provider.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
         return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
 
-    def _by_tesseract(
-        self, content: bytes, pages: Sequence[Page], language: str, tenant_id: str
-    ) -> tuple[dict[int, str], Usage | None]:
+    def _by_rapidocr(self, content: bytes, page: Page, language: str, tenant_id: str) -> Page:
+        assert self._rapidocr is not None  # noqa: S101
+        picture = self._sandbox.draw_page(content, page.number, highlight="", scale=RAPIDOCR_SCALE, tenant_id=tenant_id)
+        found = self._rapidocr.recognise(picture, tenant_id=tenant_id)
+        doubtful = found.unread + found.unsure
+        is_vietnamese = len(VIETNAMESE.findall(found.text)) > VIETNAMESE_SHARE * len(found.text)
+        if found.doubt > MOST_DOUBT or is_vietnamese:
+            return replace(page, warnings=(*page.warnings, _unreadable()))
+        read = recognised(page, found.text, RAPIDOCR)
+        if not doubtful:
+            return read
+        unsure = UNSURE.format(engine=LOCAL[RAPIDOCR], count=doubtful, total=found.lines)
+        return replace(read, warnings=(*read.warnings, unsure))
+
+    def _by_tesseract(self, content: bytes, page: Page, language: str, tenant_id: str) -> Page:
         assert self._tesseract is not None  # noqa: S101
+        ink = PICTURED_PAGE in page.warnings
+        picture = self._sandbox.draw_page(
+            content, page.number, highlight="", scale=TESSERACT_SCALE, ink=ink, tenant_id=tenant_id
+        )
+        layout = LAYOUT_OF_ROWS if ink else LAYOUT
         languages = tesseract_languages(self._tesseract, language)
-        texts = {}
-        for page in pages:
-            ink = PICTURED_PAGE in page.warnings
-            picture = self._sandbox.draw_page(
-                content, page.number, highlight="", scale=TESSERACT_SCALE, ink=ink, tenant_id=tenant_id
-            )
-            layout = LAYOUT_OF_ROWS if ink else LAYOUT
-            texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
-        return texts, None
+        return recognised(page, run_tesseract(self._tesseract, picture, languages, layout=layout), TESSERACT)
+
+
+def unread_reasons(pages: Sequence[Page]) -> Iterator[str]:
+    """Yield the sentences on pages RapidOCR could not read."""
+    unreadable = _unreadable()
+    return (warning for page in pages for warning in page.warnings if warning == unreadable)
+
+
+def _unreadable() -> str:
+    return UNREADABLE.format(engine=LOCAL[RAPIDOCR], providers=titles_for("ocr"))
 
 
 def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, ...]:

@@ -67,7 +67,21 @@ START_SECONDS = 60.0
 #: The answer of a server is read within this, in seconds of the processor and of the clock.
 ANSWER_SECONDS = 30.0
 WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
+RECOGNITION_WORKER = ("-m", "rag.ingestion.loaders.recognition_worker")
+#: Most memory for text recognition, and how long its process is kept after a page.
+RECOGNITION_MEMORY_MB, RECOGNITION_IDLE_SECONDS = 2048, 60.0
 ARCHIVE_WORKER = ("-m", "rag.ingestion.loaders.archive")
+
+
+@dataclass(frozen=True)
+class FoundText:
+    """The text of a picture, and how many lines are unread or uncertain; `doubt` is their share by width."""
+
+    text: str
+    lines: int
+    unread: int
+    unsure: int
+    doubt: float
 
 
 class Sandbox:
@@ -80,7 +94,10 @@ class Sandbox:
         processes: int = 3,
         rules: AccessRules = READING,
         worker: Sequence[str] = WORKER,
+        idle_seconds: float | None = None,
     ) -> None:
+        """`idle_seconds`: idle processes are ended after this time; None keeps them."""
+        self._idle_seconds = idle_seconds
         self._limits = limits
         self._command = (*worker, str(limits.memory_mb))
         self._rules = rules
@@ -176,6 +193,19 @@ class Sandbox:
     def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
         """Convert a picture of any common format to PNG for a model. Raises `FileDamaged`."""
         return self._run("picture", {}, content, tenant_id=tenant_id).blob
+
+    def recognise(self, picture: bytes, *, tenant_id: str = "") -> FoundText:
+        """Read the text of a PNG; only processes of `RECOGNITION_WORKER` can. Raises `DocumentError`s."""
+        reply = self._run("recognise", {}, picture, tenant_id=tenant_id)
+        with well_formed():
+            values = reply.values
+            return FoundText(
+                text=storable(values["text"]),
+                lines=int(values["lines"]),
+                unread=int(values["unread"]),
+                unsure=int(values["unsure"]),
+                doubt=float(values["doubt"]),
+            )
 
     def pages_of(self, content: bytes, numbers: Sequence[int], *, tenant_id: str = "") -> bytes:
         """Make a PDF of these pages only, counted from 1. Raises `DocumentError`s."""
@@ -310,8 +340,17 @@ class Sandbox:
 
     def _put_back(self, process: _Process) -> None:
         with self._lock:
-            if process in self._all:
-                self._idle.append(process)
+            if process not in self._all:
+                return
+            self._idle.append(process)
+        if self._idle_seconds is not None:
+            timer = threading.Timer(self._idle_seconds, self._end_unused, (process, process.tasks))
+            timer.daemon = True
+            timer.start()
+
+    def _end_unused(self, process: _Process, tasks: int) -> None:
+        with self._lock:
+            self._end_idle(lambda idle: idle is process and idle.tasks == tasks)
 
     def _forget(self, process: _Process) -> None:
         with self._lock:
@@ -523,6 +562,17 @@ def well_formed() -> Iterator[None]:
 def sandbox_of(limits: ExtractionLimits) -> Sandbox:
     """Return the sandbox of these limits that the whole application shares; its processes start when first needed."""
     return Sandbox(limits)
+
+
+@functools.cache
+def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
+    """Return the sandbox of text recognition that the whole application shares: one process, while there are scans."""
+    return Sandbox(
+        replace(limits, memory_mb=max(RECOGNITION_MEMORY_MB, limits.memory_mb)),
+        processes=1,
+        worker=RECOGNITION_WORKER,
+        idle_seconds=RECOGNITION_IDLE_SECONDS,
+    )
 
 
 def sandbox_for(settings: Settings) -> Sandbox:

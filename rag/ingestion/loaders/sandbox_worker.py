@@ -12,11 +12,21 @@ from typing import Any
 
 from PIL import Image
 
-from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
-from rag.ingestion.loaders import MODULES, ExtractionLimits, LoadOptions, attached, check, load, server_answers
+from rag.ingestion.loaders import (
+    MODULES,
+    ExtractionLimits,
+    LoadOptions,
+    attached,
+    check,
+    is_picture,
+    load,
+    server_answers,
+)
 from rag.ingestion.loaders.pdf import pages_of
+from rag.ingestion.loaders.picture_file import drawn_picture, pictures_as_pdf
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
-from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
+from rag.ingestion.loaders.sandbox_tasks import serve_tasks
+from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
 
 #: What reads files, and what functions of these and of Python import when they are called.
 LIBRARIES = (
@@ -32,19 +42,7 @@ def main(memory_mb: int, order: str) -> None:
     answers = answers_to_parent()
     load_libraries()
     write_message(answers, "means", bound_child(order, memory_mb))
-    tasks = sys.stdin.buffer
-    while (task := read_message(tasks)) is not None:
-        limits = ExtractionLimits(**task.values.pop("limits"))
-        limit_time(limits.timeout_seconds)
-        try:
-            values, blob = perform(task, limits, answers)
-            write_message(answers, "result", values, blob)
-        except DocumentError as exc:
-            write_message(answers, "error", {"error": type(exc).__name__, "message": exc.message})
-        except MemoryError:
-            write_message(answers, "error", {"error": ReadingTookTooLong.__name__, "is_last": True})
-        except Exception:  # whatever a hostile file makes a library raise
-            write_message(answers, "error", {"error": PdfDamaged.__name__})
+    serve_tasks(answers, perform)
 
 
 def load_libraries() -> None:
@@ -92,10 +90,13 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     if task.kind == "answer":
         return server_answers.READERS[values["of"]](task.blob, **values["told"])
     if task.kind == "pages":
-        return {}, pages_of(task.blob, values["numbers"])
+        take_out = pictures_as_pdf if is_picture(task.blob) else pages_of
+        return {}, take_out(task.blob, values["numbers"])
     if task.kind == "picture":
         return {}, as_png(task.blob)
     if task.kind == "draw":
+        if is_picture(task.blob):
+            return {}, drawn_picture(task.blob, values["page"], scale=values["scale"])
         wanted = {name: values[name] for name in ("highlight", "sentence", "scale")}
         picture = draw_page(task.blob, values["page"], **wanted)
         return {}, as_ink(picture) if values["ink"] else picture

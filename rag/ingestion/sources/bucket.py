@@ -31,7 +31,7 @@ from rag.errors import (
     ProviderKeyRejected,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, kind_of
 from rag.ingestion.sources.remote import fields_of, private_network, require_size
 from rag.ingestion.sources.runs import BUCKET
 from rag.ingestion.sources.sync import SourceContent, SourceItem
@@ -114,7 +114,7 @@ class BucketSource:
                 raise InvalidInput(f"This bucket holds more than {MOST_NAMES:,} files. Choose a folder in it.")
             name = found.object_name or ""
             place = PurePosixPath(name.removeprefix(self._bucket.prefix))
-            if found.is_dir or name.endswith("/") or not is_readable(place):
+            if found.is_dir or name.endswith("/") or not is_followed(place):
                 continue
             files += 1
             if files > MOST_FILES:

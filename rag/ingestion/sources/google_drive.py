@@ -32,7 +32,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, kind_of
 from rag.ingestion.sources.google_sign_in import SCOPE
 from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
@@ -379,4 +379,4 @@ def _shortened(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
 
 
 def _is_readable(entry: Mapping[str, Any]) -> bool:
-    return entry["mime"] in EXPORTED or is_readable(PurePosixPath(str(entry["name"])))
+    return entry["mime"] in EXPORTED or is_followed(PurePosixPath(str(entry["name"])))

@@ -19,7 +19,7 @@ import httpx
 import msal
 
 from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderUnavailable
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_readable, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, kind_of
 from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.remote import (
     MOST_PAGES,
@@ -136,7 +136,7 @@ class SharePointSource(SharedFolderSource):
         """Yield every readable file, identified by its id; its content tag tells whether it changed."""
         start, _ = self._start()
         entries = self._entries()
-        files = [(place, entry) for place, entry in _files_below(entries, start) if is_readable(place)]
+        files = [(place, entry) for place, entry in _files_below(entries, start) if is_followed(place)]
         if len(files) > MOST_FILES:
             raise InvalidInput(f"This library holds more than {MOST_FILES:,} documents. Choose a folder in it.")
         files.sort(key=lambda file: str(file[0]))

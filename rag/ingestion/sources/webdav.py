@@ -16,7 +16,7 @@ import httpx
 from webdav4.urls import join_url
 
 from rag.errors import DocumentError, InvalidInput, ProviderAnswerInvalid
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_hidden, is_readable, kind_of
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, is_hidden, kind_of
 from rag.ingestion.loaders.sandbox import TenantReader, well_formed
 from rag.ingestion.sources.remote import (
     client_for,
@@ -143,7 +143,7 @@ class WebdavSource:
                     if len(place.parts) > DEEPEST or folders > MOST_FOLDERS:
                         raise InvalidInput("This folder holds too many folders. Choose one of them.")
                     waiting.append(name)
-                elif is_readable(place):
+                elif is_followed(place):
                     files += 1
                     if files > MOST_FILES:
                         raise InvalidInput(f"This folder holds more than {MOST_FILES:,} documents. Choose one in it.")

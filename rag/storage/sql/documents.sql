@@ -737,9 +737,12 @@ WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND d.status = 'esti
                   AND other.id <> d.id AND other.status = 'completed' AND other.sha256 <> d.sha256)
 
 -- retry_document --
--- Resume a document: read it again when it had not been read, else continue with the step that failed.
+-- Resume a document: read it again when it had not been read, or when text recognition found nothing in it, else continue
+-- with the step that failed.
 UPDATE documents
-SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
+SET status = CASE WHEN step = 'extract' OR (step = 'recognise' AND ocr_pages = '{}') THEN 'reading'
+                  ELSE 'processing' END,
+    step = CASE WHEN step = 'recognise' AND ocr_pages = '{}' THEN 'extract' ELSE step END,
     -- A scan declared as digital has to be recognised now.
     pdf_type = CASE WHEN status = 'needs_ocr' AND pdf_type = 'digital' THEN 'auto' ELSE pdf_type END,
     steps_done = 0, message = '', starts = 0, updated_at = now()

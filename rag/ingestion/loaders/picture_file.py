@@ -1,0 +1,123 @@
+"""Load pictures as documents: photographs, screenshots and scans, whose text is recognised in the next step.
+
+Runs in the sandbox process. A frame of a TIFF is a page; of animations the first frame is read.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from PIL import ExifTags, Image
+
+from rag.errors import FileDamaged, FileTooLarge, TooManyPages
+from rag.ingestion.loaders import CheckedFile, ExtractedDocument, LoadOptions
+from rag.ingestion.loaders.page_text import BLANK_PAGE
+from rag.ingestion.loaders.pictures import MOST_PIXELS
+from rag.types import Page
+
+FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP")
+#: A page of A4 in points: the scale of a drawing counts from it, because pictures rarely know their true size.
+PAGE = (595, 842)
+#: Longest side of a drawing, in pixels.
+LONGEST = 5000
+#: The tones of a blank frame differ by less, of 256.
+PLAIN = 24
+#: How a camera was held, as Exif says, and what puts its picture upright.
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # fmt: skip
+DAMAGED = "This picture is damaged and cannot be opened. Save it again and upload that."
+
+
+def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
+    """Count the pages, and look whether the first can be opened. Raises `DocumentError`s."""
+    with opened(content) as picture:
+        count = frames_of(picture)
+        if count > options.limits.maximum_pages:
+            raise TooManyPages(
+                f"This picture has {count:,} pages; the limit is {options.limits.maximum_pages:,}. Split it and upload "
+                "the parts."
+            )
+        frame_of(picture, 1, scale=0.1)
+    return CheckedFile(page_count=count)
+
+
+def load_picture(content: bytes, options: LoadOptions) -> ExtractedDocument:
+    """Return the pages of a picture, without text; blank ones with a warning. Raises `DocumentError`s."""
+    pages = []
+    with opened(content) as picture:
+        count = frames_of(picture)
+        for number in range(1, count + 1):
+            tones = frame_of(picture, number, scale=1.0).convert("L").tobytes()
+            is_blank = max(tones) - min(tones) < PLAIN
+            pages.append(Page(number=number, text="", method="none", warnings=(BLANK_PAGE,) if is_blank else ()))
+            if options.on_page is not None:
+                options.on_page(number, count)
+    return ExtractedDocument(pages=tuple(pages))
+
+
+def drawn_picture(content: bytes, number: int, *, scale: float) -> bytes:
+    """Draw a page of a picture as PNG, upright and never enlarged."""
+    buffer = io.BytesIO()
+    with opened(content) as picture:
+        frame_of(picture, number, scale=scale).save(buffer, "PNG", compress_level=3)
+    return buffer.getvalue()
+
+
+def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
+    """Make a PDF of these pages of a picture, counted from 1, for providers of text recognition."""
+    buffer = io.BytesIO()
+    with opened(content) as picture:
+        first, *others = (frame_of(picture, number, scale=3.0) for number in numbers)
+        first.save(buffer, "PDF", resolution=216, save_all=True, append_images=others)
+    return buffer.getvalue()
+
+
+@contextmanager
+def opened(content: bytes) -> Iterator[Image.Image]:
+    """Open a picture within its bounds, nothing decoded yet. Raises `FileDamaged` and `FileTooLarge`."""
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+            yield picture
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as exc:
+        raise too_large() from exc
+    except (OSError, ValueError, SyntaxError, EOFError, OverflowError, TypeError, LookupError) as exc:
+        raise FileDamaged(DAMAGED) from exc
+
+
+def frames_of(picture: Image.Image) -> int:
+    """Count the pages: only a TIFF has several."""
+    return int(getattr(picture, "n_frames", 1)) if picture.format == "TIFF" else 1
+
+
+def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
+    """Decode a page, counted from 1, upright on white, `scale` times 72 dots per inch if it shows a sheet of A4."""
+    if frames_of(picture) > 1:
+        picture.seek(number - 1)
+    width, height = picture.size
+    if width * height > MOST_PIXELS:
+        raise too_large()
+    short, long = sorted((width, height))
+    factor = min(1.0, max(PAGE[0] * scale / short, PAGE[1] * scale / long), LONGEST / long)
+    size = max(round(width * factor), 1), max(round(height * factor), 1)
+    picture.draft("RGB", size)  # a JPEG decodes no more pixels than needed
+    picture.load()
+    turn = TURNS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
+    frame: Image.Image = picture
+    if frame.mode.startswith("I;16"):
+        frame = frame.convert("I").point(lambda tone: tone / 256).convert("L")
+    if frame.mode not in ("L", "RGB", "RGBA"):
+        frame = frame.convert("RGBA")
+    frame = frame.resize(size, reducing_gap=2.0) if frame.size != size else frame.copy()
+    upright = (frame.transpose(turn) if turn is not None else frame).convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright).convert("RGB")
+
+
+def too_large() -> FileTooLarge:
+    return FileTooLarge(
+        f"This picture has more than {MOST_PIXELS // 1_000_000} million pixels. Save it smaller and upload that."
+    )

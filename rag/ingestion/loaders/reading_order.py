@@ -1,0 +1,187 @@
+"""Put the lines that were recognised on a page into the order of reading: tables as rows, columns one after the other.
+
+Pure functions on words and boxes. Boxes are left, bottom, right, top, in any unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from rag.ingestion.loaders.page_tables import LONGEST_CELL, PageTable, RulingLines, Word, tables_among
+from rag.ingestion.loaders.pdf_objects import Box
+
+#: Lines are scaled to this height, because `tables_among` counts in points. Recognised boxes are larger than letters.
+LINE_HEIGHT = 14.0
+#: The largest gap between the rows of a table, in heights of its letters: pictures pad their cells, and recognised
+#: boxes end at the ink.
+ROW_GAP = 5.0
+#: In heights of a line: the least gap between columns of text, and the gaps that end a paragraph and a set of columns.
+GUTTER, PARAGRAPH, SECTION = 0.8, 0.9, 3.0
+#: Columns of text have at least this many lines, and this many characters a line; else the lines are rows.
+FEWEST_LINES, SHORTEST_LINE = 3, LONGEST_CELL * 0.7
+
+
+#: Letters that take more room, and the least distance of two others with a space between them: in columns of the model,
+#: and more than the line's usual distance.
+WIDE, LEAST_DISTANCE, MORE_THAN_USUAL = frozenset("mwMW@%—"), 5, 2
+#: From this letter on, scripts have no spaces between words.
+UNSPACED = "\u2e80"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A line or a whole table."""
+
+    lines: tuple[str, ...]
+    box: Box
+    is_table: bool = False
+
+
+def text_in_order(lines: Sequence[Word]) -> str:
+    """Return the text of a page's lines, tables as rows."""
+    if not lines:
+        return ""
+    scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)
+    words = [Word(line.text, _scaled(line.box, scale)) for line in lines]
+    tables = tables_among(words, RulingLines((), ()), row_gap=ROW_GAP)
+    free = [word for word in words if not any(is_inside(word, table) for table in tables)]
+    blocks = [
+        *(Block((word.text,), word.box) for word in free),
+        *(Block(tuple(table.lines()), table.box, is_table=True) for table in tables),
+    ]
+    return "\n".join(_text(blocks)).strip("\n")
+
+
+def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
+    """Return a line with the spaces that its model saw and did not write; `columns` are the places of the letters.
+
+    `words` are the line's words, letter by letter.
+    """
+    if "".join(map("".join, words)) != text.replace(" ", ""):
+        return text
+    distances = [b - a for places in columns for a, b in pairwise(places)]
+    if not distances:
+        return text
+    least = max(LEAST_DISTANCE, median(distances) + MORE_THAN_USUAL)
+    before: list[bool] = []  # whether a space is before each letter
+    for letters, places in zip(words, columns, strict=True):
+        before.append(False)
+        for (left, right), (begin, end) in zip(pairwise(letters), pairwise(places), strict=True):
+            room = (left in WIDE) + (right in WIDE)
+            before.append(left < UNSPACED > right and end - begin - room >= least)
+    said: list[str] = []
+    place = 0
+    for letter in text:
+        if letter != " ":
+            if before[place] and said and said[-1] != " ":
+                said.append(" ")
+            place += 1
+        said.append(letter)
+    return "".join(said)
+
+
+def is_inside(word: Word, table: PageTable) -> bool:
+    """Tell whether a word is part of a table."""
+    left, bottom, right, top = table.box
+    return left - 1 <= word.box[0] and word.box[2] <= right + 1 and bottom <= word.middle <= top
+
+
+def _scaled(box: Box, scale: float) -> Box:
+    left, bottom, right, top = box
+    return left * scale, bottom * scale, right * scale, top * scale
+
+
+def _text(blocks: Sequence[Block]) -> list[str]:
+    """Return the lines of blocks in the order of reading, an empty one between paragraphs."""
+    said: list[str] = []
+    rows = _rows(blocks)
+    left, right = min(block.box[0] for block in blocks), max(block.box[2] for block in blocks)
+    first = 0
+    below: float | None = None
+    while first < len(rows):
+        last, gutter = _columns(rows, first, left, right)
+        if gutter is None:
+            row = rows[first]
+            top, bottom = max(block.box[3] for block in row), min(block.box[1] for block in row)
+            is_table = any(block.is_table for block in row)
+            if said and (is_table or (below is not None and below - top > PARAGRAPH * LINE_HEIGHT)):
+                said.append("")
+            if is_table:
+                said += [line for block in row for line in block.lines] + [""]
+            else:
+                said.append(" ".join(block.lines[0] for block in row))
+            below = None if is_table else bottom
+            first += 1
+            continue
+        held = [block for row in rows[first:last] for block in row]
+        for side in (
+            [block for block in held if block.box[2] <= gutter],
+            [block for block in held if block.box[2] > gutter],
+        ):
+            said += ["", *_text(side), ""]
+        below = None
+        first = last
+    return [line for place, line in enumerate(said) if line or (place and said[place - 1])]
+
+
+def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
+    """Return blocks that are beside each other as rows, from the top down, each from the left."""
+    rows: list[list[Block]] = []
+    for block in sorted(blocks, key=lambda block: -block.box[3]):
+        low, high = block.box[1], block.box[3]
+        for row in rows[-1:]:
+            bottom, top = row[0].box[1], row[0].box[3]
+            shared = min(high, top) - max(low, bottom)
+            if shared > 0.5 * min(high - low, top - bottom):
+                row.append(block)
+                break
+        else:
+            rows.append([block])
+    return [sorted(row, key=lambda block: block.box[0]) for row in rows]
+
+
+def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
+    """Return where the columns of text that begin at this row end, and the middle of the gap between them, if any."""
+    free = [(left, right)]
+    last = first
+    found: tuple[int, float | None] = (first + 1, None)
+    while last < len(rows):
+        if last > first and _gap(rows[last - 1], rows[last]) > SECTION * LINE_HEIGHT:
+            break
+        for block in rows[last]:
+            free = [part for gap in free for part in _without(gap, block.box)]
+        last += 1
+        gutter = _gutter([block for row in rows[first:last] for block in row], free)
+        if gutter is not None:
+            found = (last, gutter)
+        if not free:
+            break
+    return found
+
+
+def _gap(above: Sequence[Block], below: Sequence[Block]) -> float:
+    return min(block.box[1] for block in above) - max(block.box[3] for block in below)
+
+
+def _without(gap: tuple[float, float], box: Box) -> list[tuple[float, float]]:
+    """Return what a block leaves of a gap."""
+    parts = [(gap[0], min(gap[1], box[0])), (max(gap[0], box[2]), gap[1])]
+    return [part for part in parts if part[1] - part[0] >= GUTTER * LINE_HEIGHT]
+
+
+def _gutter(blocks: Sequence[Block], free: Sequence[tuple[float, float]]) -> float | None:
+    """Return the middle of the widest gap with columns of text on both sides."""
+    for begin, end in sorted(free, key=lambda gap: gap[0] - gap[1]):
+        middle = (begin + end) / 2
+        sides = [[b for b in blocks if b.box[2] <= middle], [b for b in blocks if b.box[2] > middle]]
+        if all(_is_text(side) for side in sides):
+            return middle
+    return None
+
+
+def _is_text(blocks: Sequence[Block]) -> bool:
+    lines = [line for block in blocks for line in block.lines]
+    return len(lines) >= FEWEST_LINES and sum(map(len, lines)) >= SHORTEST_LINE * len(lines)

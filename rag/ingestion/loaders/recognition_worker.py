@@ -1,0 +1,191 @@
+"""Read the text of pictures with RapidOCR and the models in its package, in a confined process.
+
+The process starts with the first scan and ends after the last: the models take half a gigabyte while they read.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median_low
+from typing import Any, BinaryIO
+
+import cv2
+import numpy
+import rapidocr
+from PIL import Image, UnidentifiedImageError
+from rapidocr.utils.process_img import get_rotate_crop_image
+
+from rag.errors import FileDamaged
+from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.page_tables import Word
+from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
+from rag.ingestion.loaders.sandbox_tasks import serve_tasks
+from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
+
+#: The files of the package, given by name: RapidOCR would download others.
+MODELS = Path(rapidocr.__file__).parent / "models"
+DETECTION, RECOGNITION = MODELS / "PP-OCRv6_det_small.onnx", MODELS / "PP-OCRv6_rec_small.onnx"
+#: Longer side of the picture in pixels when lines are found, and when they are read. Doubling the first finds no more,
+#: and doubles time and memory.
+SOUGHT_IN, READ_IN = 1280, 3400
+#: A line of less certainty may be wrong. Print has 0.95 and more, letters the model does not know 0.6 to 0.87.
+SURE = 0.88
+#: A line this many times as wide as high has more than a few letters; fewer were read if the script is unknown.
+LONG, FEWEST_LETTERS, LETTERS_TO_WIDTH = 6.0, 3, 0.08
+#: A page with less certainty may be upside down.
+MAYBE_TURNED = 0.8
+
+
+@dataclass(frozen=True)
+class FoundLine:
+    """A line of a picture: text, four corners in pixels from the top left, and certainty."""
+
+    text: str
+    corners: tuple[tuple[float, float], ...]
+    certainty: float
+
+    @property
+    def width(self) -> float:
+        return math.dist(self.corners[0], self.corners[1])
+
+    @property
+    def height(self) -> float:
+        return math.dist(self.corners[0], self.corners[3])
+
+    @property
+    def is_sure(self) -> bool:
+        letters = sum(character.isalnum() for character in self.text)
+        proportion = self.width / max(self.height, 1.0)
+        has_few = proportion > LONG and letters < max(FEWEST_LETTERS, LETTERS_TO_WIDTH * proportion)
+        return self.certainty >= SURE and not has_few
+
+
+class Reader:
+    """Finds lines in pictures and reads them."""
+
+    def __init__(self) -> None:
+        self._engine = rapidocr.RapidOCR(
+            params={
+                "Global.use_cls": False,  # it turns some lines of small pictures upside down
+                "Global.log_level": "critical",
+                "Global.max_side_len": READ_IN,
+                "Global.return_word_box": True,  # the places of the letters
+                "Det.model_path": str(DETECTION),
+                "Det.limit_type": "max",
+                "Det.limit_side_len": SOUGHT_IN,
+                "Rec.model_path": str(RECOGNITION),
+                "Rec.rec_batch_num": 1,
+                "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+            }
+        )
+
+    def read(self, picture: Image.Image) -> list[FoundLine]:
+        """Return the lines of a picture, also if it lies on its side or stands on its head."""
+        image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
+        boxes = self._boxes(image)
+        if _is_sideways(boxes):
+            image = numpy.rot90(image).copy()
+            boxes = self._boxes(image)
+        lines = self._lines(image, boxes)
+        if lines and _certainty(lines) < MAYBE_TURNED:
+            turned = numpy.rot90(image, 2).copy()
+            other = self._lines(turned, self._boxes(turned))
+            return max(lines, other, key=_certainty)
+        return lines
+
+    def _boxes(self, image: Any) -> list[Any]:
+        found = self._engine(image, use_det=True, use_cls=False, use_rec=False)
+        boxes = getattr(found, "boxes", None)
+        return [] if boxes is None else list(boxes)
+
+    def _lines(self, image: Any, boxes: list[Any]) -> list[FoundLine]:
+        if not boxes:
+            return []
+        crops = [get_rotate_crop_image(image, box.astype(numpy.float32)) for box in boxes]
+        read: Any = self._engine.recognize_txt(crops)
+        texts = [
+            with_spaces(text, found.words, found.word_cols) if text.strip() else ""
+            for text, found in zip(read.txts or (), read.word_results, strict=True)
+        ]
+        return [
+            FoundLine(text.strip(), tuple((float(x), float(y)) for x, y in box), float(score) if text.strip() else 0.0)
+            for text, score, box in zip(texts, read.scores or (), boxes, strict=True)
+        ]
+
+
+def _is_sideways(boxes: list[Any]) -> bool:
+    """Tell whether most of the text runs up or down."""
+    across = up = 0.0
+    for box in boxes:
+        width, height = math.dist(box[0], box[1]), math.dist(box[0], box[3])
+        across += width if width >= height else 0.0
+        up += height if height > 1.5 * width else 0.0
+    return up > across
+
+
+def _certainty(lines: list[FoundLine]) -> float:
+    """Return the average certainty of lines, the long ones counting more."""
+    whole = sum(line.width for line in lines)
+    return sum(line.certainty * line.width for line in lines if line.is_sure or line.text) / whole if whole else 0.0
+
+
+def summary_of(lines: list[FoundLine]) -> dict[str, Any]:
+    """Return the text in the order of reading, and how many lines are unread or uncertain, also by their width."""
+    unread = [line for line in lines if not line.text]
+    unsure = [line for line in lines if line.text and not line.is_sure]
+    whole = sum(line.width for line in lines)
+    return {
+        "text": text_in_order(_straight([line for line in lines if line.text])),
+        "lines": len(lines),
+        "unread": len(unread),
+        "unsure": len(unsure),
+        "doubt": sum(line.width for line in (*unread, *unsure)) / whole if whole else 0.0,
+    }
+
+
+def _straight(lines: list[FoundLine]) -> list[Word]:
+    """Return lines with upright boxes, as if the page had been put straight; heights grow upwards."""
+    # The longest line has the surest slope; the median of the longer half forgives a wrong one.
+    longer = sorted(lines, key=lambda line: -line.width)[: (len(lines) + 1) // 2]
+    slope = median_low(_slope(line) for line in longer) if longer else 0.0
+    cosine, sine = math.cos(slope), math.sin(slope)
+    words = []
+    for line in lines:
+        xs = [x * cosine + y * sine for x, y in line.corners]
+        ys = [x * sine - y * cosine for x, y in line.corners]
+        words.append(Word(line.text, (min(xs), min(ys), max(xs), max(ys))))
+    return words
+
+
+def _slope(line: FoundLine) -> float:
+    (left, top), (right, bottom) = line.corners[:2]
+    return math.atan2(bottom - top, right - left)
+
+
+def main(memory_mb: int, order: str) -> None:
+    """Serve tasks until stdin ends."""
+    answers = answers_to_parent()
+    cv2.setNumThreads(1)
+    reader = Reader()
+    # Libraries load files at their first use, and cannot once the doors are closed.
+    reader.read(Image.effect_noise((64, 64), 50))
+    Image.init()
+
+    def perform(task: Reply, limits: ExtractionLimits, answers: BinaryIO) -> tuple[dict[str, Any], bytes]:
+        try:
+            with Image.open(io.BytesIO(task.blob), formats=("PNG",)) as picture:
+                return summary_of(reader.read(picture)), b""
+        except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as exc:
+            raise FileDamaged from exc
+
+    write_message(answers, "means", bound_child(order, memory_mb))
+    serve_tasks(answers, perform)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,315 @@
+"""Text recognition that needs nothing installed: RapidOCR with its own models, in a confined process."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+from PIL import Image, ImageFilter
+
+from rag.errors import DocumentError, SettingsError
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.ocr import (
+    RAPIDOCR,
+    TESSERACT,
+    UNREADABLE,
+    TextRecognition,
+    engine_title,
+    has_rapidocr,
+    recognition_engine,
+)
+from rag.ingestion.loaders.page_tables import Word
+from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
+from rag.ingestion.loaders.sandbox import FoundText, Sandbox, recognition_sandbox_of
+from rag.ingestion.pipeline import IngestionPipeline
+from rag.ingestion.queue import Queue
+from rag.ingestion.tables import row_in_words, tables_in
+from rag.money.ledger import Ledger
+from rag.providers.registry import Providers
+from rag.settings import Settings, load_settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
+from rag.types import Collection, Document, DocumentStatus, Identity, Page
+from tests import hostile
+from tests.ingestion.scans import ARABIC, columns_of, pdf_of, png, scan_of, table_of, worn
+from tests.ingestion.uploads import confirmed
+from tests.patience import patient
+
+needs_rapidocr = pytest.mark.skipif(
+    importlib.util.find_spec("rapidocr") is None, reason="RapidOCR has no files for this system"
+)
+LEAVE = (
+    "Employees receive twenty five days of paid leave every year. Requests are made two weeks before the leave begins.",
+    "A sick note is due on the third day of an illness; call your manager before nine.",
+)
+GERMAN = (
+    "Überstunden werden nur bezahlt, wenn sie zuvor schriftlich angeordnet wurden. Für Beschäftigte über 50 Jahre "
+    "beträgt der Jahresurlaub 30 Tage gemäß § 7 Abs. 2."
+)
+PLANS = (
+    ("Plan", "Employee only", "Family"),
+    ("Standard", "$45.00", "$78.00"),
+    ("Plus", "$55.00", "$89.00"),
+    ("Vision", "$4.10", "$9.75"),
+)
+Read = Callable[[Image.Image], FoundText]
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Sandbox]:
+    limits = replace(ExtractionLimits(), timeout_seconds=patient(120))
+    yield recognition_sandbox_of(limits)
+    recognition_sandbox_of(limits).close()
+
+
+@pytest.fixture
+def read(reader: Sandbox) -> Read:
+    return lambda picture: reader.recognise(png(picture))
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@needs_rapidocr
+@pytest.mark.parametrize("degrees", [0.0, 2.0], ids=["straight", "skewed"])
+def test_print_is_read_word_for_word(read: Read, degrees: float) -> None:
+    found = read(worn(scan_of(*LEAVE), degrees))
+    assert words(found.text) == words(" ".join(LEAVE))
+    assert (found.unread, found.unsure) == (0, 0)
+
+
+@needs_rapidocr
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_a_page_on_its_side_or_its_head_is_read(read: Read, degrees: int) -> None:
+    found = read(scan_of(*LEAVE).rotate(degrees, expand=True))
+    assert words(found.text) == words(" ".join(LEAVE))
+
+
+@needs_rapidocr
+def test_umlauts_are_kept(read: Read) -> None:
+    assert words(read(worn(scan_of(GERMAN))).text) == words(GERMAN)
+
+
+@needs_rapidocr
+def test_two_columns_are_read_one_after_the_other(read: Read) -> None:
+    left, right = " ".join(LEAVE) * 2, GERMAN * 2
+    found = words(read(columns_of(left, right)).text)
+    assert "".join(found) == "".join(words(left + right))
+
+
+@needs_rapidocr
+@pytest.mark.parametrize("border", [0, 1], ids=["bare", "lined"])
+def test_rows_of_a_table_stay_rows(read: Read, border: Literal[0, 1]) -> None:
+    (table,) = tables_in(read(worn(table_of(PLANS, border=border))).text)
+    assert table.heads is not None
+    assert [row_in_words(table.heads.cells, row.cells) for row in table.rows] == [
+        "Standard — Employee only: $45.00; Family: $78.00",
+        "Plus — Employee only: $55.00; Family: $89.00",
+        "Vision — Employee only: $4.10; Family: $9.75",
+    ]
+
+
+@needs_rapidocr
+@pytest.mark.parametrize("picture", [Image.new("L", (800, 800), 255), Image.effect_noise((400, 400), 90)])
+def test_a_picture_without_text_has_none(read: Read, picture: Image.Image) -> None:
+    assert read(picture).text == ""
+
+
+@needs_rapidocr
+def test_what_is_no_picture_is_refused(reader: Sandbox) -> None:
+    with pytest.raises(DocumentError):
+        reader.recognise(b"no picture")
+
+
+@needs_rapidocr
+def test_the_process_is_confined_and_ends_when_it_is_not_used(reader: Sandbox) -> None:
+    reader.recognise(png(scan_of(*LEAVE)))
+    assert reader.known_means is not None
+    assert set(reader.known_means) >= {"account", "files", "calls", "network"}
+    (process,) = reader._idle
+    reader._end_unused(process, process.tasks - 1)
+    assert process.is_alive
+    reader._end_unused(process, process.tasks)
+    assert not process.is_alive
+    assert words(reader.recognise(png(scan_of(*LEAVE))).text) == words(" ".join(LEAVE))
+
+
+ARABIC_LEAVE = "يحق للموظف إجازة سنوية مدفوعة الأجر مدتها ثلاثون يوما في السنة ويقدم الطلب قبل أسبوعين"
+RUSSIAN_LEAVE = "Работник имеет право на ежегодный оплачиваемый отпуск продолжительностью 28 календарных дней."
+VIETNAMESE_LEAVE = (
+    "Người lao động được nghỉ hằng năm mười hai ngày làm việc. Thời giờ làm việc bình thường không quá tám giờ trong "
+    "một ngày và bốn mươi tám giờ trong một tuần."
+)
+
+
+@needs_rapidocr
+@pytest.mark.parametrize(
+    ("text", "font"),
+    [(ARABIC_LEAVE, {"font": ARABIC}), (RUSSIAN_LEAVE, {}), (VIETNAMESE_LEAVE, {})],
+    ids=["arabic", "russian", "vietnamese"],
+)
+def test_a_script_that_the_models_do_not_know_gives_a_sentence_and_no_rubbish(
+    reader: Sandbox, sandbox: Sandbox, text: str, font: dict[str, object]
+) -> None:
+    content = pdf_of(scan_of(text, **font))  # type: ignore[arg-type]
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
+    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages).pages
+    assert (page.text, page.method) == ("", "none")
+    assert page.warnings[-1] == UNREADABLE.format(engine="RapidOCR", providers="Upstage")
+
+
+@needs_rapidocr
+def test_lines_of_another_script_on_a_page_are_counted(reader: Sandbox, sandbox: Sandbox) -> None:
+    content = pdf_of(scan_of(*LEAVE, RUSSIAN_LEAVE[:40]))
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
+    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages).pages
+    assert "twenty five days" in page.text
+    assert page.warnings[-1].startswith("RapidOCR is not certain about 1 of the 4 lines of this page.")
+
+
+@needs_rapidocr
+def test_a_table_on_a_coloured_ground_is_added_to_the_text_of_its_page(reader: Sandbox, sandbox: Sandbox) -> None:
+    content = hostile.pictured_table()
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
+    (page,) = recognition.recognise(content, sandbox.load(content, file_name="a.pdf").pages, language="en").pages
+    (table,) = tables_in(page.text)
+    assert table.heads is not None
+    assert [row_in_words(table.heads.cells, row.cells) for row in table.rows] == [
+        "Single — Standard: $45.00; Plus: $55.00",
+        "Family — Standard: $78.00; Plus: $89.00",
+    ]
+
+
+@pytest.fixture
+def product(
+    database: Database, files: FileStore, settings: Settings, sandbox: Sandbox
+) -> Iterator[tuple[DocumentLibrary, IngestionPipeline]]:
+    """The product with nothing installed and no key."""
+    own = replace(settings, recognition="builtin")
+    ledger, providers = Ledger(database), Providers(own)
+    pipeline = IngestionPipeline(database, files, providers, ledger, own, sandbox=sandbox)
+    queue = Queue(database, pipeline)
+    yield DocumentLibrary(database, files, providers, own, queue, sandbox=sandbox), pipeline
+    providers.close()
+
+
+def taken_in(
+    parts: tuple[DocumentLibrary, IngestionPipeline], admin: Identity, collection: Collection, content: bytes
+) -> Document:
+    library, pipeline = parts
+    document = confirmed(library, admin, collection, content, read=pipeline.run)
+    pipeline.run("demo", document.id)
+    return library.get("demo", document.id)
+
+
+@needs_rapidocr
+def test_a_newcomers_scan_is_read_without_key_or_program(
+    product: tuple[DocumentLibrary, IngestionPipeline], admin: Identity, collection: Collection
+) -> None:
+    done = taken_in(product, admin, collection, pdf_of(scan_of(*LEAVE), scan_of(GERMAN)))
+    assert done.status is DocumentStatus.COMPLETED
+    assert float(done.costs["total"]) == 0
+    first, second = product[0].pages("demo", done.id)
+    assert "twenty five days" in first.text
+    assert "Überstunden" in second.text
+    assert list(first.warnings) == ["Read by text recognition (RapidOCR)."]
+
+
+@needs_rapidocr
+def test_a_scan_in_a_script_that_is_not_known_says_what_reads_it_and_is_read_again_after(
+    product: tuple[DocumentLibrary, IngestionPipeline], admin: Identity, collection: Collection
+) -> None:
+    library, pipeline = product
+    done = taken_in(product, admin, collection, pdf_of(scan_of(RUSSIAN_LEAVE)))
+    assert done.status is DocumentStatus.FAILED
+    assert "Tesseract with the document's language" in done.message
+    assert done.chunk_count == 0
+    library.retry(admin, done.id)
+    pipeline.run("demo", done.id)
+    again = library.get("demo", done.id)
+    assert (again.status, again.ocr_pages) == (DocumentStatus.ESTIMATED, [1])
+
+
+@needs_rapidocr
+def test_the_engine_is_chosen_by_key_then_by_what_is_there(settings: Settings) -> None:
+    builtin = replace(settings, recognition="builtin")
+    assert recognition_engine(replace(builtin, upstage_api_key="key")) == "upstage"
+    assert recognition_engine(builtin) == RAPIDOCR
+    assert recognition_engine(replace(settings, tesseract="true")) == TESSERACT
+    assert recognition_engine(settings) is None
+    assert not has_rapidocr(settings)
+    assert engine_title(RAPIDOCR) == "RapidOCR"
+
+
+def test_the_setting_takes_two_words() -> None:
+    with pytest.raises(SettingsError, match="has to be builtin or none"):
+        load_settings({"RAG_RECOGNITION": "tesseract"})
+
+
+def line(text: str, left: float, top: float) -> Word:
+    return Word(text, (left, -top - 12, left + 6 * len(text), -top))
+
+
+def test_a_form_is_read_row_by_row() -> None:
+    rows = [("Name", "Ada Moore"), ("Team", "People"), ("Office", "Leipzig, Main Street 5"), ("Since", "May 2020")]
+    lines = [line(text, 10 + 300 * place, 20 * n) for n, row in enumerate(rows) for place, text in enumerate(row)]
+    text = text_in_order(lines)
+    assert [row.replace(" | ", " ") for row in text.split("\n")] == [" ".join(row) for row in rows]
+
+
+def test_a_heading_across_two_columns_comes_first_and_a_gap_ends_a_paragraph() -> None:
+    heading = line("Everything about leave, sick pay and the rest of the working year in the office", 10, 0)
+    left = [line(f"left column line {n} with some words", 10, 40 + 16 * n) for n in range(4)]
+    right = [line(f"right column line {n} with some words", 320, 40 + 16 * n) for n in range(4)]
+    end = line("A line across the whole of the page that ends it, with its own words to the right edge", 10, 200)
+    said = text_in_order([*right, end, *left, heading])
+    assert said.split("\n\n") == [
+        heading.text,
+        "\n".join(word.text for word in left),
+        "\n".join(word.text for word in right),
+        end.text,
+    ]
+
+
+def columns(distances: list[int]) -> list[int]:
+    return [sum(distances[:n]) for n in range(len(distances) + 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "distances", "expected"),
+    [
+        ("erzwangzudem", [2, 2, 3, 4, 2, 3, 5, 2, 3, 3, 3], "erzwang zudem"),
+        ("0,38€", [2, 2, 2, 5], "0,38 €"),
+        ("Coleman", [3, 2, 2, 3, 5, 2], "Coleman"),
+        ("HANDBOOK", [5, 5, 5, 5, 5, 5, 5], "HANDBOOK"),
+        ("毎年二十日", [6, 6, 9, 6], "毎年二十日"),
+        ("§", [], "§"),
+    ],
+    ids=["words", "sign", "wide_letter", "wide_print", "unspaced_script", "one_letter"],
+)
+def test_a_space_that_the_model_saw_and_did_not_write_is_written(
+    text: str, distances: list[int], expected: str
+) -> None:
+    assert with_spaces(text, [list(text)], [columns(distances)]) == expected
+
+
+def test_a_line_whose_letters_do_not_add_up_stays_as_it_is() -> None:
+    assert with_spaces("paid leave", [list("paid")], [columns([2, 9, 2])]) == "paid leave"
+
+
+def test_nothing_has_no_text() -> None:
+    assert text_in_order([]) == ""
+
+
+@needs_rapidocr
+def test_faint_print_is_named_rather_than_guessed(reader: Sandbox, sandbox: Sandbox) -> None:
+    content = pdf_of(scan_of(*LEAVE).filter(ImageFilter.GaussianBlur(9)))
+    recognition = TextRecognition(sandbox, provider=lambda: None, tesseract=None, rapidocr=reader)
+    (page,) = recognition.recognise(content, [Page(number=1, text="", method="none")]).pages
+    assert (page.text, page.method) == ("", "none")
+    assert page.warnings
