@@ -1,11 +1,10 @@
-"""Routes of other programs that connect, whose libraries no start waits for: the first request for one imports it."""
+"""Route the Model Context Protocol and OAuth; their modules are imported with the first request."""
 
 from __future__ import annotations
 
 from starlette.routing import BaseRoute, Route
 
 from rag.access.guard import MCP_PATH, OAUTH, OAUTH_SERVER, PROTECTED_RESOURCE
-from rag.access.problems import SCIM
 from rag.api.later import Later
 
 MCP = Later("rag.api.mcp_server", "HTTP")
@@ -28,10 +27,4 @@ ROUTES: list[BaseRoute] = [
     _oauth(f"{OAUTH}register", "register", "POST"),
     _oauth(f"{OAUTH}revoke", "revoke", "POST"),
     _oauth("/account/connect", "consent", "GET", "POST"),
-    _route(
-        f"{SCIM}{{path:path}}",
-        Later("rag.api.scim", "serve"),
-        *("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
-        name="scim",
-    ),
 ]

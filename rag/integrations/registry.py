@@ -23,7 +23,7 @@ def integrations() -> tuple[Integration, ...]:
 
 def routes() -> list[Route]:
     """List all routes."""
-    return [route for integration in integrations() for route in integration.routes]
+    return [route for integration in integrations() for route in integration.all_routes]
 
 
 async def finish(seconds: float) -> None:
@@ -34,5 +34,6 @@ async def finish(seconds: float) -> None:
 
 
 def public_methods() -> Mapping[str, frozenset[str]]:
-    """Map each path to its methods, for the guard."""
-    return {route.path: frozenset(route.methods or ()) for route in routes()}
+    """Map each open path to its methods, for the guard."""
+    open_routes = [route for integration in integrations() for route in integration.open_routes]
+    return {route.path: frozenset(route.methods or ()) for route in open_routes}

@@ -17,6 +17,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag import launch
+from rag.access.api_keys import ApiKeys
 from rag.integrations.registry import integrations
 from rag.services import Services
 from rag.types import Collection, Identity, Role
@@ -39,9 +40,11 @@ from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 assert not any(map(find_spec, sys.argv[3].split()))
 client = TestClient(Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS))
 found = {"health": client.get("/api/health").status_code}
-for path in (route.path for one in integrations() if one.packages for route in one.routes):
-    answer = client.post(path, content=b"{}", headers={"authorization": "Bearer x"})
-    found[path] = answer.status_code, answer.text
+for one in (one for one in integrations() if one.packages):
+    for route in one.all_routes:
+        path = route.path.replace("{path:path}", "Users")
+        answer = client.post(path, content=b"{}", headers={"authorization": f"Bearer {sys.argv[4]}"})
+        found[route.path] = answer.status_code, answer.text
 tab = AppTest.from_file("pages/main.py", default_timeout=float(sys.argv[2]))
 tab.user = {"sid": sys.argv[1]}
 page = tab.run().switch_page("programs.py").run()
@@ -103,10 +106,12 @@ def test_the_core_starts_and_answers_without_them(
 
     assert "25 days of annual leave" in run("-m", "rag", "ask", "How many days of annual leave do I have?")
     _, identity = signed_in(Role.ADMIN)
-    found = json.loads(run("-c", PROBE, identity.session_id, str(patient(30)), "slack_sdk aiohttp").splitlines()[-1])
+    _, key = ApiKeys(running.database).create(identity, "Directory", ["scim"])
+    probed = run("-c", PROBE, identity.session_id, str(patient(30)), "slack_sdk aiohttp scim2_models", key)
+    found = json.loads(probed.splitlines()[-1])
     assert found["health"] == 200
     needing = [one for one in integrations() if one.packages]
-    for path in (route.path for one in needing for route in one.routes):
+    for path in (route.path for one in needing for route in one.all_routes):
         status, text = found[path]
         assert status == 503
         assert MISSING in json.loads(text).values(), text
