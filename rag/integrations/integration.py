@@ -30,6 +30,10 @@ class Integration:
     open_routes: tuple[Route, ...] = ()
     #: Draws a section of the page Other programs, for administrators.
     draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
+    #: Imports slow modules beside the start.
+    warm_up: Callable[[], object] | None = None
+    #: Serves a program on this machine by standard input and output.
+    serve_stdio: Callable[[Services, Identity], Awaitable[None]] | None = None
     #: Sends the last messages within these seconds, before the server ends.
     finish: Callable[[float], Awaitable[None]] | None = None
 

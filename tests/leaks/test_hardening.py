@@ -20,7 +20,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.leak_calls import requests_of
-from rag.access.guard import AuthGuard, content_security_policy
+from rag.access.guard import CONNECTING, AuthGuard, content_security_policy
 from rag.access.websockets import FILE_FIELDS, files_in
 from rag.errors import SettingsError
 from rag.integrations import registry
@@ -35,9 +35,10 @@ POLICY = content_security_policy(["testserver"])
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
 PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
+SIGNED = {path for path, methods in registry.public_methods().items() if "POST" in methods} - CONNECTING
 #: Asked from other sites and programs by design, and read no cookie: a widget's key and sites, or a signature, decide
 #: (tests/api/test_widget.py, and tests/integrations/channels).
-WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", *registry.public_methods())
+WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", *SIGNED)
 
 
 @pytest.fixture
