@@ -131,10 +131,10 @@ def test_every_route_carries_the_policy_whatever_it_answers(browser: TestClient,
 @pytest.mark.parametrize("is_cookie_of_another", [False, True])
 def test_every_form_of_ours_needs_its_token(browser: TestClient, is_cookie_of_another: bool) -> None:
     """Beside the origin, which the guard checks: a form without the token of this browser changes nothing."""
-    forms = [route.path for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())]
     # The provider itself sends the first; its signature is the proof. Programs send the others, without a session.
-    for path in ("/sso/logout", "/mcp", "/oauth/token", "/oauth/register", "/oauth/revoke", *WITHOUT_COOKIES):
-        forms.remove(path)
+    no_forms = {"/sso/logout", "/mcp", *CONNECTING, *WITHOUT_COOKIES}
+    routes = [route for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())]
+    forms = [route.path for route in routes if route.path not in no_forms]
     assert len(forms) > 6
     if is_cookie_of_another:
         browser.cookies.set("hr_csrf", "x" * 43)
