@@ -24,7 +24,7 @@ from streamlit.runtime import app_session
 from rag import language
 from rag.access.guard import PUBLIC_METHODS, SECURITY_HEADERS, AuthGuard
 from rag.access.problems import problem, unexpected
-from rag.api import app, integrations, service, sign_in, source_sign_in, widget
+from rag.api import app, service, sign_in, source_sign_in, widget
 from rag.api.app import API_ROUTES
 from rag.api.health import retirement_notices
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
@@ -123,7 +123,7 @@ def _warm_up() -> None:
     import genai_prices  # noqa: F401
     import rag.providers.outward  # noqa: F401
 
-    integrations.MCP.load()
+    registry.warm_up()
     gc.collect()
     gc.freeze()
 
@@ -188,7 +188,6 @@ ROUTES: list[BaseRoute] = [
     *app.ROUTES,
     *source_sign_in.ROUTES,
     *widget.ROUTES,
-    *integrations.ROUTES,
     *registry.routes(),
     service.METRICS,
 ]

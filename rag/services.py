@@ -21,7 +21,6 @@ from rag.access.api_keys import ApiKeys
 from rag.access.connected_apps import ConnectedApps
 from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
-from rag.access.provisioning import Provisioning
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
 from rag.access.widgets import Widgets
@@ -135,7 +134,6 @@ class Services:
     budgets: Budgets
     privacy: Privacy
     api_keys: ApiKeys
-    provisioning: Provisioning
     connected_apps: ConnectedApps
     webhooks: Webhooks
     vector_indexes: VectorIndexes
@@ -326,7 +324,6 @@ def assemble(
         privacy=privacy,
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
-        provisioning=Provisioning(database, sessions),
         connected_apps=ConnectedApps(database, settings, limits),
         webhooks=webhooks,
         widgets=widgets,

@@ -83,7 +83,7 @@ def test_what_is_logged_holds_no_secret_of_the_settings() -> None:
     log.addHandler(handler)
     try:
         log.warning("sent %s", {"authorization": f"Bearer {SECRET}"})
-        log.warning("token %s", OF_AN_INTEGRATION)
+        log.warning("tokens %s", of_integrations)
         log.warning("postgresql://somebody:other-password@host/db")
         try:
             raise ValueError(f"key {SECRET} at postgresql://u:opensesame@h/d")
@@ -94,7 +94,7 @@ def test_what_is_logged_holds_no_secret_of_the_settings() -> None:
     text = written.getvalue()
     assert "it failed" in text
     assert "Bearer ***" in text
-    assert not [word for word in (SECRET, OF_AN_INTEGRATION, "opensesame", "other-password") if word in text]
+    assert not [word for word in (SECRET, *of_integrations.values(), "opensesame", "other-password") if word in text]
 
 
 @pytest.mark.parametrize("text", ["Read //server/share and mail me@example.com.", "token counts = 3 of 5 tokens"])

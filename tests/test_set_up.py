@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.launch import PRODUCT, merged
 from tests import package_index
 from tests.patience import patient
 
@@ -31,7 +32,10 @@ NO_UV = f"uv==999 --hash=sha256:{'0' * 64}\n"
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
     """Address of the index, the lock of its packages and the lock of uv."""
     folder = tmp_path_factory.mktemp("index")
-    lock = package_index.write_index(folder, PROJECT / "requirements.txt")
+    # Integrations first, because their list locks pydantic with an extra.
+    whole = folder / "whole.txt"
+    whole.write_text(merged(*((PROJECT / name).read_text("utf-8") for name in reversed(PRODUCT))))
+    lock = package_index.write_index(folder, whole)
     uv = package_index.repack_uv(folder)
     with package_index.served(folder) as address:
         yield address, lock, uv

@@ -145,11 +145,7 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
         ["/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/second-factor"], FORMS
     ),
     **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
-    **dict.fromkeys(
-        [METRICS_PATH, PROTECTED_RESOURCE, OAUTH_SERVER, f"{OAUTH}authorize"],
-        frozenset({"GET", "HEAD"}),
-    ),
-    **dict.fromkeys(CONNECTING, frozenset({"POST"})),
+    METRICS_PATH: frozenset({"GET", "HEAD"}),
     "/sso/logout": frozenset({"POST"}),
     **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
     **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),

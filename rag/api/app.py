@@ -110,7 +110,7 @@ async def docs_asset(name: str) -> Response:
 
 
 class Api(FastAPI):
-    """Answers HEAD wherever it answers GET, and describes itself as our clients know it."""
+    """Answers HEAD on every GET route, with our own OpenAPI description."""
 
     def __init__(self, routers: Sequence[APIRouter]) -> None:
         super().__init__(
@@ -187,7 +187,7 @@ class Api(FastAPI):
 
 
 def _tell_defaults_in_words(schemas: dict[str, Any], bodies: Any) -> None:
-    """Take defaults out of the fields of bodies: openapi-typescript would have each of them sent."""
+    """Move defaults of body fields into descriptions, because openapi-typescript would send every default."""
     waiting, seen = _referenced(bodies), set[str]()
     while waiting:
         name = waiting.pop()
@@ -204,7 +204,7 @@ def _tell_defaults_in_words(schemas: dict[str, Any], bodies: Any) -> None:
 
 
 def _referenced(described: Any) -> list[str]:
-    """Return the names of the schemas that a part of the description refers to."""
+    """Return the names of all referenced schemas."""
     return re.findall(r"'\$ref': '#/components/schemas/([^']+)'", str(described))
 
 

@@ -112,7 +112,7 @@ async def read_form(request: Request, *, maximum_bytes: int) -> FormData:
 
 
 def without_nul(value: Any) -> Any:
-    """Return a value of JSON with every NUL character left out of its texts."""
+    """Remove NUL characters from all texts in a JSON value."""
     if isinstance(value, str):
         return value.replace("\x00", "")
     if isinstance(value, list):

@@ -339,7 +339,7 @@ def _part(
     read: Callable[..., Sequence[Any]],
     count: Callable[..., int],
 ) -> dict[str, Any]:
-    """Return one part of a document's list with its position in the whole. Raises `NotFound`."""
+    """Return part of a document's list, with the total number. Raises `NotFound`."""
     library.get(caller, document_id)
     return {
         "found": read(caller, document_id, limit=part.limit, offset=part.offset),

@@ -184,7 +184,7 @@ def remarks(live: LiveAnswer) -> list[str]:
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:
-    """Write one event: its type, the data of the source's format, and the fields that this product adds."""
+    """Write an event: type, data in the source's format, and fields added by this product."""
     content: dict[str, Any] = {"type": kind, **more}
     if data is not None:
         content["data"] = data

@@ -186,7 +186,7 @@ class FormPages:
         return answer
 
     def cookie(self, request: Request, name: str) -> str:
-        """Return the value of one of our cookies, or ""."""
+        """Return the value of a cookie, or ""."""
         return read_cookie(request.scope, self.services().settings, name)
 
     def has_token(self, request: Request, form: Mapping[str, str]) -> bool:
@@ -215,7 +215,7 @@ class FormPages:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Read the fields of a form; empty when it is not one of ours or larger than any of ours can be."""
+    """Read the fields of a form; empty for other content types and for large bodies."""
     if not request.headers.get("content-type", "").startswith(FORM_TYPE):
         return {}
     body = b""

@@ -279,7 +279,7 @@ def _originals(parts: Services) -> Check:
 
 
 def _reading(parts: Services) -> Check:
-    """Check what confines the processes that read files, as one of them has reported."""
+    """Check the sandbox of the processes for reading files, by their own report."""
     means = parts.documents.confinement
     if means is None:
         sentence = _("Each file is read apart from all others; none has been read yet.")
@@ -431,7 +431,7 @@ def _collections(parts: Services) -> list[Check]:
 
 
 def retirement_notices(parts: Services) -> list[str]:
-    """Say of each chat model in use that its provider retires it, from 180 days before."""
+    """Warn about retiring chat models in use, from 180 days before."""
     today = datetime.now(UTC).date()
     models = {
         model.model

@@ -161,7 +161,7 @@ def is_open_to_sites(path: str) -> bool:
 
 
 def area_of(scope: Scope) -> str:
-    """Return the part of the product that a request is for: one of a few words, for any path."""
+    """Name the part of the product for a path, with a few fixed words."""
     path = route_path(scope)
     return next((area for prefix, area in AREAS if path.startswith(prefix)), "pages")
 

@@ -48,7 +48,7 @@ MOST_MESSAGES = 1000
 #: Texts of one request for embeddings; more go in several requests.
 MOST_TEXTS = 256
 NUMBER = re.compile(r"\[(\d{1,3})\]")
-#: Between a text that was withdrawn, which a stream cannot take back, and the one that replaces it.
+#: Separates a withdrawn text, still in the stream, from the replacement.
 WITHDRAWN = "\n\n---\n\n"
 
 

@@ -115,7 +115,7 @@ def mcp(arguments: argparse.Namespace, settings: Settings) -> int:
 
     import anyio
 
-    from rag.api.mcp_server import serve_stdio
+    from rag.integrations.registry import serve_stdio
     from rag.services import program_of, services
 
     parts = services()

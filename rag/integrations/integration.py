@@ -24,12 +24,22 @@ class Integration:
     title: str
     #: Names from `requirements-integrations.in`.
     packages: tuple[str, ...] = ()
-    #: Open to visitors without a session: the endpoint checks the caller.
+    #: For people with a session and programs with an API key.
     routes: tuple[Route, ...] = ()
+    #: For everybody: the endpoint checks the caller.
+    open_routes: tuple[Route, ...] = ()
     #: Draws a section of the page Other programs, for administrators.
     draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
+    #: Imports slow modules beside the start.
+    warm_up: Callable[[], object] | None = None
+    #: Serves a program on this machine by standard input and output.
+    serve_stdio: Callable[[Services, Identity], Awaitable[None]] | None = None
     #: Sends the last messages within these seconds, before the server ends.
     finish: Callable[[float], Awaitable[None]] | None = None
+
+    @property
+    def all_routes(self) -> tuple[Route, ...]:
+        return (*self.routes, *self.open_routes)
 
     @property
     def is_installed(self) -> bool:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from starlette.routing import Route
 
+from rag.errors import PackagesMissing
 from rag.integrations.integration import Integration
+from rag.services import Services
+from rag.types import Identity
 
 FOLDER = Path(__file__).parent
 
@@ -23,7 +26,22 @@ def integrations() -> tuple[Integration, ...]:
 
 def routes() -> list[Route]:
     """List all routes."""
-    return [route for integration in integrations() for route in integration.routes]
+    return [route for integration in integrations() for route in integration.all_routes]
+
+
+def warm_up() -> None:
+    """Import slow modules, except for integrations without their packages."""
+    for integration in integrations():
+        if integration.warm_up is not None and integration.is_installed:
+            integration.warm_up()
+
+
+async def serve_stdio(parts: Services, identity: Identity) -> None:
+    """Serve a program on this machine by standard input and output. Raises `PackagesMissing`."""
+    serving = next((one for one in integrations() if one.serve_stdio is not None), None)
+    if serving is None or serving.serve_stdio is None or not serving.is_installed:
+        raise PackagesMissing
+    await serving.serve_stdio(parts, identity)
 
 
 async def finish(seconds: float) -> None:
@@ -34,5 +52,6 @@ async def finish(seconds: float) -> None:
 
 
 def public_methods() -> Mapping[str, frozenset[str]]:
-    """Map each path to its methods, for the guard."""
-    return {route.path: frozenset(route.methods or ()) for route in routes()}
+    """Map each open path to its methods, for the guard."""
+    open_routes = [route for integration in integrations() for route in integration.open_routes]
+    return {route.path: frozenset(route.methods or ()) for route in open_routes}

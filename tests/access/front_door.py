@@ -20,7 +20,7 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.api import integrations, service, widget
+from rag.api import service, widget
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.ingestion.collections import CollectionLibrary
@@ -91,7 +91,6 @@ async def echo(websocket: WebSocket) -> None:
 def inner_routes(access: Access) -> list[BaseRoute]:
     return [
         *routes(lambda: access),
-        *integrations.ROUTES,
         *registry.routes(),
         *widget.ROUTES,
         service.METRICS,

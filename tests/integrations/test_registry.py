@@ -51,7 +51,7 @@ def test_without_its_folder_everything_else_is_served(copy: Path, deleted: Path)
         )  # fmt: skip
     finally:
         kept.rename(place)
-    own = {route.path for one in integrations() if one.name == deleted.name for route in one.routes}
+    own = {route.path for one in integrations() if one.name == deleted.name for route in one.all_routes}
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == {route.path for route in routes()} - own
 

@@ -17,6 +17,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag import launch
+from rag.access.api_keys import ApiKeys
+from rag.access.guard import CONSENT
 from rag.integrations.registry import integrations
 from rag.services import Services
 from rag.types import Collection, Identity, Role
@@ -37,11 +39,14 @@ from streamlit.testing.v1 import AppTest
 from rag.integrations.registry import integrations
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 assert not any(map(find_spec, sys.argv[3].split()))
-client = TestClient(Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS))
+client = TestClient(Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS), "http://127.0.0.1")
 found = {"health": client.get("/api/health").status_code}
-for path in (route.path for one in integrations() if one.packages for route in one.routes):
-    answer = client.post(path, content=b"{}", headers={"authorization": "Bearer x"})
-    found[path] = answer.status_code, answer.text
+for one in (one for one in integrations() if one.packages):
+    for route in one.all_routes:
+        method = "POST" if "POST" in route.methods else "GET"
+        path = route.path.replace("{path:path}", "Users")
+        answer = client.request(method, path, headers={"authorization": f"Bearer {sys.argv[4]}"})
+        found[route.path] = answer.status_code, answer.text
 tab = AppTest.from_file("pages/main.py", default_timeout=float(sys.argv[2]))
 tab.user = {"sid": sys.argv[1]}
 page = tab.run().switch_page("programs.py").run()
@@ -89,7 +94,7 @@ def test_the_core_starts_and_answers_without_them(
     owner_conninfo: str,
     signed_in: Callable[[Role], tuple[AppTest, Identity]],
 ) -> None:
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, status: int = 0) -> str:
         environment = {
             **os.environ, "DATABASE_URL": running.database.conninfo, "MIGRATION_DATABASE_URL": owner_conninfo,
             "RAG_DATA_DIR": str(running.settings.data_dir), "RAG_WORKER": "false", "RAG_SAMPLES": "false",
@@ -98,15 +103,18 @@ def test_the_core_starts_and_answers_without_them(
             [str(python), "-B", *arguments],
             cwd=PROJECT, env=environment, capture_output=True, text=True, check=False, timeout=patient(120),
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert done.returncode == status, done.stderr
+        return done.stderr if status else done.stdout
 
     assert "25 days of annual leave" in run("-m", "rag", "ask", "How many days of annual leave do I have?")
+    assert MISSING in run("-m", "rag", "mcp", status=1)
     _, identity = signed_in(Role.ADMIN)
-    found = json.loads(run("-c", PROBE, identity.session_id, str(patient(30)), "slack_sdk aiohttp").splitlines()[-1])
+    _, key = ApiKeys(running.database).create(identity, "Directory", ["scim"])
+    probed = run("-c", PROBE, identity.session_id, str(patient(30)), "slack_sdk aiohttp scim2_models mcp", key)
+    found = json.loads(probed.splitlines()[-1])
     assert found["health"] == 200
     needing = [one for one in integrations() if one.packages]
-    for path in (route.path for one in needing for route in one.routes):
+    for path in (route.path for one in needing for route in one.all_routes if route.path != CONSENT):
         status, text = found[path]
         assert status == 503
         assert MISSING in json.loads(text).values(), text

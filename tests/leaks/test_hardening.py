@@ -20,7 +20,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.leak_calls import requests_of
-from rag.access.guard import AuthGuard, content_security_policy
+from rag.access.guard import CONNECTING, AuthGuard, content_security_policy
 from rag.access.websockets import FILE_FIELDS, files_in
 from rag.errors import SettingsError
 from rag.integrations import registry
@@ -35,9 +35,10 @@ POLICY = content_security_policy(["testserver"])
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
 PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
+SIGNED = {path for path, methods in registry.public_methods().items() if "POST" in methods} - CONNECTING
 #: Asked from other sites and programs by design, and read no cookie: a widget's key and sites, or a signature, decide
 #: (tests/api/test_widget.py, and tests/integrations/channels).
-WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", *registry.public_methods())
+WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", *SIGNED)
 
 
 @pytest.fixture
@@ -130,10 +131,10 @@ def test_every_route_carries_the_policy_whatever_it_answers(browser: TestClient,
 @pytest.mark.parametrize("is_cookie_of_another", [False, True])
 def test_every_form_of_ours_needs_its_token(browser: TestClient, is_cookie_of_another: bool) -> None:
     """Beside the origin, which the guard checks: a form without the token of this browser changes nothing."""
-    forms = [route.path for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())]
     # The provider itself sends the first; its signature is the proof. Programs send the others, without a session.
-    for path in ("/sso/logout", "/mcp", "/oauth/token", "/oauth/register", "/oauth/revoke", *WITHOUT_COOKIES):
-        forms.remove(path)
+    no_forms = {"/sso/logout", "/mcp", *CONNECTING, *WITHOUT_COOKIES}
+    routes = [route for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())]
+    forms = [route.path for route in routes if route.path not in no_forms]
     assert len(forms) > 6
     if is_cookie_of_another:
         browser.cookies.set("hr_csrf", "x" * 43)

@@ -11,7 +11,7 @@ INTEGRATION = Integration(
     name="slack",
     title="Slack",
     packages=("slack_bolt", "slack_sdk"),
-    routes=(
+    open_routes=(
         Route(
             "/slack/events",
             Later("rag.integrations.channels.slack.bot", "events"),

@@ -22,7 +22,7 @@ INTEGRATION = Integration(
     name="teams",
     title=N_("Microsoft Teams"),
     packages=("aiohttp", "microsoft-agents-hosting-core"),
-    routes=(route.ROUTE,),
+    open_routes=(route.ROUTE,),
     draw=draw,
     finish=route.finish,
 )

@@ -47,7 +47,7 @@ def test_a_public_checker_finds_nothing_wrong(api: Api, monkeypatch: pytest.Monk
     from scim2_models import ScimProvider
     from scim2_tester import Status, check_server
 
-    from rag.api.scim import CONFIG, Group, User
+    from rag.integrations.directory.scim.server import CONFIG, Group, User
 
     monkeypatch.setattr(User.model_fields["user_name"], "examples", Addresses(["one@example.com"]))
     headers = {"Authorization": f"Bearer {api.key('scim')}"}

@@ -1,7 +1,7 @@
 """Serve the Model Context Protocol: other vendors' assistants search, ask and open documents with these tools.
 
-Over HTTP at `/mcp`, with an API key or a session as for every other route, and by standard input and output
-(`python -m rag mcp`) for a program on this machine. Requests are independent, so any of several processes can answer.
+Over HTTP at `/mcp`, with an API key or a session, and by standard input and output (`python -m rag mcp`) for a program
+on this machine. Requests are independent, so any of several processes can answer.
 Every answer names its pages with links that open them.
 """
 
@@ -68,7 +68,7 @@ URI = "document://{id}"
 
 
 class _Arguments(BaseModel):
-    """Arguments of a tool. Unknown ones are refused by name, so that a misspelt one is not ignored."""
+    """Arguments for a tool. Unknown arguments are refused by name."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -156,7 +156,7 @@ class DocumentList(BaseModel):
 
 
 class PageText(BaseModel):
-    """One page of a document."""
+    """A page from a document."""
 
     title: str
     document_id: UUID
@@ -180,7 +180,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class _Tool:
-    """A tool: what it is called, what it needs, and the function that carries it out."""
+    """A tool: name, arguments, and function."""
 
     name: str
     title: str
@@ -383,7 +383,7 @@ class McpServer:
         return protocol.ReadResourceResult(contents=[contents])
 
     async def _in_thread(self, function: Callable[..., Any], *values: Any) -> Any:
-        # Threads of its own: an answer takes seconds, and pages must not wait for them.
+        # Separate threads, because an answer takes seconds and pages must not wait.
         self._limiter = self._limiter or CapacityLimiter(CALLERS_AT_ONCE)
         return await to_thread.run_sync(function, *values, limiter=self._limiter)
 
@@ -399,7 +399,7 @@ SERVER = McpServer(_caller_of_request)
 
 
 class HttpTransport:
-    """Answers `/mcp`. Requests are independent; nothing is kept between two of them."""
+    """Answers `/mcp`. Requests are independent."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":

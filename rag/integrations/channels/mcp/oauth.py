@@ -1,7 +1,7 @@
-"""Serve OAuth 2.1 for programs that speak the Model Context Protocol: a person connects them in the browser, once.
+"""Serve OAuth 2.1 for programs that speak the Model Context Protocol: a person connects each in the browser.
 
 The `mcp` package implements the protocol: metadata (RFC 8414, RFC 9728), registration (RFC 7591), codes with PKCE,
-tokens, revocation (RFC 7009). Ours are the page that asks the person, and the storage (`access/connected_apps.py`).
+tokens, revocation (RFC 7009). We add the consent page and the storage (`access/connected_apps.py`).
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         return None  # the guard recognises them
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        """Do nothing: `revoke` below does it."""
+        """Do nothing; `revoke` below revokes."""
 
     async def _grant(self, client: OAuthClientInformationFull, token: str) -> Grant | None:
         grant = await to_thread.run_sync(self._apps.grant, token)
@@ -171,10 +171,10 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
 
 async def authorize(request: Request) -> Response:
-    """Lead to the page that asks the person; say here what is wrong with a request.
+    """Redirect to the consent page; show errors on a page of ours.
 
-    Nobody is sent on to the program from here, as the protocol would have it for errors: a program registers itself,
-    and could send anybody who follows a link of ours anywhere.
+    The protocol sends errors to the program's address. Programs register themselves, so a link to us could then lead
+    anybody anywhere.
     """
     answer = await AUTHORIZATION.handle(request)
     address = answer.headers.get("location", "")
@@ -186,7 +186,7 @@ async def authorize(request: Request) -> Response:
 
 
 async def consent(request: Request) -> Response:
-    """Ask the person whether this program may act for them; with a form, carry out what they chose."""
+    """Ask the person whether this program may act for them; with a form, carry out the choice."""
     identity = request.scope["identity"]
     assert isinstance(identity, Identity)  # noqa: S101 - the guard lets nobody else through
     apps = services().connected_apps
@@ -235,7 +235,7 @@ async def consent(request: Request) -> Response:
 
 
 async def _revoke(request: Request) -> Response:
-    """Disconnect the program of a token (RFC 7009). An unknown token gets the same answer as a known one."""
+    """Disconnect the program of a token (RFC 7009). Unknown and known tokens get the same answer."""
     form = await read_form(request)
     apps = services().connected_apps
     grant = await to_thread.run_sync(apps.grant, form.get("token", ""))

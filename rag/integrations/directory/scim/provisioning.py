@@ -1,7 +1,7 @@
-"""Let a company's directory keep its people and groups here: what SCIM writes, in one transaction per request.
+"""Store the people and groups that a company's directory sends by SCIM, in one transaction per request.
 
-A person of the directory is an account, and stays one when the directory deletes them: disabled, because the logs refer
-to it. A person is in one group, the one that the directory put them into last.
+A person from the directory is an account. If the directory deletes a person, the account is disabled and stays, because
+the logs refer to it. A person is in one group: the last group chosen by the directory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rag.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role
 
-#: The scope of the key that a directory uses.
+#: The scope of a directory's API key.
 SCOPE = "scim"
 LAST_ADMINISTRATOR = (
     "This is the only active administrator. Make somebody else an administrator first, on the page People."
@@ -43,13 +43,13 @@ OTHERS_RIGHTS = (
     "rights. Make the person an employee on the page People, let the directory change the address, and give the role "
     "back."
 )
-#: The id of what has none yet.
+#: The id of a new group or person.
 NEW = UUID(int=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryQuery:
-    """Which people or groups a directory asks for, and which page of them."""
+    """A directory's query for people or groups, with the page to return."""
 
     id: str | None = None
     name: str | None = None
@@ -64,12 +64,12 @@ class DirectoryQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryPerson:
-    """An account as a directory sees it."""
+    """An account, for a directory."""
 
     email: str
     name: str
     is_active: bool
-    #: Names and id as the directory sent them; None before its first request.
+    #: Names and id from the directory; None before the first request.
     directory_fields: dict[str, Any] | None
     id: UUID = NEW
     role: str = Role.EMPLOYEE
@@ -80,18 +80,18 @@ class DirectoryPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryGroup:
-    """A group as a directory sees it."""
+    """A group, for a directory."""
 
     name: str
     external_id: str | None
-    #: The id and name of everybody in it.
+    #: Id and name of each member.
     members: Sequence[tuple[str, str]]
     id: UUID = NEW
     created_at: datetime | None = None
 
 
 class Provisioning:
-    """Reads and writes the people and groups of a tenant for its directory."""
+    """Reads and writes a tenant's people and groups."""
 
     def __init__(self, database: Database, sessions: Sessions) -> None:
         self._database = database
@@ -100,7 +100,7 @@ class Provisioning:
     # People
 
     def people(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryPerson], int]:
-        """Return a page of the people, and how many there are in all."""
+        """Return a page of people and the total number."""
         with self._reading(identity) as connection:
             return self._people(connection, wanted), _count(connection, "count_provisioned_people", wanted)
 
@@ -110,9 +110,9 @@ class Provisioning:
             return self._person(connection, person_id)
 
     def add_person(self, identity: Identity, person: DirectoryPerson) -> DirectoryPerson:
-        """Add an employee without a password; one whom the directory had deleted comes back.
+        """Add an employee without a password; a person deleted by the directory comes back.
 
-        Raises `AlreadyThere` for an address that an account has, `InvalidInput` for one that cannot be one.
+        Raises `AlreadyThere` if an account has the address, `InvalidInput` for an invalid address.
         """
         address = normal_email(person.email)
         with self._writing(identity) as connection:
@@ -129,7 +129,7 @@ class Provisioning:
     def change_person(
         self, identity: Identity, person_id: str, change: Callable[[DirectoryPerson], DirectoryPerson]
     ) -> DirectoryPerson:
-        """Change a person as it is now. One who is deactivated is signed out everywhere at once, and their keys stop.
+        """Change a stored person. A deactivated person is signed out everywhere at once, and their keys stop.
 
         Raises `NotFound`, `AlreadyThere`, `InvalidInput`, and `NotAllowed` for the last active administrator and for
         the address of an administrator or manager.
@@ -161,7 +161,7 @@ class Provisioning:
     # Groups
 
     def groups(self, identity: Identity, wanted: DirectoryQuery) -> tuple[list[DirectoryGroup], int]:
-        """Return a page of the groups, and how many there are in all."""
+        """Return a page of groups and the total number."""
         with self._reading(identity) as connection:
             return self._groups(connection, wanted), _count(connection, "count_provisioned_groups", wanted)
 
@@ -187,7 +187,7 @@ class Provisioning:
     def change_group(
         self, identity: Identity, group_id: str, change: Callable[[DirectoryGroup], DirectoryGroup]
     ) -> DirectoryGroup:
-        """Change a group as it is now. Raises `NotFound`, `AlreadyThere`, `InvalidInput`."""
+        """Change a stored group. Raises `NotFound`, `AlreadyThere`, `InvalidInput`."""
         with self._writing(identity) as connection:
             before = self._group(connection, group_id)
             after = change(before)
@@ -205,7 +205,7 @@ class Provisioning:
         return found
 
     def remove_group(self, identity: Identity, group_id: str) -> None:
-        """Delete a group; its people are in none then. Raises `NotFound`."""
+        """Delete a group; the members stay, without a group. Raises `NotFound`."""
         with self._writing(identity) as connection:
             before = self._group(connection, group_id)
             touched = self._write_members(connection, before.name, replace(before, members=()))
@@ -216,7 +216,7 @@ class Provisioning:
 
     @contextmanager
     def _reading(self, identity: Identity) -> Iterator[Connection]:
-        # The route has checked the key's scope, which is no role: what it does is an administrator's.
+        # The route has checked the key's scope. The writes need an administrator's role.
         with self._database.transaction(replace(identity, role=Role.ADMIN)) as connection:
             connection.execute(queries["name_groups"])
             yield connection
@@ -261,7 +261,7 @@ class Provisioning:
         return found[0]
 
     def _write_members(self, connection: Connection, name: str, group: DirectoryGroup) -> list[str]:
-        """Put exactly the group's members into it, and return the sessions of everybody who moved."""
+        """Set the members of a group; return the sessions of everybody who moved."""
         try:
             members = list({UUID(member) for member, _name in group.members})
         except ValueError as exc:
@@ -279,7 +279,7 @@ class Provisioning:
         return [row[0] for row in rows]
 
     def _tell(self, session_ids: list[str], *, is_over: bool) -> None:
-        """Let other processes know, once it is stored."""
+        """Notify other processes after the commit."""
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 
@@ -296,7 +296,7 @@ def _group_name(text: str) -> str:
 
 
 def _require_no_rights(person: DirectoryPerson) -> None:
-    """Raise `NotAllowed` for somebody whose rights would go to whoever signs in with another address."""
+    """Raise `NotAllowed` for managers and administrators: a new address would hand over their rights."""
     if person.role != Role.EMPLOYEE:
         raise NotAllowed(OTHERS_RIGHTS)
 

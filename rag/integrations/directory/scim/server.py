@@ -1,7 +1,7 @@
-"""Serve SCIM 2.0 at `/scim/v2`, by which a company's directory keeps its people and groups (RFC 7643, RFC 7644).
+"""Serve SCIM 2.0 at `/scim/v2` for people and groups from a company's directory (RFC 7643, RFC 7644).
 
-A directory sends an API key with the scope `scim`; the scope `admin` is not enough. The models are of scim2-models,
-with only the attributes kept here; others are ignored. A `userName` is an e-mail address.
+A directory sends an API key with the scope `scim`; the scope `admin` is not enough. The models are from scim2-models,
+with only the stored attributes; others are ignored. A `userName` is an e-mail address.
 """
 
 from __future__ import annotations
@@ -47,10 +47,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from rag.access.problems import SCIM, refusal, unexpected
-from rag.access.provisioning import SCOPE, DirectoryGroup, DirectoryPerson, DirectoryQuery
 from rag.api.bodies import read_json
 from rag.api.routing import HANDLERS_AT_ONCE, MAXIMUM_BODY_BYTES
 from rag.errors import InvalidInput, MethodNotAllowed, NotFound, RagError, ScopeMissing, SignedOut
+from rag.integrations.directory.scim.provisioning import (
+    SCOPE,
+    DirectoryGroup,
+    DirectoryPerson,
+    DirectoryQuery,
+    Provisioning,
+)
 from rag.services import services
 from rag.types import Identity
 
@@ -60,7 +66,7 @@ MOST_RESULTS = 200
 FILTER = re.compile(r'\s*(\w+)\s+eq\s+"((?:[^"\\]|\\.)*)"\s*', re.IGNORECASE)
 #: Attributes by which a directory may look for a person or a group.
 FILTERS = {"username": "name", "displayname": "name", "externalid": "external_id", "id": "id"}
-#: As Microsoft Entra and Okta write: attributes that nobody keeps here, and members to remove as a value.
+#: Microsoft Entra and Okta send attributes without a place here, and members to remove as a value.
 POLICY = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,
@@ -69,7 +75,7 @@ POLICY = ScimPolicy(
 
 
 class User(Resource[Any]):
-    """A person: the attributes of SCIM's user that are kept here."""
+    """A person, with the stored attributes of SCIM's user."""
 
     __schema__ = URN("urn:ietf:params:scim:schemas:core:2.0:User")
 
@@ -118,7 +124,7 @@ Body = dict[str, Any]
 
 
 async def serve(request: Request) -> Response:
-    """Answer one request of a directory."""
+    """Answer a request."""
     try:
         identity = _require_directory(request)
         path = [part for part in request.path_params["path"].split("/") if part]
@@ -184,10 +190,10 @@ class People:
 
     def __init__(self, identity: Identity, base: str) -> None:
         self.identity, self.base = identity, base
-        self.kept = services().provisioning
+        self.kept = Provisioning(services().database, services().sessions)
 
     def query(self, asked: Any) -> Response:
-        """Return one page of the matches."""
+        """Return a page of matches."""
         start, count = max(_number(asked, "startIndex", 1), 1), min(_number(asked, "count", 100), MOST_RESULTS)
         wanted = DirectoryQuery(**_filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
         found, total = self.find(wanted)
@@ -202,13 +208,13 @@ class People:
         return [self.shown(person) for person in people], total
 
     def read(self, one: str, asked: Any) -> Response:
-        """Answer one of them."""
+        """Answer a single person or group."""
         shown = self.shown(self.current(one))
         chosen = _chosen(asked, self.model)
         return _json(shown.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
 
     def create(self, body: Body) -> Response:
-        """Add one."""
+        """Add a person or group."""
         given = self.model.model_validate(
             _booleans(body), scim_ctx=Context.RESOURCE_CREATION_REQUEST, scim_policy=POLICY
         )
@@ -217,7 +223,7 @@ class People:
         return _json(shown, status=201, headers={"Location": str(made.meta.location)})
 
     def replace(self, one: str, body: Body) -> Response:
-        """Write every attribute; missing ones are removed, but a missing `active` deactivates nobody."""
+        """Write every attribute and remove missing attributes; without `active`, a person stays active."""
         given = self.model.model_validate(
             _booleans(body), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST, scim_policy=POLICY
         )
@@ -225,7 +231,7 @@ class People:
         return _json(shown.model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_RESPONSE))
 
     def patch(self, one: str, body: Body) -> Response:
-        """Carry out the operations, all or none."""
+        """Apply all operations, or raise and apply no operation."""
         model = self.model
         operations = PatchOp[model].model_validate(  # type: ignore[valid-type]
             _booleans(body), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
@@ -330,7 +336,7 @@ def _located(one: ServiceProviderConfig | ResourceType | Schema, location: str) 
 
 
 def _person_from(given: Any, *, is_active: bool | None = None) -> DirectoryPerson:
-    """Read a person; their name is the one to display, else the one in parts, else their address."""
+    """Read a person; the name is the display name, else first and last name, else the address."""
     name = given.name.model_dump(scim_ctx=None, by_alias=True, exclude_none=True) if given.name else {}
     kept = {"externalId": given.external_id, "name": name, "displayName": given.display_name}
     fields = {field: value for field, value in kept.items() if value}
@@ -353,7 +359,7 @@ def _group_from(given: Any) -> DirectoryGroup:
 
 
 def _booleans(body: Body) -> Body:
-    """Read the booleans that Microsoft Entra writes as words."""
+    """Read booleans, which Microsoft Entra writes as words."""
 
     def read(name: str, value: Any) -> Any:
         if isinstance(value, dict):
@@ -383,7 +389,7 @@ def _filtered(text: str | None) -> dict[str, str]:
 
 
 class InvalidFilter(SCIMException):
-    """A filter that this service does not know."""
+    """This service does not support the filter."""
 
     scim_type = "invalidFilter"
     _default_detail = 'A filter is one comparison: userName, displayName, externalId or id, then eq "…".'
@@ -397,7 +403,7 @@ def _number(asked: Any, name: str, otherwise: int) -> int:
 
 
 def _chosen(asked: Any, model: Any) -> ResponseParameters[Any]:
-    """Return the wanted attributes of a query or of a search's body."""
+    """Read the wanted attributes from a query or a search body."""
     named = {name: asked.get(name) for name in ("attributes", "excludedAttributes") if asked.get(name)}
     return ResponseParameters[model].model_validate(named)
 
