@@ -120,7 +120,7 @@ class Accounts:
         raise most_telling(refused)
 
     def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
-        """Sign in to one account of an address, as `sign_in` does."""
+        """Sign in to one account of an address, like `sign_in`."""
         stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._unknown_sign_ins.count(address[:254], browser)

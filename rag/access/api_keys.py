@@ -87,7 +87,7 @@ class ApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUse:
-    """One request of a key: its identity, its scopes, and the rest of its limit."""
+    """A request with a key: identity, scopes, and the rest of the limit."""
 
     identity: Identity
     key_id: UUID
@@ -114,7 +114,7 @@ class ApiKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = Lock()
-        #: The tenant of a secret never changes, so it is read once.
+        #: A secret's tenant never changes, and is read once.
         self._tenants: OrderedDict[str, str] = OrderedDict()
 
     def create(

@@ -95,7 +95,7 @@ class Grant:
     code_expires_at: datetime
     expires_at: datetime
     client_id: str
-    #: The path of this server that it was asked for, and everything below; "" for all of it.
+    #: The requested path on this server, with everything below; "" for the whole server.
     resource: str
     kind: Kind
 

@@ -50,11 +50,11 @@ class ExternalPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """What a session keeps about the sign-in at another service that it began with."""
+    """Facts in a session about the sign-in at another service."""
 
     issuer: str
     subject_hash: str
-    #: Of the other service's session, as hex; empty where it names none.
+    #: Hash of the other service's session id in hex; empty without an id.
     session_hash: str = ""
     secret: bytes | None = field(default=None, repr=False)
     #: Seconds until the other service is asked again; None: never.

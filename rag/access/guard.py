@@ -64,7 +64,7 @@ SECURITY_HEADERS = {
 }
 
 
-#: How the policy of a page begins that says itself who may show it.
+#: The beginning of the policy on pages that may be framed by named sites.
 FRAMED = "default-src 'none'; script-src 'self'; "
 
 
@@ -94,7 +94,7 @@ def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bo
             headers = MutableHeaders(scope=message)
             confined = headers.get("content-security-policy", "")
             headers.update(added)
-            # An original that may do nothing at all keeps it so, and so does a page that other sites may show.
+            # Originals keep the strictest policy, and pages for other sites keep theirs.
             if confined.startswith(("sandbox;", FRAMED)):
                 headers["Content-Security-Policy"] = confined
             if confined.startswith(FRAMED) and not confined.endswith("frame-ancestors 'none'"):
@@ -150,7 +150,7 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
     **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),
 }
-#: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
+#: Streamlit's routes that show or run more than a page: server figures, and pages for programs.
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
 #: Asked by open pages, again and again, whether they are still signed in.
 ME_PATH = "/api/me"
@@ -171,7 +171,7 @@ RECOGNISED_AT_ONCE = 100
 
 
 class AuthGuard:
-    """Lets a request pass with `scope["identity"]` set and `x-hr-*` headers of its own, or answers it itself."""
+    """Lets a request pass with `scope["identity"]` and the guard's `x-hr-*` headers, or answers directly."""
 
     def __init__(
         self,
@@ -491,7 +491,7 @@ def cookie_name(scope: Scope, settings: Settings, name: str) -> str:
 
 
 def read_cookie(scope: Scope, settings: Settings, name: str) -> str:
-    """Return the value of one of our cookies, "" if it is missing."""
+    """Return the value of a cookie, "" if missing."""
     return HTTPConnection(scope).cookies.get(cookie_name(scope, settings, name), "")
 
 

@@ -183,7 +183,7 @@ class Browser:
 
     #: The token it got when a person signed in there; "" without one.
     known_token: str = ""
-    #: Distinguishes unknown browsers, such as by the token of their form.
+    #: Distinguishes unknown browsers, for example by the form's token.
     mark: str = ""
     #: Its network address.
     address: str = ""

@@ -31,7 +31,7 @@ from rag.storage.files import TENANT
 from rag.types import Role
 
 TIMEOUT_SECONDS = 10.0
-#: Of a whole answer, such as all keys of a provider.
+#: The limit for a whole answer, such as all of a provider's keys.
 BOUNDS = Bounds(most_bytes=2 * 2**20, longest_seconds=30.0)
 #: How long the provider's metadata is kept, and how soon an unknown key is looked up again, in seconds.
 FRESH_SECONDS, KEY_SECONDS = 3600.0, 60.0

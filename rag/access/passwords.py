@@ -60,7 +60,7 @@ class Passwords:
         return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._opened(stored))
 
     def _opened(self, stored: str | None) -> str:
-        """Return the hash itself; "" for one that was encrypted with another key."""
+        """Return the decrypted hash; "" if another key encrypted the hash."""
         if not stored or not stored.startswith(SEALED):
             return stored or ""
         try:
@@ -168,7 +168,7 @@ class PasswordQueue:
             if place in self._waiting:
                 self._waiting.remove(place)
             elif place.turn.done() and not place.turn.cancelled() and place.turn.exception() is None:
-                self._leave()  # its turn came just as its browser left
+                self._leave()  # the turn came just when the browser left
             if isinstance(exc, TimeoutError):
                 raise crowded() from exc
             raise

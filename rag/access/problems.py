@@ -20,14 +20,14 @@ from rag.errors import DocumentError, ProviderError, RagError, RequestInvalid
 log = logging.getLogger("rag.api")
 
 MEDIA_TYPE = "application/problem+json"
-#: Beginnings of the routes of source 002, whose errors have `success` and `error` too.
+#: Beginnings of source 002's routes; errors there have `success` and `error`, too.
 REFERENCE_ROUTES = ("/api/reference-documents", "/api/opinion")
-#: Where documents are added (002, 7.1.1): what cannot be used of such a request has the status 400.
+#: Routes for adding documents (002, 7.1.1): invalid requests get the status 400.
 ADDING_ROUTES = ("/api/reference-documents", "/api/reference-documents/ingest")
 NOT_USABLE = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 #: Providers that recognise scans.
 RECOGNISERS = frozenset({"upstage"})
-#: Where the routes of OpenAI's API begin, whose errors have its form.
+#: The beginning of OpenAI's routes; errors there have OpenAI's form.
 OPENAI_API = "/v1/"
 #: Where a directory keeps people and groups equal.
 SCIM = "/scim/v2/"
@@ -57,7 +57,7 @@ OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate
 
 
 class FieldProblem(BaseModel):
-    """One field of a request that cannot be used."""
+    """An invalid field in a request."""
 
     field: str = Field(description="Where it is, such as options.topK.")
     message: str
@@ -85,7 +85,7 @@ def problem(
     is_reference: bool = False,
     status: HTTPStatus | None = None,
 ) -> Response:
-    """Answer a request that ended with one of our errors; `is_reference`: in the form of source 002."""
+    """Answer a request after an error of the product; `is_reference`: in the form of source 002."""
     details = dict(error.details)
     status = status or HTTPStatus(_reference_status(error) if is_reference else error.status)
     found = Problem(
@@ -146,7 +146,7 @@ def _reference_status(error: RagError) -> int:
 
 
 def openai_error(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer as OpenAI's API does, so that its clients show our sentence."""
+    """Answer like OpenAI's API, for clients to show the sentence."""
     wait = {"Retry-After": str(error.details["wait_seconds"])} if "wait_seconds" in error.details else {}
     return JSONResponse(
         {"error": openai_fields(error)},

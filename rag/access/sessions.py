@@ -109,7 +109,7 @@ class Sessions:
         self._elsewhere: SignInElsewhere | None = None
         #: When an act was last noted, by session.
         self._acts: OrderedDict[str, float] = OrderedDict()
-        #: Counts removals, so that a value read before one is not cached after it.
+        #: Counts removals: a value read before a removal is not cached afterwards.
         self._generation = 0
 
     def start(self, account: Account, user_agent: str = "") -> str:

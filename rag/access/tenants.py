@@ -65,7 +65,7 @@ class Tenant:
     name: str
     created_at: datetime
     suspended_at: datetime | None
-    #: Of its people's e-mail addresses; empty where any will do.
+    #: Domains for the people's e-mail addresses; empty for any.
     domains: list[str]
 
 
@@ -125,7 +125,7 @@ class Tenants:
         self._database.execute(identity, "rename_tenant", name=name)
 
     def mark(self, who: Who) -> bytes:
-        """Return the company's mark as PNG; empty where it has none."""
+        """Return the company's mark as PNG; empty without a mark."""
         return bytes(self._database.fetch_value(who, "company_mark") or b"")
 
     def set_mark(self, identity: Identity, picture: bytes) -> None:
@@ -334,7 +334,7 @@ def _png(image: Image.Image) -> bytes:
 
 
 def _note(connection: Connection, action: str) -> None:
-    """Note an operator's act in the tenant's own audit log, where its administrators see it."""
+    """Note an operator's act in the tenant's audit log, for the tenant's administrators."""
     connection.execute(queries["note_operator_act"], {"action": action})
 
 

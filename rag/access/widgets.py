@@ -52,7 +52,7 @@ class Widget:
     collection_name: str
     name: str
     public_key: str
-    #: Addresses of the websites that may show the widget, such as https://intranet.example.com.
+    #: Websites allowed to show the widget, such as https://intranet.example.com.
     sites: list[str]
     is_active: bool
     #: Whether the product serves a public page with the widget alone.
@@ -87,7 +87,7 @@ class Widgets:
         self._database = database
         self._addresses = Window(address_per_minute, MINUTE)
         self._lock = Lock()
-        #: The tenant of a public key never changes, so it is read once.
+        #: A public key's tenant never changes, and is read once.
         self._tenants: OrderedDict[str, str] = OrderedDict()
 
     # For administrators
@@ -201,7 +201,7 @@ class Widgets:
         return widget
 
     def count_question(self, widget: Widget, address: str) -> None:
-        """Count a question, of everybody and of one network address. Raises `TooManyRequests`."""
+        """Count a question, in total and for the network address. Raises `TooManyRequests`."""
         if wait := self._addresses.take(f"{widget.id} {address}"):
             seconds = math.ceil(wait)
             raise TooManyRequests(BUSY.format(wait=seconds), wait_seconds=seconds)

@@ -124,7 +124,7 @@ class AnswerRun:
         self.cancel = cancel
         self.started = time.perf_counter()
         self.language = question_language(question)
-        #: The language of the answer: the profile's if it has one.
+        #: The language for the answer: the profile's, if set.
         self.answer_language = profile.language.answer_language or self.language
         self.text = ""
         self.outcome = Outcome.ANSWERED
@@ -362,7 +362,7 @@ class AnswerRun:
         self.calls.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
 
     def _follow_up_model(self) -> ChatModel | None:
-        """Return the small model, or the profile's own where it answers by another provider."""
+        """Return the small model, or the profile's own model for another provider."""
         providers = self.parts.providers
         answering = providers.chat_choice(self.profile)
         is_own = (

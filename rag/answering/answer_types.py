@@ -62,7 +62,7 @@ _OF_A_DATE = (
 
 @dataclass(frozen=True)
 class AnswerType:
-    """A kind of fact: the questions that ask for it, and the sentences that hold one."""
+    """A kind of fact, with patterns for questions and for sentences."""
 
     name: str
     asked: re.Pattern[str]

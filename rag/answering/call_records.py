@@ -83,7 +83,7 @@ class CallRecords:
         self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
 
     def drop(self) -> None:
-        """Forget the request made last: it failed and nobody bills it."""
+        """Forget the last request, which failed without a bill."""
         call_id = self._sent.pop()[0]
         if call_id is not None:
             self.record(None, ends=call_id)
@@ -96,10 +96,7 @@ class CallRecords:
             yield
 
     def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
-        """Price a call and write it.
-
-        `line` is the field of `CostDetails` that it belongs to; that of the operation when not given.
-        """
+        """Price a call and write the row. `line` is a field in `CostDetails`, by default the operation's."""
         self.record(self._priced(operation, usage), line=line)
 
     def price(self, usage: Usage) -> Decimal | None:
@@ -107,7 +104,7 @@ class CallRecords:
         return charge("chat", usage, self._own_prices()).cost
 
     def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None, *, line: str = "") -> None:
-        """Price and write a call that was begun; None where it is known to cost nothing."""
+        """Price a call and write the row; None for a free call."""
         paid = self._priced(operation, usage) if usage is not None else None
         self.record(paid, line=line, ends=call_id)
 
@@ -164,7 +161,7 @@ class CallRecords:
         Without a database the row is closed when it answers again, or, if this process ends before, as failed once
         somebody looks at it.
         """
-        # Sent, and what came of it was lost by a fault of our own: it may have been billed.
+        # The answer was lost by a fault in the product, but the provider may have billed the call.
         for _, operation, expected in tuple(self._sent):
             self.charge(operation, expected)
         return self._close(

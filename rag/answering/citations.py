@@ -41,7 +41,7 @@ LIST_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s")
 #: A quotation of an answer.
 QUOTED = re.compile(r"“([^”]+)”")
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
-#: Words of so few letters say little of what a sentence is about.
+#: Shorter words say little about a sentence's subject.
 SHORT_WORD = 3
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 #: Scripts written without spaces between words, and Hangul, whose words carry their endings.
@@ -139,9 +139,7 @@ def verified(
 
 
 def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> CitedSource:
-    """Return a passage as what a sentence is compared with; `read` is what the model was given of it, its
-    surroundings too.
-    """
+    """Return a passage to compare sentences with. `read` is the text the model got, with surroundings."""
     heading = f"{citation.title} {citation.file_name} {citation.section}"
     return CitedSource(f"{citation.passage}\n\n{read}".strip(), heading, likely)
 
@@ -154,7 +152,7 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
         sentences = [part for part in SENTENCE_END.split(text[start : group.start()]) if part and part.strip()]
         claim = LIST_NUMBER.sub("", sentences[-1]).strip() if sentences else ""
         numbers = tuple(int(number) for number in SHOWN_MARKER.findall(group[0]))
-        # "… 25 days. [1]\n[2]": a group of its own belongs to the sentence before it.
+        # "… 25 days. [1]\n[2]": a separate group belongs to the sentence before.
         found.append((claim or (found[-1][0] if found else ""), numbers))
         start = group.end()
     return found
@@ -216,7 +214,7 @@ def without_markers(text: str) -> str:
 
 
 def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[str, Any]:
-    """Return the citation as it is stored with a message: its fields by name, ids as text, and its `kind`."""
+    """Return the citation for storage with a message: fields by name, ids as text, and the `kind`."""
     stored = {field.name: getattr(citation, field.name) for field in fields(citation)}
     return stored | {
         "kind": kind,
@@ -351,7 +349,7 @@ def _cells_of(citation: Citation, pages: Sequence[SheetPage]) -> str:
     line = citation.passage[citation.passage.rfind("\n", 0, span[0]) + 1 :].partition("\n")[0].strip()
     for page in pages:
         for index, text in enumerate(page.text.split("\n")):
-            # The places of those lines whose row does not follow that of the line above.
+            # The places of lines with another row than expected after the line above.
             before = [place for place in page.places if place[0] <= index] if text.strip() == line else []
             if before and before[-1][1]:
                 start, first_row, left, right = before[-1]

@@ -12,7 +12,7 @@ CitationKind = Literal["cited", "nearest"]
 """`cited`: the answer names them by number. `nearest`: no answer was found in them, they came closest."""
 
 
-#: The step of a question that waits for its turn.
+#: The step while a question waits in line.
 QUEUED = "queued"
 
 

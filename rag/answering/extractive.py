@@ -46,7 +46,7 @@ MAXIMUM_CHARACTERS = 900
 #: A further sentence has to be at least so good, compared with the best.
 LEAST_OF_BEST = 0.6
 LEAST_OF_BEST_ROW = 0.85
-#: One of another passage, beside a sentence that says the whole question.
+#: A sentence from another passage, beside a sentence with the whole question.
 LEAST_BESIDE_WHOLE = 0.8
 #: The sentences right beside the best one go on with what it says, in other words: they need less.
 LEAST_BESIDE = 0.4
@@ -56,11 +56,11 @@ LEAST_OWN = 0.5
 #: A sentence answers a part of the question when it holds at least this share of the part's words.
 LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
-#: What one word of an expression counts without the others: "second" of "second job".
+#: The weight of a single word from an expression: "second" from "second job".
 PART_OF_EXPRESSION = 0.5
 #: What the first sentences gain below a heading that holds the whole question.
 BELOW_HEADING = (0.5, 0.25)
-#: A text so long at the beginning of another is the same one, cut.
+#: A text at least so long that begins another text is a cut copy.
 LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
 FRAGMENT_VALUE = 0.5
@@ -71,7 +71,7 @@ FIGURE_VALUE = 1.25
 TYPE_VALUE = 1.6
 #: The factor for a sentence without the kind of fact that the question asks for.
 OTHER_TYPE_VALUE = 0.8
-#: A sentence in another language than that of the country the question names: it holds for another branch.
+#: A sentence in another language than the named country's holds for another branch.
 OTHER_BRANCH_VALUE = 0.6
 #: One of a passage that nowhere says what the question is about, where another passage does: near in meaning are all of
 #: the question's own language. From 0.3 to 0.6 the same quotations come first.
@@ -157,7 +157,7 @@ class MeantPart(NamedTuple):
 
 @dataclass(frozen=True)
 class _Part:
-    """One of several questions: its terms, and what meaning adds to each sentence for it."""
+    """A part of a question: the terms, and the points by meaning for each sentence."""
 
     terms: frozenset[str]
     meaning: dict[CandidateSentence, float]
@@ -322,9 +322,9 @@ def _of_what_is_named(
     citations: Sequence[Citation],
     language: str,
 ) -> list[CandidateSentence]:
-    """Leave out documents that nowhere say a name of the question, where the best sentence is from one that does.
+    """Leave out documents without the question's names, if the best sentence's document has one.
 
-    What the benefits guide pays a year says nothing of what PerksPlus does.
+    The benefits guide's amount a year says nothing about PerksPlus.
     """
     names = _names(question, language)
     if not names:
@@ -378,7 +378,7 @@ def likeness_by(embedder: Embedder) -> Similarities:
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
         try:
-            # Both sides as questions: the model's authors advise it where texts of one kind are compared.
+            # Both sides as questions: the model's authors advise it for texts of a kind.
             with waiting():
                 vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
         except RagError:
@@ -448,7 +448,7 @@ def _first_below(
 
 
 class _Reading(NamedTuple):
-    """The passages' sentences as one wording of the question sees them."""
+    """The passages' sentences for one wording of the question."""
 
     question: str
     asked: frozenset[str]
@@ -505,7 +505,7 @@ def _candidates(
     named = named_languages(question)
     branch_value = OTHER_BRANCH_VALUE if named and spoken not in named else 1.0
     if WITHDRAWN.search(citation.title) and not WITHDRAWN.search(question):
-        # A question with a figure of the title, such as its year, means this document.
+        # A question with a figure from the title, such as the year, means this document.
         branch_value *= 1.0 if _figures(question) & _figures(citation.title) else WITHDRAWN_VALUE
     title = terms_in(citation.title)
     section = title | terms_in(citation.section)
@@ -670,7 +670,7 @@ def _scores(
     subjects: Sequence[frozenset[str]],
     passages: int,
 ) -> dict[CandidateSentence, float]:
-    """Return what each sentence holds of the question in words, 1 for all of it."""
+    """Return the share of the question's words in each sentence, 0 … 1."""
     total = sum(weights.values()) or 1.0
     held = [
         _weight(weights, frozenset().union(*(c.terms | c.heading for c in everything if c.passage == place)))
@@ -686,7 +686,7 @@ def _score(
     candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
 ) -> float:
     """`named` are the question's terms in the title of the document that has most of them."""
-    # The subject that the document is named for says no more in a sentence of it than above it.
+    # The subject in the document's title says no more in a sentence than in the title.
     said = candidate.terms | candidate.heading
     torn = frozenset().union(*(expression for expression in subjects if not expression <= said))
     own = _weight(weights, _own(candidate, weights))
@@ -771,7 +771,7 @@ def _choose(
     about = subject & (ranked[0].terms | ranked[0].heading)
     characters = sum(len(c.text) for c in chosen)
     for candidate in _beside(ranked[0], ranked):
-        # What goes on beside the best sentence belongs to it, in words of its own.
+        # Sentences beside the best continue the thought in other words.
         if (
             characters + len(candidate.text) <= MAXIMUM_CHARACTERS
             and scores[candidate] >= LEAST_BESIDE * scores[ranked[0]]
@@ -780,7 +780,7 @@ def _choose(
             characters += len(candidate.text)
     for candidate in ranked[1:]:
         least = LEAST_OF_BEST if is_sure else LEAST_OF_UNSURE
-        # Beside what the best says of the dentist, what another says of glasses is no answer.
+        # After a sentence about the dentist, a sentence about glasses is no answer.
         if about - candidate.terms - candidate.heading:
             continue
         # Once the requested amount is quoted, a sentence of another passage without one is no answer.

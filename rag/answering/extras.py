@@ -1,4 +1,4 @@
-"""Extras: parts of a reply that it can do without, such as next questions or the row of the log."""
+"""Guard the extras in a reply, such as next questions or the row in the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Log what an extra raises, so that the answer keeps its text, its sources and its outcome."""
+    """Log errors in an extra. The answer keeps text, sources and outcome."""
     try:
         yield
     except Exception:

@@ -24,7 +24,7 @@ NOT_REWRITTEN_JOINED = N_(
 )
 HISTORY_TOKENS = 600
 REWRITE_OUTPUT_TOKENS = 200
-#: A question of so few terms, or one that begins as if it went on, is taken for a follow-up.
+#: A question with so few terms, or with a continuing beginning, counts as a follow-up.
 FOLLOW_UP_TERMS = 2
 #: Only this many characters of a question are checked for them.
 SHORT_CHARACTERS = 400

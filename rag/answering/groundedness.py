@@ -21,7 +21,7 @@ from rag.retrieval.search_query import asked_words
 
 Fault = Literal["figures", "dates", "names", "words", "negation"]
 
-#: So few words of its own say too little to be compared, such as "Yes, you can".
+#: A sentence with fewer words, such as "Yes, you can", says too little to compare.
 LEAST_WORDS = 4
 #: Pairs of characters count for less than words.
 LEAST_PAIRS = 8
@@ -108,7 +108,7 @@ _HEDGES = {
 
 @dataclass
 class CitedSource:
-    """What a sentence cites: the passage as the model read it, below the names of its document and section."""
+    """A cited passage: the text the model read, below the names of document and section."""
 
     text: str
     heading: str = ""
@@ -127,7 +127,7 @@ class CitedSource:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """Return the content words of all of it."""
+        """Return the content words in the passage and the names."""
         return _terms_of_passage(self.whole, self.language)
 
     @cached_property

@@ -34,7 +34,7 @@ _LONGEST_LINE = 400
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A sentence that cites passages, with what they do not say of it."""
+    """A sentence with citations, and the parts without support in the passages."""
 
     claim: str
     numbers: tuple[int, ...]

@@ -194,7 +194,7 @@ class LiveAnswers:
         )
         with self._lock:
             self._answers[message_id] = live
-            # It counts as one being written from here on.
+            # From here on the answer counts as being written.
             give_up_place()
             self._under_way += 1
             self._without_text += 1

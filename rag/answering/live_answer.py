@@ -100,7 +100,7 @@ class LiveAnswer:
 
     @property
     def notice(self) -> str:
-        """Return all notices in one line, as it is stored; "" where there is none."""
+        """Return all notices in one line, for storage; "" without any."""
         return " ".join(self.notices)
 
     @notice.setter
@@ -250,7 +250,7 @@ class LiveAnswer:
             self.notice = notice
 
     def set_done(self) -> None:
-        """Tell the watchers that it has ended; after it was stored, so that they find it there."""
+        """Tell the watchers about the end, after storing: they read the stored answer."""
         with self._changed:
             if not self._done.is_set():
                 self._ended = time.monotonic()
@@ -296,7 +296,7 @@ class LiveAnswer:
         return MessageState.CUT if why else MessageState.STOPPED
 
     def _look_up(self) -> None:
-        """See how far it is, where another process writes."""
+        """Look for progress, if another process writes."""
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class Searches:
 
 
 class _SearchRecorder:
-    """Record the calls of one search, from its first paid one on."""
+    """Record a search's calls, from the first paid call on."""
 
     def __init__(self, question: Question, ledger: Ledger, chat_logs: ChatLogs) -> None:
         self._question = question

@@ -164,7 +164,7 @@ def _names_a_month(text: str) -> bool:
 
 
 def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
-    """Return the dates of a claim that match none of `known` in any reading, each by its most precise reading."""
+    """Return dates in a claim without a match in `known` by any reading, each in the most precise reading."""
     if not (stated := days(claim)):
         return []
     # "1 July" is read as a month alone too, and "03/04/2026" in two ways: one of them is enough.
@@ -217,7 +217,7 @@ def _plain_character(match: re.Match[str]) -> str:
 
 
 def _written(text: str) -> list[str]:
-    """Return the figures of a text as written; a date counts as its three numbers."""
+    """Return the figures in a text as written; a date counts as three numbers."""
     found = [number for date in DATE.findall(text) for number in date]
     return found + NUMBER.findall(DATE.sub(" ", text))
 

@@ -36,7 +36,7 @@ from rag.retrieval.context_builder import ContextPassage, filled
 from rag.storage.database import Database
 from rag.types import Charge, ChatMessage, Collection, Identity, Question, SearchFilters, SearchResult, Usage, storable
 
-#: The form of a reference where a collection's profile has none.
+#: The default form for references.
 REFERENCE_FORMAT = PROFILES[REFERENCE_PROFILES[0]].answer.context_format
 HEADING = "【참고자료】"
 PART_HEADING = re.compile(r"【\s*(사건\s*자료|작성\s*예시|참고\s*자료|요청)\s*】")
@@ -58,7 +58,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
-    """Return the passages as one block, each under its topic and offence; empty where nothing was found."""
+    """Return the passages as one block, each below topic and offence; empty without passages."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
@@ -66,7 +66,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
 
 
 def _without_headings(passage: str) -> str:
-    """Return a passage with none of the headings that parts of the prompt have."""
+    """Return a passage without headings like the prompt's."""
     return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 
@@ -117,7 +117,7 @@ class FoundReferences:
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """A row of `opinions`: a draft with what it was written on."""
+    """A row of `opinions`: a draft with the case and the references."""
 
     id: UUID
     collection_id: UUID
@@ -280,7 +280,7 @@ class Opinions:
                     cancel=Event(),
                 ):
                     if time.monotonic() - told_at > ALIVE_SECONDS:
-                        # A call that nobody waits for is charged by its estimate.
+                        # An abandoned call is charged at the estimate.
                         told_at = time.monotonic()
                         self._database.execute(tenant_id, "resend_paid_call", id=call_id)
                     if isinstance(event, TextDelta):
@@ -337,7 +337,7 @@ class Opinions:
         return found[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> str:
-        """Delete one of your own drafts, and return what puts it back. Raises `NotFound`."""
+        """Delete one of the person's drafts, and return a value for `put_back`. Raises `NotFound`."""
         kept = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
         if kept is None:
             raise NotFound("This draft does not exist, or no longer.")

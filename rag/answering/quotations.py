@@ -115,7 +115,7 @@ def written(
         places = {c.position for c in (*chosen, *around) if c.passage == passage}
         surrounding = {c.position for c in around if c.passage == passage}
         for place in sorted(places):
-            # "… as follows:" says nothing without the lines after it.
+            # "… as follows:" says nothing without the following lines.
             if by_place[passage, place].text.endswith(":"):
                 places.update(_items_after(by_place, passage, place))
             places.update(_opening_of(by_place, passage, place))
@@ -154,7 +154,7 @@ def written(
             heading = _heading_above(by_place, passage, firsts[run]) or _last_heading(citations[passage])
             source = _source(citations[passage], heading, day) if is_named else heading if has_rows else ""
             lines.append((source, f"“{_joined(runs[run])}” [{number}]"))
-    # Consecutive lines of one source name the source once.
+    # Consecutive lines from a source name the source once.
     named = [
         f"{source}: {text}" if source and source != before else text
         for (before, _), (source, text) in pairwise([("", ""), *lines])
@@ -212,7 +212,7 @@ def bare_heading(heading: str) -> str:
 
 
 def _source(citation: Citation, heading: str, day: str) -> str:
-    """Return the document, its date and the section by name: another branch or plan has rules of its own."""
+    """Return the names of document and section, and the date: other branches and plans have other rules."""
     title = f"{citation.title} ({day})" if day else citation.title
     # A page's own heading is often a part of its title: "Leave : Notices".
     heading = "" if heading.casefold() in citation.title.casefold() else heading

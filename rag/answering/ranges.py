@@ -46,7 +46,7 @@ class Range:
 
 
 def range_in(text: str) -> Range | None:
-    """Return the range of numbers that the name of a row gives, None where it gives none."""
+    """Return the range of numbers in a row's name, if any."""
     for name, form in FORMS:
         if match := form.search(text):
             numbers = [float(number.replace(",", ".")) for number in match.groups()]
@@ -67,7 +67,7 @@ def range_in(text: str) -> Range | None:
 
 
 def holds(row: str, figures: Iterable[str]) -> bool | None:
-    """Whether the first cell of a row is a range with one of the question's figures; None where either has none."""
+    """Whether the range in a row's first cell includes a figure from the question; None without a range or figure."""
     found = range_in(row.partition(" — ")[0][:LONGEST_NAME])
     numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(r"\d+(?:[.,]\d+)?", figure)]
     return any(number in found for number in numbers) if found is not None and numbers else None

@@ -104,7 +104,7 @@ class RoutedAnswer:
             run.details.openai.input_tokens, run.details.openai.output_tokens = tokens
             if run.outcome is Outcome.STOPPED:
                 return
-            # That one part says nothing, or names no source, is not said of the whole.
+            # Remarks on a single part, such as a missing source, are not made on the whole.
             run.end(Outcome.ANSWERED, run.state, run.reason)
             run.asides = [aside for aside in run.asides if aside != UNCITED]
             run.kind, run.citations = "cited", cited(context.citations, filtered.shown)

@@ -13,7 +13,7 @@ from rag.ingestion.tables import row_in_words, tables_in
 HEADING_CHARACTERS = 60
 #: Rows from which lines without a full stop are read as a table whose columns were lost.
 FEWEST_ROWS = 3
-#: A line so much shorter than the longest of its paragraph ends on purpose; so does one with room for the next word.
+#: A line so much shorter than the paragraph's longest ends on purpose, like a line with room for the next word.
 SHORT_LINE, LINE_WITH_ROOM = 0.6, 0.8
 
 ABBREVIATIONS = re.compile(
@@ -42,7 +42,7 @@ BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
 
-#: How a sentence begins that means what the one before it names.
+#: Beginnings that refer to the sentence before.
 POINTS_BACK = re.compile(
     r"(?:these|those|this|they|it|deze|dit|die|dies|diese[rs]?|ces|cela|ceci|est[oa]s?|quest[oaei]|estes|isto|te|bunlar)\b"
     r"|이는|이들|그 ?중|これ|这些|وهي|هذه",
@@ -70,7 +70,7 @@ _PART = (
     r"|kapitel|ziffer|anlage|punkt|chapitre|annexe|paragraphe|sección|artículo|capítulo|anexo|sezione"
     r"|articolo|capitolo|allegato|secção|seção|artigo|capítulo|rozdział\w*|punkt\w*|bölüm\w*|madde|المادة|القسم|§)"
 )
-#: Where a pointer leads in its own document: "section 5.2", "artikel 7", "제5조", "5.2절", "第5条".
+#: Targets in the same document: "section 5.2", "artikel 7", "제5조", "5.2절", "第5条".
 REFERENCE = re.compile(
     rf"\b{_PART}\s*(?:no\.|nr\.)?\s*(?P<named>\d{{1,3}}(?:[.:]\d{{1,3}})*[a-z]?)\b|§\s*(?P<mark>\d{{1,3}}[a-z]?)\b"
     r"|[제第]\s?(?P<article>\d{1,3}(?:조의\d{1,2})?)\s?[조장절条章节節]|(?P<bare>\d{1,2}(?:\.\d{1,2}){1,3})\s?[절장항]",
@@ -83,7 +83,7 @@ LEADS = re.compile(
     r"|참[고조]|따[른릅]|정한다|参照|参[见阅]|見て|定める|规定|انظر|راجع",
     re.IGNORECASE,
 )
-#: A sentence of more words or characters beside its reference says something itself, and so does a clause of so many.
+#: A sentence or clause with more words or characters beside the reference says something itself.
 LONGEST_POINTING = (12, 120)
 LEAST_CLAUSE = 5
 
@@ -167,7 +167,7 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
 
 
 def folded(heading: str) -> str:
-    """Return a heading without its number, as it is compared."""
+    """Return a heading without the number, for comparing."""
     return " ".join(SECTION_NUMBER.sub("", heading.strip()).casefold().split())
 
 
@@ -178,7 +178,7 @@ def ends(text: str) -> bool:
 
 def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
     text = units[index].text
-    # A line of parts is a bar of links or what a page says of itself.
+    # A line in parts is a bar of links, or facts about the page.
     if folded(text) in names or text.startswith("#") or text.count(" | ") > 1:
         return True
     if ends(text) or units[index].kind == "item":
@@ -193,7 +193,7 @@ def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
         return True
     if ":" in bare or any(map(str.isdigit, bare)):
         return False
-    # One short line of several is an item of a list that lost its marks; the lines after "as follows:" too.
+    # Several short lines are a list that lost the marks, like the lines after "as follows:".
     first = index
     while first > 0 and units[first - 1].kind == "sentence" and not ends(units[first - 1].text):
         first -= 1

@@ -114,7 +114,7 @@ def is_question(line: str) -> bool:
 
 
 def filled_up(questions: Sequence[str], others: Sequence[str], *, asked: str, count: int) -> tuple[str, ...]:
-    """Return `count` questions where there are so many: the model's, then others that its documents answer."""
+    """Return up to `count` questions: the model's, then others with answers in the documents."""
     known = {asked.strip().casefold(), *(question.casefold() for question in questions)}
     rest = [other for other in dict.fromkeys(others) if other.strip().casefold() not in known]
     return (*questions, *rest)[:count]

@@ -75,7 +75,7 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
 
     Else the search decides, and quotations without the kind of fact asked for, or not on what is named, perhaps do.
     """
-    # A passage of a section that was pointed to has no result of its own.
+    # A passage from a section pointed to has no search result.
     meanings = {result.chunk_id: result.meaning for result in context.results}
     first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
     meaning = meanings.get(first.chunk_id)
@@ -135,11 +135,11 @@ class AnswerWriter:
             if run.text:
                 run.end(Outcome.FAILED, MessageState.CUT, why_failed(exc, model.provider))
                 if not run.citations:
-                    # It broke off before it named a source: what was found is shown below it.
+                    # The answer broke off before the first source: the passages found are shown below.
                     run.show_nearest()
                 return
             yield from self._quote(MODEL_FAILED)
-            # Perhaps none of the model's words were shown, so there is nothing to keep.
+            # Perhaps no word from the model was shown, and nothing is kept.
             why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else why_failed(exc, model.provider)
             run.end(Outcome.FAILED, MessageState.CUT, why)
 

@@ -166,7 +166,7 @@ class Bin:
                 try:
                     missing = self._take_back(identity, part)
                 except errors.UniqueViolation:
-                    # One content that was added again meanwhile: the others are taken back without it.
+                    # A document whose content was added again meanwhile stays; the others are taken back.
                     for document_id in part:
                         try:
                             self.take_back(identity, document_id)
@@ -195,7 +195,7 @@ class Bin:
             raise NotFound(NO_LONGER_HERE)
 
     def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
-        """Return those that are not in the bin; all of the others are taken back, in as many statements as for one."""
+        """Take documents back together. Return the ids that are not in the bin."""
         with self._database.transaction(identity) as connection:
             wanted = {"document_ids": [*document_ids]}
             connection.execute(queries["take_collections_back"], {**wanted, "collection_id": None})

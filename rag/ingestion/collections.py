@@ -100,7 +100,7 @@ class CollectionLibrary:
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
     ) -> Collection:
-        """Return the collection of that name, and make it when there is none; an existing one keeps its settings."""
+        """Return the collection with the name, or make it. An existing collection keeps all settings."""
         profile_by_name(profile)
         self._database.execute(
             tenant_id,
@@ -227,7 +227,7 @@ class CollectionLibrary:
 
 
 def collection_name(name: str) -> str:
-    """Normalise a name to one line, as it is stored. Raises `InvalidInput` for one that is empty or too long."""
+    """Normalise a name to one line. Raises `InvalidInput` for an empty or too long name."""
     kept = "".join(" " if c.isspace() else c for c in name if c.isspace() or unicodedata.category(c)[0] != "C")
     shown = " ".join(unicodedata.normalize("NFC", kept).split())
     if not shown:

@@ -94,7 +94,7 @@ def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[
 
 
 def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
-    """Return a page as its table holds it."""
+    """Return a page as a row for the table."""
     return {
         "document_id": document.id,
         "number": page.number,
@@ -154,7 +154,7 @@ def find_bare_chunks(database: Database, document: Document, embedding_model: st
 
 
 def halfvecs(vectors: FloatMatrix) -> list[HalfVector | None]:
-    """Return the rows as Postgres takes them; one of NaN is none."""
+    """Return the rows for Postgres; a vector of NaN is stored as NULL."""
     missing = [bool(np.isnan(vector).any()) for vector in vectors]
     return [None if is_missing else HalfVector(vector) for vector, is_missing in zip(vectors, missing, strict=True)]
 

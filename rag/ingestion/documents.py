@@ -80,7 +80,7 @@ Answered = list[AnsweredQuestion]
 PageNumbers = list[int]
 Figures = list[DocumentFigures]
 Board = list[BoardFigures]
-#: Rows of a table of documents: what people look through, and what a run of a page reads.
+#: The most rows in a table of documents, for people to look through and for a page to read.
 DOCUMENTS_PER_PAGE = 50
 #: The highest limit, in US dollars, up to which nobody is asked about a file.
 MOST_UNASKED = 100
@@ -109,7 +109,7 @@ class RefusedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningTotals:
-    """Counts passages, and those that have their vector of meaning."""
+    """Counts passages, with and without a vector of meaning."""
 
     passages: int
     done: int
@@ -349,7 +349,7 @@ class DocumentLibrary(CollectionLibrary):
         limit: int | None = None,
         offset: int = 0,
     ) -> Documents:
-        """List documents, newest first; of one with versions, the published one and those being processed."""
+        """List documents, newest first: published versions, and versions in progress."""
         return find_documents(
             self._database,
             who,
@@ -618,7 +618,7 @@ class DocumentLibrary(CollectionLibrary):
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     def meaning_totals(self, tenant_id: str) -> MeaningTotals:
-        """Count passages and their vectors of meaning; zero of zero where none are made."""
+        """Count passages and vectors of meaning; zero and zero for collections without meaning."""
         if self._providers.meaning is None:
             return MeaningTotals(passages=0, done=0)
         totals = self._database.fetch_one(tenant_id, "meaning_totals", MeaningTotals)

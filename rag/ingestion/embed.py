@@ -45,7 +45,7 @@ class Batch(Generic[Item]):
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with its vectors, NaN for a text that has none; `call` is None for free ones."""
+    """A batch with vectors, NaN for texts without. `call` is None for free batches."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -331,9 +331,9 @@ class DurableEmbedder:
 
 
 def _of_neighbours(vectors: FloatMatrix) -> FloatMatrix:
-    """Give a sentence without a vector that of the one before it, or after it: no topic ends there.
+    """Give a sentence without a vector its neighbour's vector: no topic ends there.
 
-    Raises `VectorUnusable` where no sentence has one.
+    Raises `VectorUnusable` if all vectors are missing.
     """
     usable = np.flatnonzero(~np.isnan(vectors).any(axis=1))
     if len(usable) == len(vectors):

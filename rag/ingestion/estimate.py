@@ -180,7 +180,7 @@ def tokens_sent(
     model: str,
     tag_values: Sequence[tuple[str, str]] = (),
 ) -> int:
-    """Estimate the input tokens of a document's tagging calls: its own, and one for each chunk that has tags."""
+    """Estimate the input tokens for tagging: one call for the document, and one for each tagged chunk."""
     calls = [(tagging.messages_for_document(title, text), tagging.DOCUMENT_SCHEMA)]
     if chunk_tags:
         schema, vocabulary = tagging.tag_schema(chunk_tags), tagging.vocabulary_of(tag_values)

@@ -52,7 +52,7 @@ def originals(settings: Settings) -> Originals:
     """Open the originals as the application does."""
     if not settings.supabase_service_role_key:
         return FileStore(settings.data_dir / "files")
-    # An eighth of a second of imports that nobody else waits for.
+    # Imports for an eighth of a second, only needed here.
     from rag.providers.supabase import SupabaseFiles, SupabaseProject
 
     return SupabaseFiles(SupabaseProject(settings), settings.supabase_bucket)

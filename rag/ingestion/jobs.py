@@ -57,7 +57,7 @@ class KnownJobs(JobManager):
 
 
 class FairJobs(KnownJobs):
-    """Hands the jobs of one queue to a worker of this process, as `TenantSlots` allows."""
+    """Hands jobs from a queue to the process's worker, within the limits in `TenantSlots`."""
 
     def __init__(self, connector: BaseConnector, job_ids: set[int], places: TenantSlots, *, is_spare: bool) -> None:
         super().__init__(connector, job_ids)

@@ -70,7 +70,7 @@ class UnreadPassage:
 
 @dataclass(frozen=True)
 class MeaningProgress:
-    """Counts a document's passages and those with a vector of meaning; `unreadable` ones never get one."""
+    """Counts a document's passages with and without a vector of meaning. `unreadable` passages never get a vector."""
 
     document_id: UUID
     collection_id: UUID
@@ -108,7 +108,7 @@ class MeaningJob:
         return True
 
     def store_known(self, tenant_id: str, collection_id: UUID, known: Mapping[bytes, FloatMatrix]) -> int:
-        """Store vectors that are known by the digest of their text. Returns the number of passages that got one."""
+        """Store vectors known by the text's digest. Return the number of passages with new vectors."""
         found = dict[UnreadPassage, list[FloatMatrix]]()
         for passage in self._next(tenant_id, collection_id):
             vectors = [known.get(digest_of(text)) for text in passage.texts]

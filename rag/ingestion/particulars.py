@@ -54,7 +54,7 @@ class SavedView:
 
 @dataclass(frozen=True, kw_only=True)
 class Reminders:
-    """The numbers of documents that are no longer valid, and of those due for review."""
+    """Counts of expired documents and of documents due for review."""
 
     expired: int
     to_review: int
@@ -170,7 +170,7 @@ class DocumentParticulars:
         self._database.execute(identity, "save_view", **parameters)
 
     def keep_view(self, identity: Identity, view: SavedView) -> None:
-        """Keep a view that was removed as it was."""
+        """Put a removed view back."""
         parameters = {"account_id": identity.account_id, "name": view.name, "filters": Jsonb(view.filters)}
         self._database.execute(identity, "save_view", **parameters)
 

@@ -44,7 +44,7 @@ def _rules(*rules: tuple[str, str] | tuple[str, str, Need]) -> tuple[Template, .
     )
 
 
-#: What people do, as headings have it and as they ask for it.
+#: Activities in headings, with the words people ask with.
 GERUNDS = {
     "applying": "apply", "arranging": "arrange", "asking": "ask", "booking": "book", "calling": "call",
     "cancelling": "cancel", "canceling": "cancel", "changing": "change", "claiming": "claim", "choosing": "choose",
@@ -233,7 +233,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
     ),
 }  # fmt: skip
 
-#: What a name is, such as that of a plan or a programme.
+#: Kinds of things with a name, for example plans and programmes.
 DEFINITIONS = {
     "en": "What is {0}?", "nl": "Wat is {0}?", "de": "Was ist {0}?", "fr": "Qu’est-ce que {0} ?", "es": "¿Qué es {0}?",
     "it": "Che cos’è {0}?", "pt": "O que é {0}?", "pl": "Co to jest {0}?", "tr": "{0} nedir?", "ar": "ما هو {0}؟",
@@ -300,7 +300,7 @@ LABEL = (
 )
 #: The same before what the part is about: "Policy 29: Travel expenses".
 LABELLED = re.compile(rf"^{LABEL}\d+[a-z]?(?:[.-]\d+)*\s*[:.–—-]\s+(?=\S)", re.IGNORECASE)
-#: What a company says of itself, in the words of its own: with spaces between words, and without.
+#: A company's words for itself, in languages with and without spaces.
 SELF_PRAISE = (
     r"(?:our (?:mission|vision|purpose|story|history|(?:core |company )?values)|(?:mission|vision) statement"
     r"|company(?:['’]s)? (?:mission|vision|values)|(?:message|letter|welcome) from (?:the |our )?.{2,40}"

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
 TASK = "process_document"
-#: Background work that nobody waits for has a queue of its own and takes no document's place.
+#: Background work has a separate queue, and never takes a document's place.
 MEANING_QUEUE = "meaning"
 #: So have deliveries to other programs, which may take long to answer.
 OUTGOING_QUEUE = "outgoing"
 DELIVERIES_AT_ONCE = 2
-#: Documents that one process works on at once: while one waits for its provider, another is read. One more place is
-#: reserved for tenants that have none of these.
+#: Documents in progress at once in a process: while one waits for a provider, another is read. One more place is
+#: reserved for tenants without a document in progress.
 DOCUMENTS_AT_ONCE = 2
 #: Waits before each retry when a provider is down or sends unusable answers; after the last one the document has
 #: failed. While a key is refused or the credit is used up, the last wait repeats for as long as it takes.
@@ -275,7 +275,7 @@ class Queue:
                 for queue, concurrency, jobs in served
             ]
             rescue = asyncio.create_task(self._rescue())
-            # Each in a task of its own, so that a slow one does not delay the others.
+            # Separate tasks, because a slow task must not delay the others.
             due = (self.on_every_minute, self.on_evaluations, self.on_backups)
             scheduled = [asyncio.create_task(self._every_minute(work)) for work in due]
             stopped = asyncio.create_task(self._wake.wait())
@@ -416,7 +416,7 @@ class Queue:
         except TenantSuspended:
             wait = SUSPENDED_SECONDS
         except ProviderError as exc:
-            # Searches by words continue, so it is retried for as long as it takes.
+            # Retried without end, because searches by words work meanwhile.
             log.warning("%s Vectors of meaning are made later.", exc.message)
             wait = self.retry_seconds[-1]
         if wait is not None:

@@ -219,7 +219,7 @@ def estimate_document(
     *,
     recognition: Usage | None = None,
 ) -> dict[str, Any]:
-    """Estimate what processing pages would cost, as it is stored."""
+    """Estimate the cost of processing pages, for storage."""
     # Chunks by topic are known only after paying for them; the method `smart` gives about as many.
     wanted = job.document.chunking_method
     method: ChunkingMethod = "smart" if wanted == "semantic" else wanted

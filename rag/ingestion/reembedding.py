@@ -125,7 +125,7 @@ class Reembeddings:
         return self.get(identity.tenant_id, row[0])
 
     def cost_of(self, identity: Identity, collection_id: UUID, to_model: str) -> MoveCost:
-        """Return what `estimate` would say, without keeping it. Raises as it does."""
+        """Return the result of `estimate` without storing, with the same errors."""
         require_admin(identity)
         embedder = self._other_embedder(identity, collection_id, to_model)
         with self._database.transaction(identity) as connection:

@@ -52,7 +52,7 @@ from rag.types import (
     storable,
 )
 
-#: Characters of all pages that may be sent as text at once.
+#: The most characters to send as text at once, from all pages.
 MAXIMUM_TEXT_CHARACTERS = 2_000_000
 LONGEST_TITLE = 300
 LONGEST_DESCRIPTION = 2000
@@ -76,7 +76,7 @@ class ReferenceDocument:
     file_url: str
     file_name: str
     status: str
-    #: One sentence on what to know about it, such as why a step failed.
+    #: A remark, for example why a step failed.
     message: str
     page_count: int
     created_at: datetime
@@ -192,7 +192,7 @@ class ReferenceDocuments:
         source_description: str | None = None,
         category: str | None = None,
     ) -> ReferenceDocument:
-        """Change a document's particulars; None leaves one as it is. Raises `InvalidInput`, `NotFound`."""
+        """Change a document's particulars; None changes nothing. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
         found = self.get(identity, document_id)
         given = (
@@ -323,7 +323,7 @@ class ReferenceDocuments:
 
     @contextmanager
     def _claimed(self, job: DocumentJob) -> Iterator[None]:
-        """Hold the document, so that nobody else works on it meanwhile."""
+        """Lock the document against other work."""
         try:
             with self._control.claimed(job.document.tenant_id, job.document.id):
                 yield

@@ -55,9 +55,9 @@ Item = TypeVar("Item")
 #: Languages written without spaces, in which a short heading says as much as a long one elsewhere.
 DENSE = ("ko", "ja", "zh")
 LETTERS = r"[^\W\d_]+"
-#: The question mark of languages that have their own.
+#: Question marks other than "?".
 MARKS = {"ja": "？", "zh": "？", "ar": "؟"}
-#: What joins a heading with the one above it.
+#: Words between a heading and the heading above.
 JOINTS = {"ja": "の", "zh": ""}
 #: French words before which "de" loses its vowel: those with a silent h too, but not "harcèlement".
 ELIDED = re.compile(r"[aeiouyéèêàâîôû]|h(?:eure|oraire|ô|ospit|onor|ygi|abi|umain)", re.IGNORECASE)
@@ -80,7 +80,7 @@ class CandidateQuestion:
     text: str
     heading: str = ""
     need: Need = ""
-    #: What it is made by; questions of one form differ in their subject only.
+    #: The template; questions from a template differ only in the subject.
     form: str = ""
     #: Lower ones are better: whether it asks for a fact, and whether its subject is of several words.
     rank: tuple[int, int] = (0, 0)
@@ -96,7 +96,7 @@ class SuggestStep:
         self._retriever = Retriever(database, by_words)
 
     def run(self, job: DocumentJob, sections: Sequence[Section], text: str) -> list[str]:
-        """Return questions that the document answers: those a model wrote of it, then those about its headings."""
+        """Return questions with answers in the document: a model's first, then questions from headings."""
         document = job.document
         language = document.language or job.collection.language
         written = [q for q in document.metadata.get("questions") or () if isinstance(q, str) and not nobody_asks(q)]
@@ -209,7 +209,7 @@ def candidates_elsewhere(sections: Sequence[Section], text: str, own: str, langu
 
 
 def _in_order(sections: Sequence[Section], text: str) -> list[Section]:
-    """Return the sections in their order; of a text without any, such as that of a statute, its articles."""
+    """Return the sections in order. For a text without sections, such as a statute, return the articles."""
     if sections:
         return sorted(sections, key=lambda section: section.start)
     return [
@@ -231,7 +231,7 @@ def _candidate(
     pattern = QUESTIONS.get(language)
     if is_question or (pattern is not None and pattern.fullmatch(heading)):
         words = len(heading.split())
-        # Turkish says in one word what others need three for.
+        # Turkish says in one word what takes three elsewhere.
         if not (2 if language == "tr" else 3) <= words <= 14 and not (is_dense and len(heading) <= LONGEST_HEADING):
             return None
         return CandidateQuestion(heading if is_question else f"{heading}{MARKS.get(language, '?')}", heading)
@@ -276,7 +276,7 @@ def _can_be_asked_about(heading: str, *, is_dense: bool) -> bool:
 
 
 def _filled(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
-    """Write the heading into a question, with what its language needs around it; None where that cannot be known."""
+    """Write the heading into a question, with articles and endings for the language; None if these are unknown."""
     parts = match.groupdict(default="")
     rest = parts.get("rest", "").strip()
     if language == "en":

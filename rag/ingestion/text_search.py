@@ -1,4 +1,4 @@
-"""Find words in documents: which documents hold all of them, and where in one they are. It costs nothing."""
+"""Find the documents with all of some words, and the places in a document. No paid calls."""
 
 from __future__ import annotations
 

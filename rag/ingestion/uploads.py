@@ -1,4 +1,4 @@
-"""Take in a file: check it, unlock it, store it under its content's hash, and make its document."""
+"""Take in a file: check, unlock, store under the content's hash, and make the document."""
 
 from __future__ import annotations
 
@@ -163,13 +163,13 @@ def _free_name(name: str, taken: Set[str]) -> str:
 def upload_folder(file_name: str) -> str:
     """Return the folders before a file's name, separated by slashes, as they are shown; empty without any."""
     folders = [" ".join(part.split()) for part in _parts(file_name)[:-1]]
-    # A drive, the folder itself and the one above it say nothing about the file.
+    # Drives, "." and ".." say nothing about the file.
     kept = [part for part in folders if part.strip(". ") and not part.endswith(":")]
     return "/".join(kept)[-LONGEST_NAME:].strip("/")
 
 
 def title_of_upload(name: str, folder: str) -> str:
-    """Return a title for a file that has none of its own: "Leave policy (Germany)" in a folder Germany."""
+    """Return a title for a file without one: "Leave policy (Germany)" in a folder Germany."""
     title = title_from_file_name(name)
     return f"{title} ({folder.rpartition('/')[2]})" if folder else title
 

@@ -154,7 +154,7 @@ def _begins_after(last: date, found: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day of what was named without a year; None where today is within it."""
+    """Return the last day of a month or period named without a year; None during that period."""
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
         if day is not None and day >= today:
@@ -164,7 +164,7 @@ def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: dat
 
 
 def _known(language: str) -> str:
-    """Return the code of a language that days are read in; English for another one, or for none."""
+    """Return the code of a language with rules for days, English otherwise."""
     code = language.split("-")[0]
     return code if code in _PAST else "en"
 

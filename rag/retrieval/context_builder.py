@@ -165,13 +165,13 @@ def shown_score(item: ScoredHit) -> float:
     return round(min(1.0, max(result.similarity or 0.0, item.coverage.share)), 4)
 
 
-#: Passages read of a section where another passage leads.
+#: The most passages to read from a section named by another passage.
 SECTION_PASSAGES = 3
-#: A label such as 【양형기준 - 절도】; parts that are not known are left out of it.
+#: A label such as 【양형기준 - 절도】, without unknown parts.
 _LABEL = re.compile(r"【([^】]*)】")
 _LABEL_PARTS = " - "
 _FIELD = re.compile(r"\{(\w+)\}")
-#: A line that is left out where its field is empty.
+#: A line with a field, left out if the field is empty.
 _LINE_OF_FIELD = re.compile(r"^\{(?!content\})(\w+)\}\n", re.MULTILINE)
 
 
@@ -182,11 +182,11 @@ class ContextPassage:
     #: From 1; what an answer cites it by.
     number: int
     result: SearchResult
-    #: What the model reads: the passage, with the text around it where that fits.
+    #: The text for the model: the passage, and the text around if there is room.
     text: str
-    #: What tells its document from others of the same title, and the day it is of; empty where neither is known.
+    #: The file name if other documents have the same title, and the document's day; empty if both are unknown.
     label: str = ""
-    #: Metadata of the passage's document. A value that the passage has of its own takes precedence.
+    #: Metadata of the document. The passage's own values take precedence.
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
@@ -255,7 +255,7 @@ def labels_of(
 
 
 def document_day(metadata: Mapping[str, Any]) -> date | None:
-    """Return the day a document gives itself: of a post its own, of a file its last change, else its making."""
+    """Return a document's own day: the day in a post, else the last change of a file, else its making."""
     names = ("file_modified_at", "file_created_at")
     return written_on(metadata) or next((day for name in names if (day := day_of(metadata.get(name)))), None)
 
@@ -287,7 +287,7 @@ def _text(passage: ContextPassage, name: str) -> str:
 
 
 def _labelled(text: str, passage: ContextPassage) -> str:
-    """Labels without the parts that are empty; one that would hold nothing holds the title."""
+    """Labels without empty parts; an empty label becomes the title."""
 
     def label(match: re.Match[str]) -> str:
         parts = (
@@ -336,7 +336,7 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPassage:
-    """A passage of a section that another passage refers to."""
+    """A passage from a section named by another passage."""
 
     chunk_id: UUID
     document_id: UUID

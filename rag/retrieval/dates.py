@@ -108,7 +108,7 @@ _FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
 
 
 def dates_in(text: str, today: date) -> DateRange | None:
-    """Return the days a question asks about; None where it names none."""
+    """Return the days named in a question; None without any."""
     text = in_digits(" ".join(text.split()))
     between = _BETWEEN.search(text)
     if between is not None:

@@ -115,7 +115,7 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
-    """Jaccard's index: what both have of what either has, 0 … 1."""
+    """Jaccard's index: shared elements among all elements, 0 … 1."""
     # Sets of very different size cannot be alike; this spares most of the comparisons.
     if min(len(one), len(other)) < SAME * max(len(one), len(other)):
         return 0.0

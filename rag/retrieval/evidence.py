@@ -56,7 +56,7 @@ class Coverage:
     words: int
 
 
-#: Of a wording that a passage is not measured by; less than that of any other.
+#: The coverage for a wording in a language the passage is not compared in; less than any other.
 NOTHING_COVERED = Coverage(share=-1.0, found=(), words=0)
 
 
@@ -88,7 +88,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
     found = []
     for word in words:
         weights = [idf(term) for term in word.terms]
-        # The mean, so that a word counts once however many terms its analyser makes of it.
+        # The mean: a word counts once, even if the analyser makes several terms.
         weight = sum(weights) / len(weights)
         if word.is_pair and weight >= highest:
             weight *= UNKNOWN_PAIR
@@ -173,7 +173,7 @@ SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
 OTHERS_CONSTANT = 20
 #: What all words of the question count there: as much as the first rank by meaning.
 OTHERS_WORDS = 0.2
-#: The constant of reciprocal ranks where the order of the search and that of the probabilities make one.
+#: The constant of reciprocal ranks for joining the search's order with the order by probability.
 RANK_CONSTANT = 10
 #: Below this relevance a reranked passage is not cited: Cohere gives unrelated passages 0.01 and less, and related ones
 #: to a question of two words sometimes little more than this.
@@ -250,15 +250,15 @@ class ScoredHit:
 
     result: SearchResult
     coverage: Coverage
-    #: How far its similarity is above that of the other candidates.
+    #: How far the similarity is above the usual similarity of candidates.
     margin: float = 0.0
     signals: PassageSignals
     #: The question's words in the passage's language, and that language: what to mark in the passage.
     words: tuple[QuestionWord, ...]
     language: str
-    #: Whether it is cited as unusually near among the passages of another language than the question's.
+    #: Whether the passage is in another language and unusually near among the passages in that language.
     has_place: bool = False
-    #: Text around the passage that the model reads with it, and the pages of all that; 0: those of the passage.
+    #: Text around the passage for the model, and the pages of both; 0: the passage's pages.
     before: str = ""
     after: str = ""
     first_read_page: int = 0
@@ -363,7 +363,7 @@ def without_name(item: ScoredHit) -> ScoredHit:
 
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Put passages of documents that say whose rules are meant before the others, where one of them may answer."""
+    """Put passages of documents with the owner's name first, if one may answer."""
     if not any(outcome_of(item.probability) != "none" for item in scored if not item.signals.lacks_name):
         return list(scored)
     return sorted(scored, key=lambda item: item.signals.lacks_name)
@@ -416,7 +416,7 @@ def in_order(
     # What comes early by itself needs no place.
     early = {item.result.chunk_id for item in ordered[:places]}
     others = _of_other_languages(scored, found, language, early=set() if named else early)
-    # For one that by itself would be refused, nothing speaks but that it is the best of its language.
+    # A refused passage would only be here as the best in its language.
     others = [item for item in others if named or outcome_of(item.probability) != "none"]
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
     if not others:

@@ -96,7 +96,7 @@ def _table(retrieval: RetrievalResult) -> Iterator[str]:
 
 
 def _judgement(item: ScoredHit | None) -> str:
-    # One that was collapsed into another, or over its document's number, was not scored.
+    # Collapsed passages, and passages beyond the document's limit, have no score.
     return (
         f"{'-':>7}  {'-':>6}  {'-':>8}"
         if item is None

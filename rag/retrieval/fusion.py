@@ -89,7 +89,7 @@ def fused_scores(
 
 
 def words_weight(words: int) -> float:
-    """Return what the order of the words counts beside that of meaning, by the number of words that carry topic."""
+    """Return the weight of the order by words against the order by meaning, from the number of topic words."""
     return 1 + min(MOST_WEIGHT_OF_WORDS, words / WORDS_OF_WEIGHT)
 
 

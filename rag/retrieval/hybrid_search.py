@@ -38,7 +38,7 @@ REFINED_CANDIDATES = 24
 MEANT_CANDIDATES = 40
 #: Passages read when only those with certain metadata are wanted.
 MOST_FILTERED = 20_000
-#: The least number of candidates of each search that are fused.
+#: The least number of candidates to fuse from each search.
 FUSED_CANDIDATES = 50
 #: Passages nearest by the signs of their dimensions, whose vectors are then compared: twice as many for half the signs.
 #: Measured: recall@10 1.000 with 400 passages at 1536 dimensions and 800 at 384; 400 at 384 missed one neighbour in
@@ -88,7 +88,7 @@ class SearchHits:
     statistics: TermStatistics
     #: The language each document's passages are analysed in.
     languages: Mapping[UUID, str]
-    #: The question as it was searched for: with its spelling corrected.
+    #: The question with corrected spelling, as searched for.
     text: str
     #: Passages left out because another one found is the same.
     repeats: int = 0
@@ -101,7 +101,7 @@ class SearchHits:
 
     @property
     def best_meaning(self) -> float | None:
-        """The highest cosine by meaning of any passage; None where there are no such vectors."""
+        """The highest cosine by meaning; None without vectors of meaning."""
         return max((hit.cosine for hit in self.meant), default=None)
 
 
@@ -492,7 +492,7 @@ class _Row(NamedTuple):
     file_name: str
     #: What the document's passages are analysed in.
     language: str
-    #: Its terms in order, as `keywords.packed_terms` packs them; None where an earlier version indexed it.
+    #: Terms in order, from `keywords.packed_terms`; None if an earlier version of the product indexed the passage.
     terms: bytes | None
     similarity: float | None
     vector_rank: int | None
@@ -500,7 +500,7 @@ class _Row(NamedTuple):
     meaning_rank: int | None
     #: By words, before meaning has a say.
     score: float
-    #: Cosine by meaning, of its nearest part, and of each part.
+    #: Cosine by meaning: the nearest part's, and each part's.
     meaning: float | None
     part_meanings: list[float] | None
 

@@ -138,7 +138,7 @@ def question_language(question: Question) -> str:
 
 
 def is_evident(text: str) -> bool:
-    """Whether a text tells its language by itself, whatever is likely."""
+    """Whether the text alone shows the language."""
     text = unicodedata.normalize("NFC", text).lower()
     found = _evidence(text)
     probabilities = _probabilities(text) if _has_words(found) else {}

@@ -124,7 +124,7 @@ class MeaningHit(NamedTuple):
 
 
 class Cosines(NamedTuple):
-    """The similarities of a passage to a question in the words of its language, and to it as it was asked."""
+    """A passage's similarities to the question translated into the passage's language, and to the question as asked."""
 
     switched: float
     asked: float
@@ -132,7 +132,7 @@ class Cosines(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Usual:
-    """The similarities of all passages of a language to one question."""
+    """Similarities between a question and all passages in a language."""
 
     passages: int
     mean: float

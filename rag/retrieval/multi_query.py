@@ -49,7 +49,7 @@ class EmbeddedWordings:
 
 
 def embed_wordings(trace: RetrievalTrace, asked: ParsedQuestion, providers: Providers) -> EmbeddedWordings:
-    """Embed the question's wordings by the collection's model, and by that of meaning where it has one beside."""
+    """Embed the wordings with the collection's model, and with the model of meaning if the collection has both."""
     spoken = _language(trace, asked)
     wordings = [(text, spoken) for text in (asked.translation.query, *asked.others)]
     if asked.original:
@@ -70,7 +70,7 @@ def search_wordings(
 ) -> SearchHits:
     """Search for each wording within the filters; at most `candidates` results, best first."""
     profile, found_by_wording = trace.profile, []
-    # Another search of the same question takes the place of the one before it, and adds its time.
+    # A repeated search replaces the earlier search of the question, and adds to its time.
     searched_before, trace.details.search.queries = trace.details.search.queries, []
     spent_before = sum(query.search_ms for query in searched_before)
     wordings = [asked.text, *asked.others, *filter(None, [asked.original])]
@@ -254,7 +254,7 @@ def _least_similarity(trace: RetrievalTrace) -> float:
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0
     if profile.search.strict_threshold:
-        return -1.0  # cut later, so that it is known how many
+        return -1.0  # cut later, when the number is known
     if trace.thresholds and trace.thresholds[0] < profile.search.similarity_threshold:
         return -1.0
     is_word_count = trace.question.collection.embedding_model.startswith("builtin/")

@@ -24,7 +24,7 @@ class ProcessorSlots:
     def __init__(self, at_once: int = AT_ONCE, stuck_seconds: float = STUCK_SECONDS) -> None:
         self._free = at_once
         self._stuck_seconds = stuck_seconds
-        #: Places of stuck threads that others have taken.
+        #: Places of stuck threads, given to other threads.
         self._written_off = 0
         self._freed = threading.Condition()
         self._freed_at = time.monotonic()
@@ -32,7 +32,7 @@ class ProcessorSlots:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Hold a place; a thread that has one keeps it."""
+        """Hold a place. A thread with a place keeps it."""
         if self._has_place:
             yield
             return

@@ -22,14 +22,14 @@ WINDOW_TERMS = 60
 #: How much a boost may add, as a share of the best fused score. Results hardly change between half and double of it.
 CLOSENESS_WEIGHT = 0.3
 NAME_WEIGHT = 0.15
-#: A section tells passages of one document apart where its title cannot, so that the two add up.
+#: Sections tell passages of a document apart, and titles cannot: both weights are added.
 SECTION_WEIGHT = 0.2
-#: A name counts as said when more than this share of it is, by the words that tell it from the others.
+#: A name counts as said above this share of the words that distinguish the name.
 NAMED = 0.5
 
 
 class ScoredPassage(Hit, Protocol):
-    """A passage with its score so far, and what the keyword index keeps of it."""
+    """A passage with the score so far and the terms from the keyword index."""
 
     @property
     def score(self) -> float: ...

@@ -45,7 +45,7 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return the signals of one passage: where it says its years or kind itself, that counts; else its document's."""
+    """Return the signals of a passage. The passage's own years and kind count before the document's."""
     category = result.metadata.get("category")
     return replace(
         document,
@@ -57,7 +57,7 @@ def of_passage(result: SearchResult, document: Signals, this_year: int | None = 
 def of_categories(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], categories: Sequence[str]
 ) -> tuple[SearchResult, ...]:
-    """Keep the passages of one of these categories."""
+    """Keep passages in one of the categories."""
     wanted = set(categories)
     return tuple(r for r in results if wanted & set(of_passage(r, facts[r.document_id].signals).categories))
 
@@ -98,7 +98,7 @@ class Facts:
 
     @property
     def shown(self) -> Mapping[str, Any]:
-        """The metadata; `createdAt` is the day it came where it says none."""
+        """The metadata; `createdAt` defaults to the day of arrival."""
         return {"createdAt": self.created_at.isoformat(), **self.metadata}
 
 
@@ -282,7 +282,7 @@ class AttachmentLines:
 
 
 def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
-    """Return the attachments of posts as one text, up to what `fits` allows; "" if there are none."""
+    """Return the attachments of posts as one text, as long as `fits` allows; "" without attachments."""
     form = AttachmentLines.of(template)
     lines: list[str] = []
     for title, metadata in posts:
@@ -316,7 +316,7 @@ def web_address(value: object) -> str:
 
 
 def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return a post's passage without the part about its attachments; its excerpt where nothing else is in it."""
+    """Return a post's passage without the part about attachments; the excerpt if nothing remains."""
     places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
     kept = text[: min(places)].rstrip() if places else text
     return kept or str(metadata.get("excerpt") or "") or text
@@ -354,5 +354,5 @@ def day_of(value: Any) -> date | None:
 
 
 def korean_date(day: date | None) -> str:
-    """Return a day as Koreans write it: "2024. 12. 15."; "" for none."""
+    """Return a day in Korean form: "2024. 12. 15."; "" without a day."""
     return f"{day.year}. {day.month}. {day.day}." if day is not None else ""

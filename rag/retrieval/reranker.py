@@ -133,12 +133,12 @@ def text_to_rerank(result: SearchResult, template: str) -> str:
     """Return what the reranker reads of a passage."""
     if not template:
         return contextual_text(result.title, result.section, result.content)
-    # One pass, so that braces in a passage stay what they are.
+    # One pass: braces in a passage stay as they are.
     values = {"{title}": result.title, "{section}": result.section, "{content}": result.content}
     return _PLACE.sub(lambda match: values[match.group()], template)
 
 
 def is_reranking_enabled(settings: Settings | None = None) -> bool:
-    """Return whether a reranker is configured: a provider of one, such as Cohere, or `RAG_CROSS_ENCODER`."""
+    """Return whether a reranker is configured: a provider such as Cohere, or `RAG_CROSS_ENCODER`."""
     settings = settings or load_settings()
     return bool(settings.provider_for("rerank") or settings.cross_encoder)

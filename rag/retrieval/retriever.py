@@ -81,7 +81,7 @@ from rag.types import (
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
 
-#: A notice of one of several collections that are searched together.
+#: A notice about one collection, if several are searched.
 IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 #: Nearest passages shown when there is no answer.
 NEAREST = 3
@@ -368,7 +368,7 @@ class Retriever:
             return found.fetchall()
 
         with trace.step("whose rules") as step:
-            # A collection's own name holds for all of its documents.
+            # A name in the collection's title holds for all documents.
             saying = {name: set(documents) if name.casefold() in own else set[UUID]() for name in asked}
             chunks = Counter[str]()
             for document_id, place, count in self._database.read(trace.question.identity, read):
@@ -404,7 +404,7 @@ class Retriever:
         return {language.partition("+")[0] for language, chunks, _ in found if chunks}
 
     def _has_new_model(self, trace: RetrievalTrace) -> bool:
-        """Tell whether the collection has another embedding model than when it was read, and use it if so."""
+        """Tell whether the collection's embedding model has changed meanwhile, and use the new model."""
         collection = trace.question.collection
 
         def read(pipeline: Pipeline) -> tuple[str] | None:

@@ -36,7 +36,7 @@ class QuestionWord:
     terms: tuple[str, ...]
     #: Two characters of a script without spaces.
     is_pair: bool = False
-    #: A word of a language that writes compounds as one word.
+    #: A word in a language with compounds.
     is_compounding: bool = False
     #: Expressions that documents may use instead: the terms of each.
     synonyms: tuple[tuple[str, ...], ...] = ()
@@ -46,15 +46,15 @@ class QuestionWord:
 class SearchQuery:
     """A question with everything the search needs."""
 
-    #: The source of keywords; may hold several wordings, such as the original and its translation.
+    #: The source of keywords, possibly several wordings, such as the original and a translation.
     text: str
     #: ISO 639-1 code of the question, "" when unknown: its stopwords are left out whatever the documents' language.
     language: str = ""
     #: The question's embedding, of length 1; None searches by keywords alone.
     vector: NDArray[np.float32] | None = field(default=None, repr=False)
-    #: Id of the embedder that made it; passages of other embedders are not compared.
+    #: Id of the vector's embedder; passages with vectors from other embedders are not compared.
     embedding_model: str = ""
-    #: The question's vector of meaning, beside `vector` where that compares words; None where there is no such model.
+    #: The question's vector of meaning, if `vector` compares words; None without a model of meaning.
     meaning: NDArray[np.float32] | None = field(default=None, repr=False)
     #: The same of the question in the words of other languages, by language, made once it is known which there are.
     meaning_in_words_of: Callable[[Collection[str]], Mapping[str, NDArray[np.float32]]] | None = field(
@@ -73,7 +73,7 @@ class SearchQuery:
     vector_rank_weight: float = 0.3
     keyword_rank_weight: float = 0.2
     rank_constant: int = 60
-    #: Passages of one document that share this many first characters count as one; 0: only identical texts do.
+    #: Passages of a document with so many first characters in common count once; 0: only identical passages do.
     same_beginning: int = 0
     #: Whether the closeness of words and the names of documents affect the order.
     refine: bool = True

@@ -46,7 +46,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeContents:
-    """What there is to search, as this transaction sees it."""
+    """The searchable documents, in this transaction."""
 
     #: Passages and terms in the keyword index by the language they were analysed in.
     languages: dict[str, tuple[float, float]]
@@ -148,7 +148,7 @@ def ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
 
 
 def filter_conditions(filters: SearchFilters) -> dict[str, Any]:
-    """Return what the named statements call the conditions of a search; None for one that is not set."""
+    """Return a search's conditions by the names in the statements; None for unset conditions."""
     return {
         "document_ids": list(filters.document_ids) or None,
         "categories": list(filters.categories) or None,

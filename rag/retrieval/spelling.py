@@ -149,7 +149,7 @@ def _shared_start(word: str, other: str) -> int:
 
 
 def _one_slip_away(unknown: Sequence[str], written: Sequence[str]) -> list[list[int]]:
-    """For each unknown word, where those written words are that one slip makes of it."""
+    """For each unknown word, the places of the written words one slip away."""
     if not unknown or not written:
         return [[] for _ in unknown]
     distances = cdist(unknown, written, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)

@@ -51,7 +51,7 @@ class CallRecorder(Protocol):
         """Record a request before it is made; the next `record` or `drop` refers to it."""
 
     def drop(self) -> None:
-        """Forget the request: it failed and nobody bills it."""
+        """Forget a request that failed without a bill."""
 
     def record(self, paid: Charge) -> None:
         """Record a charge as soon as it is known: a later step may fail."""
@@ -59,7 +59,7 @@ class CallRecorder(Protocol):
 
 @dataclass
 class RetrievalTrace:
-    """The state of one question's retrieval so far."""
+    """The state of a question's retrieval."""
 
     question: Question
     profile: Profile
@@ -106,7 +106,7 @@ class RetrievalTrace:
                 self.details.steps = [*(self.details.steps or []), done]
 
     def pay(self, operation: Operation, usage: Usage | None) -> None:
-        """Price a call at the tenant's own prices, or the listed ones where it has none."""
+        """Price a call, at the tenant's own prices before the listed prices."""
         if usage is not None:
             paid = charge(operation, usage, self._own_prices())
             self.charges.append(paid)
@@ -144,7 +144,7 @@ PREVIEW_CHARACTERS = 200
 
 
 def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
-    """Return each passage found with its cosine similarity, 0 if it has none, and the beginning of its text."""
+    """Return each found passage with the cosine similarity (0 if unknown) and the beginning of the text."""
     return [
         RawResultDetails(
             chunk_id=str(r.chunk_id),

@@ -59,7 +59,7 @@ _cache = _Cache(CACHED_TRANSLATIONS)
 
 
 def needs_translation(query: str, language: str, target_language: str) -> bool:
-    """Whether a question is in another language than wanted; one in an unknown language ("") is taken as it is."""
+    """Whether a question is in another language than wanted; False for an unknown language ("")."""
     source, target = _code(language), _code(target_language)
     return bool(source) and source != target and bool(query.strip())
 

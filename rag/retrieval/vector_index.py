@@ -54,10 +54,10 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """An index that looks so far: what it finds of the exact scan's passages, and how long it takes."""
+    """A measured breadth of the index: the share of the exact scan's passages found, and the time."""
 
     breadth: int
-    #: Of the ten nearest, and of as many as a search takes.
+    #: Recall among the ten nearest, and among as many as a search takes.
     recall: float
     recall_of_all: float
     ms: Timed
@@ -77,7 +77,7 @@ class Measured:
 
     @property
     def chosen(self) -> Tried:
-        """The first that finds enough, else the one that finds most."""
+        """The first breadth with enough recall, else the breadth with the most."""
         enough = (each for each in self.tried if each.recall >= LEAST_RECALL)
         return next(enough, max(self.tried, key=lambda each: each.recall))
 
@@ -116,7 +116,7 @@ class VectorIndex:
 
     @property
     def measurement(self) -> Measured | None:
-        """What it was measured at; None before it was."""
+        """The measurements; None before measuring."""
         if "tried" not in self.measured:
             return None
         tried = tuple(Tried(**{**each, "ms": Timed(*each["ms"])}) for each in self.measured["tried"])
@@ -138,7 +138,7 @@ class VectorIndexes:
         self._owner_conninfo = owner_conninfo
 
     def find(self, collection: Collection) -> VectorIndex | None:
-        """Return a collection's index; None where it has none."""
+        """Return a collection's index, if any."""
         asked = {"collection_id": collection.id}
         return self._database.fetch_one(collection.tenant_id, "find_vector_index", VectorIndex, **asked)
 
@@ -225,7 +225,7 @@ class VectorIndexes:
         return measured
 
     def drop(self, identity: Identity, collection: Collection) -> bool:
-        """Drop a collection's index, beside searches that read it; False where there was none."""
+        """Drop a collection's index while searches go on. Return whether there was an index."""
         require_admin(identity)
         name = f"document_chunks_near_{collection.id.hex}"
         with self._owner(name) as owner:
@@ -250,7 +250,7 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **asked))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Return the vectors of what people asked; None where nobody did, or the embedder cannot be reached."""
+        """Return vectors of asked questions; None without questions, or if the embedder does not answer."""
         asked = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], asked).fetchall()]
@@ -332,7 +332,7 @@ def _is_dense(collection: Collection) -> bool:
 
 
 class _Way:
-    """One way to search, with what it found and how long it took."""
+    """A way to search, with the passages found and the times."""
 
     def __init__(self, run: Callable[[HalfVector], tuple[list[UUID], float]]) -> None:
         self._run = run

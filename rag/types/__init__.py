@@ -132,7 +132,7 @@ Operation = Literal["embedding", "chunking", "reranking", "translation", "chat",
 
 
 class Role(StrEnum):
-    """What a person may do within one tenant; each role includes the ones before it."""
+    """The rights of a person within a tenant; each role includes all earlier roles."""
 
     EMPLOYEE = "employee"
     MANAGER = "manager"
@@ -153,7 +153,7 @@ class Identity:
     name: str
     role: Role
     user_group: str = ""
-    #: Hash of the session's token as hex; names the session without being able to act as it.
+    #: Hash of the session's token in hex. It names the session, but cannot be used to sign in.
     session_id: str = ""
     #: The language chosen for the interface; "" is that of the browser.
     language: str = ""
@@ -198,9 +198,9 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What one call used, as its provider counted it. `cached_input_tokens` are a part of `input_tokens`.
+    """The usage of one call, counted by the provider. `cached_input_tokens` are included in `input_tokens`.
 
-    `is_estimated` where the provider told no count, though the call was, or may have been, billed.
+    With `is_estimated`, the provider gave no count, but may have billed the call.
     """
 
     provider: str
@@ -215,7 +215,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """One paid call with the price used: one row of the ledger."""
+    """A paid call with its price: one row in the ledger."""
 
     operation: Operation
     usage: Usage
@@ -273,7 +273,7 @@ class SearchFilters:
 
 
 def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str, Any]:
-    """Return what somebody narrowed a question to, as JSON: only what was chosen."""
+    """Return the chosen documents and filters of a question as JSON."""
     chosen = {
         "documents": [str(document_id) for document_id in document_ids],
         "categories": list(filters.categories),
@@ -305,12 +305,12 @@ class SearchResult:
     #: BM25 (k1 1.5, b 0.75, Lucene idf), ≥ 0.
     keyword_score: float | None = None
     keyword_rank: int | None = None
-    #: Cosine similarity by the built-in model of meaning, beside `similarity` where that compares words.
+    #: Cosine similarity by the built-in model of meaning, where `similarity` compares words.
     meaning: float | None = None
-    #: The same of each of its parts (`rag.ingestion.meaning.parts_of`), in their order; empty where it is not known.
+    #: Likewise for each part of the passage (`rag.ingestion.meaning.parts_of`), in order; empty if unknown.
     part_meanings: tuple[float, ...] = ()
     meaning_rank: int | None = None
-    #: What the results are ordered by; its scale is that of the step that set it.
+    #: The value that orders the results; each step has its own scale.
     score: float = 0.0
     #: The reranker's relevance, 0 … 1.
     rerank_score: float | None = None
@@ -342,21 +342,21 @@ class Citation:
     #: Pages of the text that the model read around the passage; 0: the passage's own pages.
     first_read_page: int = 0
     last_read_page: int = 0
-    #: Of a post: its category's name, the day it gives itself (ISO 8601) and its marks.
+    #: For posts: category, day in the text (ISO 8601) and marks.
     category: str = ""
     written_on: str = ""
     is_pinned: bool = False
     is_important: bool = False
-    #: The address of the original post, and its files in its order, each with its own; "" where no link may lead there.
+    #: The address of the original post, and its files with their addresses in order; "" where links are not allowed.
     url: str = ""
     attachments: tuple[tuple[str, str], ...] = ()
-    #: The name of its collection, where several were searched.
+    #: The collection's name, if several were searched.
     collection: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextSnippet:
-    """A passage of the context as it was found, with the number an answer cites it by."""
+    """A passage in the context, with its number in the answer."""
 
     number: int
     chunk_id: UUID
@@ -380,9 +380,9 @@ Evidence = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class VersionOnDay:
-    """The version of a document that was valid on a day.
+    """The version of a document valid on a day.
 
-    `valid_from` is the first day of the published version, None where nobody set one.
+    `valid_from` is the first day of the published version, if anybody set it.
     """
 
     day: date
@@ -413,7 +413,7 @@ class ContextResponse:
     results: tuple[SearchResult, ...] = ()
     #: Whether the passages answer the question. With "perhaps" they are the closest there is, cited all the same.
     evidence: Evidence = "answered"
-    #: That the best passage answers, 0 … 1; None where nothing was found or nobody asked.
+    #: Probability that the best passage answers, 0 … 1; None without passages.
     probability: float | None = None
     #: The median cosine by meaning of all passages found; None where meaning was not compared.
     usual_meaning: float | None = None
@@ -464,7 +464,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """One turn as a chat model takes it, with pictures (PNG) for those that can see."""
+    """A turn for a chat model, with pictures (PNG) for models with vision."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -478,11 +478,11 @@ class Question:
     text: str
     identity: Identity
     collection: Collection
-    #: Collections that are searched beside it; its profile writes the answer.
+    #: Further collections to search. The profile of `collection` writes the answer.
     others: tuple[Collection, ...] = ()
     history: Sequence[ChatMessage] = ()
     document_ids: tuple[UUID, ...] = ()
-    #: Conditions of the asker on what may be found.
+    #: Conditions for documents, chosen by the asker.
     filters: SearchFilters = field(default_factory=SearchFilters)
     #: Languages of the asker's browser, program or terminal, the preferred first; they count for a question that
     #: does not tell its own.
@@ -495,7 +495,7 @@ class Question:
 
 
 def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUID]:
-    """Return the restricted collections among several; none for a single one, which shows its restriction itself."""
+    """Return the restricted collections among several. A single collection shows the restriction itself."""
     return [asked.id for asked in (collection, *others) if asked.groups] if others else []
 
 
@@ -514,7 +514,7 @@ class Conversation:
     has_news: bool = False
     #: Whether its latest question was asked in all collections; `collection_id` is the one whose profile answers.
     asks_all: bool = False
-    #: What its latest question was narrowed to, as `narrowing` returns it.
+    #: Documents and filters of the latest question, from `narrowing`.
     narrowed_to: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -522,7 +522,7 @@ class MessageState(StrEnum):
     STREAMING = "streaming"
     COMPLETE = "complete"
     STOPPED = "stopped"
-    #: The provider or the process ended it; its text so far is kept.
+    #: Ended early by the provider or the process; the text up to there is kept.
     CUT = "cut"
     FAILED = "failed"
 
@@ -546,7 +546,7 @@ class Message:
     total_ms: int | None
     rating: int | None
     created_at: datetime
-    #: Numbers of passages whose documents have been deleted since; nothing else of them is kept.
+    #: Numbers of passages from documents deleted since; only the numbers are kept.
     removed_sources: list[int] = field(default_factory=list)
     #: Where the question was passed on to a person: how far that is, their answer, who gave it and when.
     help_status: Literal["", "open", "answered", "dismissed"] = ""
@@ -568,14 +568,14 @@ class QueryDetails:
 
     @property
     def searched_as(self) -> str:
-        """Return what was searched for in place of the question; "" when it was the question itself."""
+        """Return the text searched for in place of the question; "" if the question itself was."""
         texts = (*self.expanded, self.translated_query)
         return next((text for text in texts if text and text != self.original), "")
 
 
 @dataclass(kw_only=True)
 class SearchQueryDetails:
-    """One wording that was searched for. Wordings of one call or statement have its time on the first of them."""
+    """A wording of the question in a search. If wordings share a call or statement, the first has its time."""
 
     query: str = ""
     embedding_ms: float = 0.0
@@ -662,7 +662,7 @@ class TimingDetails:
 
 @dataclass(kw_only=True)
 class StepDetails:
-    """One step of the retrieval: what it did in a few words, and how long it took."""
+    """A step of the retrieval: a few words on the result, and the time."""
 
     name: str = ""
     detail: str = ""
@@ -671,7 +671,7 @@ class StepDetails:
 
 @dataclass(kw_only=True)
 class EvidenceDetails:
-    """Whether the passages answer, and how likely that is of the best of them."""
+    """Whether the passages answer, and how likely the best passage does."""
 
     outcome: Evidence = "none"
     probability: float = 0.0
@@ -687,9 +687,9 @@ class RAGDetails:
     openai: OpenAIDetails = field(default_factory=OpenAIDetails)
     costs: CostDetails = field(default_factory=CostDetails)
     timing: TimingDetails = field(default_factory=TimingDetails)
-    #: Every step in its order, beyond the HR document's interface; None where nothing was retrieved.
+    #: All steps in order, beyond the HR document's interface; None without retrieval.
     steps: list[StepDetails] | None = None
     #: None where nothing was retrieved.
     evidence: EvidenceDetails | None = None
-    #: What was done without, such as a reranker that did not answer, as the asker was told; None where nothing was.
+    #: Parts left out, such as a reranker that did not answer, in the words shown to the asker; None without any.
     notices: list[str] | None = None

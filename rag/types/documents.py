@@ -69,7 +69,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The text of one page. `number` counts from 1; `label` is the printed page number, where that differs."""
+    """The text of a page. `number` counts from 1; `label` is the printed page number, if different."""
 
     number: int
     text: str
@@ -81,7 +81,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading and where its text begins: `page` from 1, `start` in characters of the joined text."""
+    """A heading with the place where it begins: `page` from 1, `start` in characters of the joined text."""
 
     title: str
     level: int
@@ -151,13 +151,13 @@ class ProcessingResult:
     chunk_count: int
     processing_time: int
     costs: ProcessingCosts
-    #: A note such as why tagging failed; "" without one.
+    #: A note, for example why tagging failed; "" without a note.
     message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A row of `documents`, as the library lists it."""
+    """A row of `documents` for the library's list."""
 
     id: UUID
     tenant_id: str
@@ -169,11 +169,11 @@ class Document:
     mime_type: str
     sha256: str
     status: DocumentStatus
-    #: The step under way or the one that failed; with `steps_done` of `steps_total` units of it finished.
+    #: The current or failed step, with `steps_done` of `steps_total` units finished.
     step: Step
     steps_done: int
     steps_total: int
-    #: One sentence for the admin: why it failed, or what to know about it.
+    #: A sentence for the admin: the reason for a failure, or a remark.
     message: str
     page_count: int
     empty_pages: list[int]
@@ -190,7 +190,7 @@ class Document:
     added_by_name: str
     created_at: datetime
     updated_at: datetime
-    #: Shared by all versions of one document: the id of the first.
+    #: The id of the first version, shared by all versions.
     original_id: UUID | None = None
     version: int = 1
     published_at: datetime | None = None
@@ -201,7 +201,7 @@ class Document:
     repeated_calls: int = 0
     #: Its provider refuses the key or has no money left; it goes on by itself, and `message` says why it waits.
     is_waiting: bool = False
-    #: A source keeps it, such as a table of posts; it is processed without being confirmed.
+    #: Kept by a source, such as a table of posts, and processed without confirmation.
     is_synced: bool = False
     pdf_type: PdfType = "auto"
     #: Pages whose text is still to be recognised.
@@ -213,7 +213,7 @@ class Document:
     owner_name: str = ""
     valid_from: date | None = None
     valid_until: date | None = None
-    #: When its owner is to look at it again.
+    #: The day for the owner's next review.
     review_on: date | None = None
     #: The language an administrator gave it.
     corrected_language: str = ""
@@ -263,7 +263,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestedQuestions:
-    """Questions that a document answers, in its language, and by language in others."""
+    """Questions answered by a document, in the document's language, and by language for other readers."""
 
     id: UUID
     language: str | None
@@ -295,7 +295,7 @@ class DocumentFilters:
     mime_type: str = ""
     collection_id: UUID | None = None
     document_ids: tuple[UUID, ...] | None = None
-    #: Documents that hold the text, besides those that are named so.
+    #: Documents with the words in the text, besides documents with the words in the title.
     found_ids: tuple[UUID, ...] = ()
     #: With the folders within it.
     folder: str = ""
@@ -342,7 +342,7 @@ class DocumentFigures:
     low: Decimal
     high: Decimal
     unpriced_estimates: int
-    #: When the newest of them came, and when one of them changed last.
+    #: The times of the newest document and of the last change.
     created_at: datetime
     updated_at: datetime
 
@@ -430,7 +430,7 @@ class DocumentChunk:
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """Documents that share one profile and one embedding model."""
+    """Documents with the same profile and embedding model."""
 
     id: UUID
     tenant_id: str
@@ -439,10 +439,10 @@ class Collection:
     #: The embedder's id, `provider/model@dimensions`.
     embedding_model: str
     language: str
-    #: What differs from the profile, as JSON keeps it.
+    #: Differences from the profile, in JSON.
     overrides: dict[str, Any]
     created_at: datetime
-    #: The least similarity measured on its own text with its embedder; None until it was.
+    #: The least similarity, measured on the collection's text with its embedder; None before the measurement.
     calibrated_threshold: float | None = None
     calibrated_at: datetime | None = None
     #: Groups whose people may read it, besides administrators; empty: everybody.

@@ -87,7 +87,7 @@ def show_gaps() -> None:
 
 
 def show_questions(*, outcome: str | None = None, rating: int | None = None) -> None:
-    """Open the list of questions in the next run, with those that ended so or were rated so."""
+    """Open the list of questions in the next run, filtered by outcome or rating."""
     st.session_state["analytics_view"] = _("Questions")
     st.session_state["analytics_text"] = ""
     for key, choice, words in (
@@ -211,7 +211,7 @@ def draw_metric(
     help_text: str | None = None,
     beside: str | None = None,
 ) -> None:
-    """Draw one figure with its change and, where there is something to draw, its line."""
+    """Draw a figure with the change and, given values, a line."""
     # A line of one or two points, or along zero, says nothing.
     shows = len(trend) >= LEAST_POINTS and sum(1 for point in trend if point) >= LEAST_POINTS
     # A bare zero below a figure reads as another figure.

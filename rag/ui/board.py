@@ -1,4 +1,4 @@
-"""Draw a notice board: its posts as a table, one post as it is read and cited, and the syncs that fill it."""
+"""Draw a notice board: a table of posts, a post as read and cited, and the syncs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def post_day(document: Document) -> date:
 
 
 def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) -> str:
-    """Return category, date and marks as one line of Markdown."""
+    """Return category, date and marks as a line in Markdown."""
     badges = [f":blue-badge[{plain(category)}]"] if category else []
     badges += [_(":orange-badge[:material/keep: Pinned]")] if is_pinned else []
     badges += [_(":red-badge[:material/priority_high: Important]")] if is_important else []
@@ -154,7 +154,7 @@ def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequen
 
 
 def paragraphs(text: str) -> str:
-    """Return a post's text as Markdown that keeps its lines, such as a list's."""
+    """Return a post's text as Markdown with all line breaks, for example in lists."""
     blocks = (block.strip("\n").split("\n") for block in text.split("\n\n"))
     return "\n\n".join("  \n".join(plain(line) for line in lines if line.strip()) for lines in blocks)
 

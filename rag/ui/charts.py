@@ -21,7 +21,7 @@ from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG, quiet_figure
 OUTCOME_COLORS = {"answered": 1, "perhaps": 0, "no_context": 2, "refused": 4, "stopped": 7, "failed": 3, "aside": 8}
 #: Bars of a whole unit of similarity.
 SCORE_STEPS = 25
-#: So many series have a colour of their own; the rest are one.
+#: The first series have separate colours; the rest are drawn together.
 MOST_SERIES = 8
 OTHERS = "others"
 
@@ -227,7 +227,7 @@ def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
 
 
 def waterfall_figure(timing: Mapping[str, float]) -> Any:
-    """Draw the stages of one question as bars, each from where it began. `timing` is the logged one."""
+    """Draw a question's stages as bars, each from the stage's start. `timing` comes from the log."""
     parts = stage_parts(timing)
     total, ends = float(timing.get("totalMs") or 0), sum(ms for _, _, ms in parts)
     figure = go.Figure()

@@ -40,7 +40,7 @@ from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chose
 ADDRESS = "scope"
 #: Up to this many collections are offered side by side; more are in a list.
 SIDE_BY_SIDE = 4
-#: What the choice of a collection has for all of them.
+#: The value for all collections in the choice.
 ALL = UUID(int=0)
 #: Whether a conversation is asked in all collections from now on.
 ALL_OF = "chat_all_{}"
@@ -145,7 +145,7 @@ class ChatScope:
 
     @cached_property
     def _known_years(self) -> tuple[int, ...]:
-        """Years of the documents here, where the profile searches by year; a field of that name has its own choice."""
+        """Years of the documents, if the profile searches by year. A field named so has a separate choice."""
         profile = self.profile
         by_year = profile.understanding.filter_by_year or profile.understanding.filter_by_date or self._is_board
         if not by_year or "year" in profile.search.metadata_filters:
@@ -154,7 +154,7 @@ class ChatScope:
 
     @cached_property
     def _category_names(self) -> dict[str, str]:
-        """Names of the categories of a notice board's posts by their slugs; none where it is no board."""
+        """Names of post categories by slug; empty unless the collection is a notice board."""
         return self.library.categories(self.identity, self.collection.id) if self._is_board else {}
 
     @property

@@ -106,7 +106,7 @@ PRESETS = (
 
 
 def changes_of(preset: Preset, profile: Profile, collection: Collection) -> dict[str, Any]:
-    """Return what a preset changes in a collection as it is; empty where nothing, or where it contradicts the rest."""
+    """Return a preset's changes to the collection's current settings; empty for no change, or for a contradiction."""
     now = profile.with_overrides(collection.overrides)
     wanted = preset.values(profile)
     changes = {name: value for name, value in wanted.items() if now.value(name) != value}
@@ -272,5 +272,5 @@ def preset_by_name(name: str) -> Preset | None:
     return next((preset for preset in PRESETS if preset.name == name), None)
 
 
-#: What saves several settings of a collection at once.
+#: A function that saves several settings at once.
 Save = Callable[[UUID, dict[str, Any]], None]

@@ -141,7 +141,7 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
 
 
 def _note(field: Setting, profile: Profile) -> str:
-    """Return the help of a setting, and the value of another one that it needs to have an effect."""
+    """Return a setting's help, and the value another setting needs for an effect."""
     if field.only_with is None or field.has_effect(profile):
         return _(field.help)
     other, values = field.only_with
@@ -170,7 +170,7 @@ def _close() -> None:
 def _choose(
     name: str, identity: Identity, collection: Collection, profile: Profile, changed: Profile, on_save: Save
 ) -> None:
-    """Ask before a preset is taken: its effect, each setting as it is and as it would be, and what questions find."""
+    """Ask before applying a preset: the effect, each setting before and after, and the results of questions."""
     preset = preset_by_name(name)
     changes = changes_of(preset, profile, collection) if preset else {}
     if preset is None or not changes:

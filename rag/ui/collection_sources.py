@@ -226,7 +226,7 @@ def _draw_choice(
     *,
     has_any: bool,
 ) -> None:
-    """Draw the kinds of sources that can be added, and the form of the one that was chosen."""
+    """Draw the kinds of sources to add, and the form for the chosen kind."""
     if st.session_state.get(CHOSEN) not in missing:
         st.session_state.pop(CHOSEN, None)
     labels = name_labels({kind: f"{FORMS[kind].icon} {_(FORMS[kind].name)}" for kind in missing})

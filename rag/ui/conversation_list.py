@@ -20,7 +20,7 @@ from rag.ui.text import plain
 from rag.ui.widgets import red
 
 SHOWN = 10
-#: The one line of CSS there is: Streamlit centres the label of a button as wide as its container.
+#: The only line of CSS: Streamlit centres labels in wide buttons.
 LEFT_ALIGNED = "<style>.st-key-chat_recent button>div{justify-content:flex-start}</style>"
 
 #: How many days ago a conversation was used at most, and the heading it is under then.
@@ -244,7 +244,7 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
 
 
 def _export(conversations: Conversations, identity: Identity, target: Conversation, address: str) -> None:
-    # A fifth of a second of imports that nobody else waits for.
+    # Imports for a fifth of a second, only needed here.
     from rag.records.transcript import to_docx, to_markdown, to_pdf
 
     messages = conversations.messages(identity, target.id)

@@ -1,4 +1,4 @@
-"""Draw one opened document: its pages, its chunks, what it cost, its metadata and versions."""
+"""Draw an opened document: pages, chunks, costs, metadata and versions."""
 
 from __future__ import annotations
 

@@ -351,7 +351,7 @@ def letters_of(name: str) -> str:
 
 
 def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID | None]:
-    """Return for each file the document it is meant for: that of its name, else of like letters; each document once."""
+    """Return the likely document for each file: the same name, else similar letters. No document twice."""
     found: list[UUID | None] = [None] * len(files)
     left = list(documents)
     for is_meant in (

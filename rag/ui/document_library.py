@@ -89,7 +89,7 @@ def draw_empty_library() -> None:
 
 
 def totals(figures: Sequence[DocumentFigures]) -> str:
-    """Return what the library holds and what it cost, in one line of Markdown."""
+    """Return the library's counts and costs, as a line in Markdown."""
     ready = [f for f in figures if f.status is DocumentStatus.COMPLETED]
     unpriced = sum(f.unpriced for f in figures)
     cost = plain(money(sum((f.cost for f in figures), Decimal(0))))
@@ -281,7 +281,7 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
 def _choice(
     label: str, names: Mapping[str, str], key: str, *, width: int | None = None, is_labelled: bool = False
 ) -> str:
-    """Draw a choice of values; one that was chosen and is gone counts as none."""
+    """Draw a choice of values. A chosen value that is gone counts as no choice."""
     if st.session_state.get(key, "") not in names:
         st.session_state[key] = ""
     labels = name_labels(names)
@@ -390,7 +390,7 @@ def draw_table(
 
 #: As many fit a page of 1280 pixels.
 COLUMNS_SEEN = 8
-#: Of a document that answers though its last day is over.
+#: The badge for a document in use after its last day.
 EXPIRED = (N_("Expired"), "red")
 
 
@@ -643,7 +643,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
 
 
 def columns_of_kinds(shown: Sequence[Document | DocumentRow]) -> dict[str, list[Any]]:
-    """Return columns that only some documents fill: stars, topics, department; none where nothing has them."""
+    """Return columns filled by only some documents: stars, topics, department; without empty columns."""
     repositories = [d.metadata.get("repository") or {} for d in shown]
     columns: dict[str, list[Any]] = {}
     if any(repositories):

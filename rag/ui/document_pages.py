@@ -21,7 +21,7 @@ READ_BY = {"text": N_("Text"), "ocr": N_("Recognised text"), "none": N_("Nothing
 #: The separator between the cells of a table row.
 CELL_EDGE = " | "
 CELL = "border:1px solid rgba(128,138,165,.4);padding:.15rem .5rem;vertical-align:top;white-space:normal"
-#: How the warning of a page begins whose pictures were read besides its own text.
+#: The beginning of the warning for pages with pictures read besides the text.
 TEXT_AND_PICTURES = N_("Text + recognised")
 #: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
 TINTS = ("rgba(64,132,255,.20)", "rgba(255,170,40,.22)")
@@ -37,7 +37,7 @@ def read_by(page: DocumentPage) -> str:
 
 
 def draw_pages(document: Document, documents: DocumentLibrary) -> None:
-    """Draw each page as it was read: its picture beside its text, with tables as tables."""
+    """Draw each page as read: the picture beside the text, with tables as tables."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption(_("No page has been read yet."))
@@ -81,7 +81,7 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
 
 
 def page_html(text: str) -> str:
-    """Return a page's text as HTML: lines that were read as the rows of a table are drawn as one."""
+    """Return a page's text as HTML, with table rows as a table."""
     pieces, rows = [], list[list[str]]()
 
     def end_table() -> None:

@@ -80,7 +80,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
 
 
 def draw_queue_state(state: QueueState) -> None:
-    """Draw one line on the queue; nothing when it is empty."""
+    """Draw a line about the queue, unless the queue is empty."""
     words = []
     if state.running:
         words.append(_("{running} under way", running=count(state.running, "job")))
@@ -98,7 +98,7 @@ def draw_queue_state(state: QueueState) -> None:
 
 
 def draw_meaning(done: int, passages: int) -> None:
-    """Draw one line on passages without a vector of meaning; nothing when all have one."""
+    """Draw a line about passages without a vector of meaning, if any."""
     if done < passages:
         st.caption(
             ":material/translate: "

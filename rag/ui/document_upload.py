@@ -72,10 +72,10 @@ class WaitingFile(NamedTuple):
     """A file that waits for a decision, or has waited for one since the page was opened."""
 
     document: Document
-    #: The document that it would take the place of, and the pages that differ.
+    #: The document to be replaced, and the pages with differences.
     replaces: Document | None = None
     differing: Sequence[int] = ()
-    #: What was decided, empty while it waits. Its card keeps its place and its height.
+    #: The decision, empty while the file waits. The card keeps place and height.
     decision: str = ""
     #: Whether it was removed here and can be had back.
     is_removed: bool = False
@@ -89,7 +89,7 @@ class Refused(NamedTuple):
     sentence: str
 
 
-#: Takes one file: its name, bytes, options and a key that is its own.
+#: Takes a file: name, bytes, options and a unique key.
 Take = Callable[[str, bytes, UploadOptions, str], None]
 
 
@@ -206,7 +206,7 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
         methods,
         index=methods.index(profile.chunking.chunking_method),
         format_func=words_of(METHODS),
-        # Part of the key: another collection begins with its own way.
+        # Part of the key, because another collection has another default.
         key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
         help=_("How a document is cut into the passages that answers quote."),
     )
@@ -373,7 +373,7 @@ def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
 
 
 def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
-    """Draw the button that removes a waiting file; once something was decided, what it was."""
+    """Draw the button to remove a waiting file, or the decision made."""
     document = file.document
     if not file.decision:
         st.button(

@@ -1,4 +1,4 @@
-"""Draw the moves of collections to another embedding model: what one costs, its progress, and the way back."""
+"""Draw the moves to other embedding models: cost, progress, and the way back."""
 
 from __future__ import annotations
 

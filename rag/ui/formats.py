@@ -49,7 +49,7 @@ def file_size(size_bytes: int) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """Write `1 page`, `1,200 pages`. The words are literals where it is called, so that catalogues have them."""
+    """Write `1 page`, `1,200 pages`. Callers pass the words as literals, for the catalogues."""
     return language.ngettext(f"{{count}} {one}", f"{{count}} {many or one + 's'}", number)
 
 
@@ -101,7 +101,7 @@ def pages(first: int, last: int) -> str:
 
 
 def language_name(code: str) -> str:
-    """Write the language `nl` as "Dutch"; a dash where there is none."""
+    """Write the language `nl` as "Dutch"; a dash without a language."""
     return str(language.locale().languages.get(code.split("-")[0], code)) if code else "–"
 
 

@@ -18,7 +18,7 @@ from rag.ui.theme import PRODUCT
 INDEX = Path(streamlit.__file__).parent / "static" / "index.html"
 #: The keyboard of a phone makes the page smaller, so that the question stays above it.
 VIEWPORT = "width=device-width, initial-scale=1, interactive-widget=resizes-content"
-#: Width of an open sidebar, as Streamlit draws it before anybody has dragged its edge.
+#: Streamlit's default width for an open sidebar.
 SIDEBAR_WIDTH = "281px"
 
 #: Streamlit's modules that a page needs, by the beginnings of their file names. Without this, the browser loads them
@@ -28,7 +28,7 @@ NEEDED_SOON = {
     "/documents": ("DataFrame.", "arrowFormatUtils."),
 }
 
-#: A rule begins with `.stApp` where Streamlit has one of its own, which comes later and would count otherwise.
+#: Rules that begin with `.stApp` win against Streamlit's rules, which come later.
 LOOK = """
 <style>
 /* Nothing jumps: the place of the sidebar is kept, and nothing grey stands for what is still loaded. */
@@ -323,7 +323,7 @@ def preloads(names: tuple[str, ...], folder: Path) -> str:
 
 
 class Shell:
-    """Sends our version of Streamlit's HTML file in place of its own, for every page."""
+    """Sends the changed HTML file for every page in place of Streamlit's."""
 
     def __init__(self, app: ASGIApp, index: Path = INDEX) -> None:
         self._app = app

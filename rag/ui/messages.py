@@ -300,7 +300,7 @@ def _draw_footer(message: Message, reading: Viewer, *, is_last: bool, question: 
 
 
 def draw_figures(place: DeltaGenerator, message: Message) -> None:
-    """Draw what an answer took and cost, as soon as all of it is known: next questions are paid for as well."""
+    """Draw an answer's time and cost, once complete: next questions cost money, too."""
     if message.total_ms is not None or message.cost is not None:
         place.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
 
@@ -379,7 +379,7 @@ def _draw_question_actions(message: Message, reading: Viewer, question: str) -> 
 
 
 def _draw_help(message: Message) -> None:
-    """Draw a question that was passed on: that it waits, or what a person answered."""
+    """Draw a question passed on to a person: waiting, or with the person's answer."""
     if message.help_status == "open":
         st.caption(f":material/support_agent: {_('Passed on to the people in charge. Their answer will appear here.')}")
         return

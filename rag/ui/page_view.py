@@ -27,7 +27,7 @@ from rag.ui.text import marked, plain
 
 #: How large pages are drawn, in percent of the view's width.
 ZOOMS = (100, 150, 200)
-#: Kinds of originals that a browser shows; all others are saved.
+#: Kinds of originals to show in the browser; others are saved.
 PICTURED = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
 SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
@@ -181,7 +181,7 @@ def _draw_text(
     parts = parts_of(text, span[0] if span else 0)
     first = part_with(parts, span[0]) + 1 if span else 1
     opened = f"{document.id} {chunk_id}"
-    # Another passage opens at its own part, whatever was turned to before.
+    # Another passage opens at the right part, whatever page was open before.
     kept = st.session_state.get("page_view_part")
     shown = min(kept[1], len(parts)) if kept and kept[0] == opened else first
 
@@ -251,7 +251,7 @@ def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
 
 
 def turn_to(page: int) -> None:
-    """Set the page that is shown; call it in the callback that opens one."""
+    """Set the page to show, in the callback that opens the view."""
     st.session_state.page_view_page = page
 
 
@@ -259,20 +259,20 @@ def turn_to(page: int) -> None:
 PART_CHARACTERS = 3000
 
 
-#: Characters shown before the passage, so that it is in view at once.
+#: Characters to show before the passage, few enough for the passage to be in view.
 LEAD_CHARACTERS = 300
 
 
 LINE_END = re.compile(r"\n+")
 
 
-#: Of a passage, and of the sentence of it that was used; over light and dark alike.
+#: Colours for a passage and for the used sentence, over light and dark.
 MARK = "background:rgba(255,208,0,.18);color:inherit;border-radius:3px"
 STRONG_MARK = "background:rgba(255,208,0,.55);color:inherit;border-radius:3px"
 
 
 def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage: DocumentChunk) -> int:
-    """Return the page of a passage that has most of these words; of equal ones the first."""
+    """Return the page in a passage with most of the words, the first among equals."""
     best, most = passage.first_page, 0
     for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:

@@ -199,7 +199,7 @@ SYSTEMS = (
 
 
 def device(user_agent: str) -> str:
-    """Name a browser as people call it: `Firefox on Windows`; of anything else its first word."""
+    """Name a browser in plain words: `Firefox on Windows`; other programs by the first word."""
     browser = next((name for mark, name in BROWSERS if re.search(rf"{mark}\w*/", user_agent)), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if browser:
@@ -422,7 +422,7 @@ AUDIT_KINDS: Mapping[str, str | None] = {
 
 
 def action_name(action: str) -> str:
-    """Write what somebody did, such as "Collection changed"."""
+    """Write a person's action, such as "Collection changed"."""
     return _(action[:1].upper() + action[1:])
 
 

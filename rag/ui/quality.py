@@ -358,7 +358,7 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _entry(identity: Identity, result: Result) -> ChatLogEntry | None:
-    """Return what was logged of a result; None where it is no longer there."""
+    """Return the log of a result; None after its deletion."""
     try:
         return services().analytics.question(identity, result.chat_log_id) if result.chat_log_id else None
     except NotFound:
@@ -389,7 +389,7 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
 
 
 def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
-    """Draw the choice of models that answer, where one is set up; "" is the model of each profile."""
+    """Draw the choice of answering models, if any is set up; "" is each profile's model."""
     providers = services().providers
     if not profiles or any(providers.chat_model_for(profile) is None for profile in profiles):
         return ("",)
@@ -403,7 +403,7 @@ def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
 
 
 def _draw_cost_before(identity: Identity, collection: Collection, questions: int) -> None:
-    """Say what so many questions cost, if they cost what those of the latest run did."""
+    """Say the cost of so many questions, at the latest run's cost a question."""
     ended = (run for run in services().evaluations.runs(identity, collection.id) if run.finished_at is not None)
     cost = next((run.figures["cost"] for run in ended if "cost" in run.figures), 0)
     if cost and questions:
@@ -518,7 +518,7 @@ def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEn
 
 
 def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestion, golden_id: UUID | None) -> None:
-    """Draw the form of one golden question; `golden_id` is the one whose place it takes."""
+    """Draw the form for a golden question; `golden_id` is the question to replace."""
     ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id)
     names = services().documents.names(identity, ready, limit=MOST_DOCUMENTS)
     files = {golden.document: golden.document} if golden.document else {}

@@ -44,7 +44,7 @@ SOURCE_STATES: Mapping[str, tuple[str, str]] = {
     "not named": (N_("Not named"), "gray"),
 }
 ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_("Answer before")}
-#: Columns of the passages where nothing was reranked.
+#: Columns for passages without reranking.
 NOT_RERANKED = (N_("Before"), N_("Document"), N_("Page"), N_("Section"), N_("Similarity"), N_("Passage"))
 
 
@@ -187,7 +187,7 @@ def _draw_passages(entry: ChatLogEntry) -> None:
 
 
 def _draw_prompt(entry: ChatLogEntry) -> None:
-    """Draw what the model read: the passages as they were, what became of each as a source, and the prompt as sent."""
+    """Draw the model's input: the passages, each with its fate as a source, and the prompt as sent."""
     prompt = entry.prompt
     if prompt is None:
         return

@@ -264,7 +264,7 @@ class RerankingEffect(NamedTuple):
     questions: int
     #: Another passage came first than before.
     moved: float
-    #: The median of the places where those passages had been; None without one.
+    #: The median place of the passages before reranking; None without passages.
     place: float | None
     #: From below the fifth place.
     far: float
@@ -283,7 +283,7 @@ class SearchGroup(NamedTuple):
 
 
 def reranking_of(searches: Sequence[LoggedSearch]) -> RerankingEffect | None:
-    """Return what reranking changed; None where nothing was reranked."""
+    """Return the changes by reranking; None without reranking."""
     places = [search.moved_from for search in searches if search.moved_from is not None]
     if not places:
         return None

@@ -23,7 +23,7 @@ class Field:
     example: str = ""
     help: str = ""
     is_secret: bool = False
-    #: Several lines, such as a key that comes as a file.
+    #: Several lines, such as a key from a file.
     is_text: bool = False
     is_switch: bool = False
     longest: int = 500
@@ -58,7 +58,7 @@ class SourceForm:
     shown: tuple[str, ...]
 
     def place(self, settings: Mapping[str, Any]) -> str:
-        """Write which one it is, such as the name of a bucket and a folder in it."""
+        """Write a source's name, such as a bucket and a folder."""
         return "/".join(str(settings[name]) for name in self.shown if settings.get(name))
 
     def draw(self, key: str) -> None:

@@ -29,12 +29,12 @@ from rag.ui.text import EXCERPT_CHARACTERS, excerpt, marked, place_of_number, pl
 
 #: The longest sentence a card shows; one shorter than the second number is shown with the text around it.
 SENTENCE_CHARACTERS, SHORT_SENTENCE_CHARACTERS = 260, 60
-#: For each number of an answer its citation at each of its places (`rag.answering.citations.quoted`).
+#: Citations by number, for each place of the number in the answer (`rag.answering.citations.quoted`).
 Places = Mapping[int, Sequence[Citation]]
 
 
 def sentence_of(citation: Citation) -> str:
-    """Return the sentence of a passage that has most of the marked words, of equal ones the first."""
+    """Return the sentence in a passage with most of the marked words, the first among equals."""
     best = telling_sentence(citation.passage, citation.matched_terms)
     return excerpt(best, citation.matched_terms, SENTENCE_CHARACTERS)
 
@@ -72,7 +72,7 @@ def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
 
 
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
-    """Return what the cards over the numbers of an answer say, for the script; each of `places` has its own."""
+    """Return the cards over the numbers in an answer, for the script: one card for each of `places`."""
     apart, items = told_apart(citations), []
     links = [
         (place_of_number(anchor, number, place), opener, citation)

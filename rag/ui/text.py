@@ -48,7 +48,7 @@ LARGEST_HEADING = 5
 PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable("table")
 PARSER.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "lheading", "hr"])
 
-#: What an answer is made of while it grows.
+#: The parts of a growing answer.
 # fmt: off
 ANSWER_TAGS = frozenset({
     "p", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td",
@@ -63,7 +63,7 @@ CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line; addresses as code, so that they do not become links."""
+    """Escape text for Markdown, on one line. Addresses become code, not links."""
     return _kept(" ".join(text.split()))
 
 
@@ -73,7 +73,7 @@ def in_chart(text: str) -> str:
 
 
 def lines(text: str) -> str:
-    """Several lines of text, each shown as it is."""
+    """Escape several lines of text for Markdown."""
     return "  \n".join(plain(line) for line in text.strip().splitlines())
 
 
@@ -111,7 +111,7 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
 
 
 def place_of_number(anchor: str, number: int, place: int) -> str:
-    """Return where the number of an answer leads from one of its places, counted from 1."""
+    """Return the link for a number in an answer at one of the number's places, counted from 1."""
     return f"{anchor}-{number}" if place == 1 else f"{anchor}-{number}-{place}"
 
 

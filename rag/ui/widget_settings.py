@@ -73,7 +73,7 @@ def _draw_table(found: Sequence[Widget]) -> Widget | None:
 
 
 def _draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str) -> None:
-    """Draw the tag of a widget, its settings, and what can be done with it."""
+    """Draw a widget's tag, settings and actions."""
     state = st.session_state
     key = f"programs_widget_{widget.id}"
 

@@ -157,7 +157,7 @@ def choose_collection(
         width=width,
         on_change=on_change,
     )
-    # A label that was sent before it changed comes back as it is.
+    # A label sent before a change comes back unchanged.
     return found if isinstance(found, UUID) else None
 
 
@@ -238,7 +238,7 @@ def draw_table_again(name: str) -> None:
 
 
 def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashable], alt: str) -> Row | None:
-    """Draw rows as a table, and return the chosen one. Another `of` is another table, in which nothing is chosen."""
+    """Draw rows as a table, and return the chosen row. With another `of`, no row is chosen."""
     picked = st.dataframe(
         table,
         hide_index=True,
