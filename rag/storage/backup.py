@@ -64,7 +64,7 @@ MOST_MOMENTS = 20
 
 @dataclass(frozen=True)
 class Moment:
-    """A snapshot of the database: its name for `pg_dump`, its counts, and the keys of its originals."""
+    """A snapshot of the database: the name for `pg_dump`, counts, and the keys of originals."""
 
     snapshot: str
     documents: int

@@ -98,7 +98,7 @@ def leave(lock: int) -> bool:
 
 
 def _lock(path: Path, kind: int, wait_seconds: float) -> int | None:
-    """Lock a file; return None when others hold it for so long."""
+    """Lock a file; return None if others hold the lock too long."""
     deadline = time.monotonic() + wait_seconds
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -77,7 +77,7 @@ def one_act() -> Iterator[None]:
 
 
 class Worker:
-    """The identity that works the queue of all tenants and sees nothing else of them."""
+    """The identity for working on all tenants' queues, without other access."""
 
 
 WORKER = Worker()
@@ -112,7 +112,7 @@ def entering(
 
 
 def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
-    """Return an identity and its seal, as `rag_verified` of the database checks it."""
+    """Return an identity with the seal checked by the database's `rag_verified`."""
     identity = json.dumps(values) if values else ""
     return {"identity": identity, "seal": hmac.new(key, identity.encode(), hashlib.sha256).hexdigest()}
 
@@ -181,7 +181,7 @@ class Database:
         #: How recent a sign-in has to be for sensitive acts (`rag.access.sessions`); 0: any is.
         self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
         self._outage = outage
-        #: Servers that answer what only reads; None without any.
+        #: Servers for reading statements; None without any.
         self.standbys: Standbys[Database] | None = None
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
@@ -271,10 +271,7 @@ class Database:
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
-        """Open a read-only transaction as `who` that sees one moment in all its statements.
-
-        Raises `DatabaseUnavailable`.
-        """
+        """Open a read-only transaction as `who`, with one snapshot for all statements. Raises `DatabaseUnavailable`."""
         with self._session() as session:
             with Pipeline(session, SNAPSHOT) as beginning:
                 beginning.execute(ENTER, entering(self.key, who))
@@ -344,11 +341,11 @@ class Database:
         return self._alone(who, name, parameters, lambda found: found.read(row), plans="force_custom_plan")
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """Return all rows of a named statement as values of `row`."""
+        """Return all rows from a named statement, as `row` values."""
         return self._alone(who, name, parameters, lambda found: found.read(row))
 
     def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
-        """Return the first row of a named statement as a value of `row`, or None."""
+        """Return the first row from a named statement as a `row` value, or None."""
         return next(iter(self.fetch_all(who, name, row, **parameters)), None)
 
     def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
@@ -387,7 +384,7 @@ class Database:
         *,
         plans: Plans = "auto",
     ) -> Result:
-        """Run a named statement in a transaction of its own, all of it in one round trip."""
+        """Run a named statement in a separate transaction, in one round trip."""
         with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans=plans))
             found = pipeline.run(queries[name], parameters)

@@ -116,7 +116,7 @@ class EmbeddedServer:
                     _socket_path(self.folder).rmdir()
                 os.close(self.lock)
             return
-        os.close(self.lock)  # another process is starting it and will be the one to stop it
+        os.close(self.lock)  # another process is starting the server, and will stop it
 
 
 class Supervisor:
@@ -478,7 +478,7 @@ def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:
-        return os.fsencode(cluster) in words  # of another account: its folder cannot be read
+        return os.fsencode(cluster) in words  # another account's server, with an unreadable folder
 
 
 def _end_orphans(cluster: Path) -> None:

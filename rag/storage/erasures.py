@@ -70,7 +70,7 @@ def write_register(path: Path, erasures: Iterable[Erasure]) -> None:
 
 
 def erasures_in(connection: psycopg.Connection) -> list[Erasure]:
-    """Return the erasures of all tenants, as a role that sees them. None where the tables are older than receipts."""
+    """Return all tenants' erasures, as a role with access. None if the tables are older than receipts."""
     if connection.execute("SELECT to_regclass('erasures')").fetchone() == (None,):
         return []
     with connection.cursor(row_factory=class_row(Erasure)) as cursor:

@@ -48,7 +48,7 @@ def storage_key(tenant_id: str, key: str) -> str:
 
 
 class FileStore:
-    """Files of all tenants under one folder, each tenant in its own."""
+    """Files of all tenants in a folder for each tenant."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that gets its name once it is whole. Killed before, it is gone: nobody would ever delete it."""
+    """Write a file that gets a name at the end. After a kill nothing is left to delete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)

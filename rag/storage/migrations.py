@@ -65,7 +65,7 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
 
 
 def require_version(server_version: int) -> None:
-    """Raise `DatabaseUnavailable` for a Postgres that is too old; `server_version` as libpq has it, such as 150004."""
+    """Raise `DatabaseUnavailable` for an old Postgres; `server_version` comes from libpq, such as 150004."""
     if server_version < OLDEST_POSTGRES * 10_000:
         raise DatabaseUnavailable(
             f"This is Postgres {server_version // 10_000}, but {OLDEST_POSTGRES} or newer is needed. Update the "

@@ -174,7 +174,7 @@ class Pipeline:
         self._synchronise()
 
     def rows(self, answer: PendingResult) -> list[tuple[Any, ...]]:
-        """Return the rows of an answer; waits for it and those before it."""
+        """Return an answer's rows, after waiting for all answers up to this one."""
         result = self._result_of(answer)
         self._session.transformer.set_pgresult(result, format=answer.read_as)
         return self._session.transformer.load_rows(0, result.ntuples, tuple)
@@ -252,7 +252,7 @@ class Pipeline:
         self._pgconn.exit_pipeline_mode()
 
     def _roll_back(self) -> None:
-        """End the transaction whatever its state; close a connection that cannot."""
+        """End the transaction in any state, or close the connection."""
         try:
             self._clear()
             self._command("ROLLBACK")
@@ -338,7 +338,7 @@ class Pipeline:
 
 
 def _header(oid: int, count: int) -> bytes:
-    """Pack the header of an array of one dimension without nulls."""
+    """Pack the header for an array in one dimension without nulls."""
     return struct.pack(">iiiii", 1, 0, oid, count, 1)
 
 

@@ -86,7 +86,7 @@ class Place(Protocol):
 
 
 class FolderPlace:
-    """A folder, such as a mounted disk of another machine."""
+    """A folder, such as another machine's mounted disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -121,7 +121,7 @@ class S3Place:
     """A bucket, or a part of one, of an S3-compatible storage."""
 
     def __init__(self, address: str, settings: Settings) -> None:
-        """Read an address such as s3://bucket/prefix. Raises `SettingsError` for another."""
+        """Read an address such as s3://bucket/prefix. Raises `SettingsError` for other text."""
         parts, server = urlsplit(address), urlsplit(settings.aws_endpoint_url)
         if not parts.netloc or server.scheme not in ("http", "https") or not server.netloc:
             raise SettingsError(

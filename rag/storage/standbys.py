@@ -55,7 +55,7 @@ ServerT = TypeVar("ServerT", bound=Server)
 
 @dataclass
 class Standby(Generic[ServerT]):
-    """One server that replays, with a pool of its own."""
+    """A replaying server with a separate pool."""
 
     #: Host and port, as `doctor` and the metrics name it.
     name: str
@@ -84,7 +84,7 @@ class Standbys(Generic[ServerT]):
         self._thread = Thread(target=self._watch, name="standbys", daemon=True)
 
     def open(self) -> None:
-        """Connect to those that answer, and keep looking for the others."""
+        """Connect to the servers that answer, and keep trying the rest."""
         for standby in self.all:
             standby.database.open(wait=False)
         self.look()
@@ -97,7 +97,7 @@ class Standbys(Generic[ServerT]):
             standby.database.close()
 
     def next(self) -> Standby[ServerT] | None:
-        """Return the standby whose turn it is; None when there is none to read from."""
+        """Return the next standby; None without a standby to read from."""
         usable = [standby for standby in self.all if standby.is_usable]
         if not usable:
             return None

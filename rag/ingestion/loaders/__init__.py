@@ -166,7 +166,7 @@ class Loader:
     """A format: how to recognise its files, what loads them, and how the rest of the product treats them."""
 
     kind: FileKind
-    #: As lists show it, and as a sentence names it: "a Word document".
+    #: The name in lists, and in a sentence: "a Word document".
     label: str
     named: str
     media_type: str
@@ -206,7 +206,7 @@ LONGEST_ZIP_END = 65_557
 
 
 def names_in_zip(content: bytes) -> bytes:
-    """Return the list of files of an archive as its bytes, unread; empty for what is no archive."""
+    """Return the archive's list of files as raw bytes; empty for other files."""
     place = content.rfind(b"PK\x05\x06", max(len(content) - LONGEST_ZIP_END, 0)) if content.startswith(ZIP) else -1
     if place < 0 or len(content) < place + 20:
         return b""
@@ -539,7 +539,7 @@ ENDINGS: Mapping[str, FileKind] = {ending: loader.kind for loader in LOADERS for
 PICTURES = tuple(loader for loader in LOADERS if loader.loads == "picture_file:load_picture")
 PICTURE_ENDINGS = frozenset(ending for loader in PICTURES for ending in loader.endings)
 PICTURE_TYPES = frozenset(loader.media_type for loader in PICTURES)
-#: Modules that the sandbox imports before it confines itself.
+#: Modules to import in the sandbox before confinement.
 MODULES = tuple(dict.fromkeys(f"{__name__}.{loader.loads.partition(':')[0]}" for loader in LOADERS))
 #: The most attached files that are taken out of a file.
 MOST_ATTACHED = 100
@@ -598,7 +598,7 @@ def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOpti
 def load(
     content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS
 ) -> ExtractedDocument:
-    """Load the pages of a file of any format, with sections and what it says of itself. Raises `DocumentError`s."""
+    """Load a file in any format: pages, sections, title, author and language. Raises `DocumentError`s."""
     loader = _loader_for(content, file_name, mime_type, options)
     loaded: ExtractedDocument = _function(loader.loads)(content, options)
     return loaded

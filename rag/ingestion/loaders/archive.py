@@ -27,7 +27,7 @@ MOST_RATIO = 200
 #: Below this many bytes no ratio is a bomb.
 SMALL = 1024 * 1024
 READ_AT_ONCE = 1024 * 1024
-#: Encodings of names; cp949 has a library of its own.
+#: Encodings of names; cp949 needs a separate library.
 NAME_ENCODINGS = ("cp437", "cp949")
 
 

@@ -39,7 +39,7 @@ class AttachmentLimits:
 
 
 USUAL = AttachmentLimits()
-#: Of a document so many characters are read for its summary.
+#: The most characters to read for a summary.
 READ_CHARACTERS = 20_000
 MAXIMUM_OUTPUT_TOKENS = 800
 KINDS: dict[str, AttachmentKind] = {

@@ -1,4 +1,4 @@
-"""Decode text by its mark, as UTF-8, by the encoding that it declares, or by its letters."""
+"""Decode text by the byte order mark, as UTF-8, by the declared encoding, or by the letters."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _usable(content: bytes, declared: str) -> str | None:
         except UnicodeDecodeError as exc:
             if exc.start < min(LOOKED_AT, len(content)) - 3:
                 continue
-        except Exception:  # no encoding of this name, and codecs such as "zlib" raise what they like
+        except Exception:  # unknown encodings, and codecs such as "zlib" with errors of any kind
             return None
         # A name may stand for several character sets; the first that decodes every byte is taken.
         return _reads_all(content, names) or name

@@ -117,7 +117,7 @@ def _loaded(package: WordPackage) -> ExtractedDocument:
 
 
 def _note_form(properties: Any) -> str | None:
-    """Return the form of the numbers of notes; None for the usual one, "" where they begin anew on every page."""
+    """Return the number format for notes; None for the default, "" if numbers restart on every page."""
     if (value(child(properties, "w:numRestart")) or "continuous") != "continuous":
         return ""
     return value(child(properties, "w:numFmt"))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Family:
-    """The encodings of a language, standards first, and the lead bytes of its common letters in one of them."""
+    """A language's encodings, standards first, and the lead bytes of common letters in one encoding."""
 
     standard: str
     common: tuple[int, int]
@@ -27,7 +27,7 @@ FAMILIES = {
     "zh": Family("gb2312", (0xB0, 0xD7), ("gb18030",)),
     "zh-Hant": Family("big5", (0xA4, 0xC6), ("big5", "big5hkscs", "cp950")),
 }
-#: What a letter counts for: a common one, one of the language's own script, punctuation; a rare or impossible one.
+#: Points for letters: common, in the language's script, punctuation, rare or impossible.
 COMMON, OWN_SCRIPT, PUNCTUATION, HALF_WIDTH, RARE, IMPOSSIBLE = 1.0, 1.2, 0.5, 0.4, -0.5, -3.0
 #: More letters than these of Japanese have kana among them.
 FEW_LETTERS = 8
@@ -42,7 +42,7 @@ PUNCTUATION_MARKS = frozenset("。、・「」『』（）：；！？，．〜�
 
 
 def east_asian_encoding(content: bytes) -> str | None:
-    """Return the encoding; None when the bytes are rather of another part of the world."""
+    """Return the encoding; None if the bytes look like other languages."""
     high = len(HIGH.findall(content))
     if not high or len(BESIDE.findall(content)) < BESIDE_EACH_OTHER * high:
         return None

@@ -50,7 +50,7 @@ KNOWN = frozenset({*map(str.lower, HEADS), "message-id", "received", "content-ty
 LONGEST_HEAD = 1024 * 1024
 #: No program nests the parts of a mail deeper, and mails within mails are parts, too.
 DEEPEST = 50
-#: An HTML form with so many times the letters of the plain one is no mere copy of it.
+#: HTML with so many times the letters of the plain text is more than a copy.
 MUCH_MORE = 2
 LINE_ENDS = re.compile(r"[\r\n]+")
 PLAIN, HTML = ("text/plain", "text/markdown", "text/enriched"), ("text/html", "application/xhtml+xml")
@@ -69,7 +69,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass
 class _Body:
-    """The text of one mail, its headings by their place in it, and what was not read."""
+    """The text of a mail, with headings by place, and remarks on unread parts."""
 
     parts: list[str] = field(default_factory=list)
     #: Characters so far, with the blank lines between parts.
@@ -298,7 +298,7 @@ def _enclosed(part: Message) -> list[Message]:
 
 
 def _one_of(forms: Sequence[_Body]) -> _Body:
-    """Return one of the forms of a text: the first, or one that holds much more. Enclosed mails are kept of all."""
+    """Return one form of a text: the first, or a form with much more text. Enclosed mails are kept from all forms."""
     best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
     for form in forms:
         if form.letters > best.letters * MUCH_MORE:
@@ -376,7 +376,7 @@ def _without_pgp(text: str, body: _Body) -> str:
 
 
 def _flowed(text: str, *, is_joined: bool) -> Iterator[str]:
-    """Join the lines that a program broke (RFC 3676): those that end with a space, within one depth of quotation."""
+    """Join lines broken by a program (RFC 3676): lines that end with a space, at the same depth of quotation."""
     open_line, open_depth = "", -1
     for line in text.split("\n"):
         depth = len(line) - len(line.lstrip(">"))

@@ -15,7 +15,7 @@ from rag.types import Page, Section
 
 DC = "{http://purl.org/dc/elements/1.1/}"
 CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
-#: What chapters are; a cover may be a picture of its own.
+#: Media types of chapters; a cover may be a separate picture.
 CHAPTERS = ("application/xhtml+xml", "text/html")
 PICTURES = ("1 picture may contain text that was not read.", "{count} pictures may contain text that was not read.")
 UNREADABLE = "This chapter could not be read."
@@ -53,7 +53,7 @@ class Book(OfficePackage):
         return found
 
     def declared(self, name: str) -> str:
-        """Return what the book says of itself: its title, creator or language."""
+        """Return the declared title, creator or language."""
         found = next((element.text for element in self.list.iter(DC + name)), "")
         return (found or "").strip()
 

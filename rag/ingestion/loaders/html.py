@@ -370,7 +370,7 @@ def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
 NOT_IN_NOTES = frozenset({"table", "img", "h1", "h2", "h3", "h4", "h5", "h6", "input", "select", "math"})
 #: A note has at most so many elements.
 MOST_IN_NOTE = 60
-#: A note is written beside so many of its marks.
+#: A note is written beside at most so many marks.
 MOST_REFERRED = 10
 #: The mark of a note at its beginning.
 MARK_BEFORE = re.compile(r"^(?:\[?\d{1,3}\]?[.)]?|[*†‡§]{1,3})\s+")
@@ -557,7 +557,7 @@ def head_rows_of(table: Any) -> int:
 
 
 def _rows_in(table: Any) -> Iterator[Any]:
-    """Yield the rows of this table, not of tables within it."""
+    """Yield the table's rows, without rows from inner tables."""
     for child in table:
         if child.tag == "tr":
             yield child

@@ -30,7 +30,7 @@ STYLES_LOOKED_AT = 200_000
 LONGEST_CLASSES = 4_000
 #: After every rule of a style sheet.
 OWN_STYLE = 1_000_000_000
-#: From here on every part of a colour is as good as white, of 255.
+#: From this value on, of 255, a colour counts as white.
 WHITE_PART = 245
 #: Where HWP's editor for boards keeps its own form of the document, which is no text.
 MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
@@ -169,6 +169,6 @@ def _has_background(element: Any, rules: StyleRules) -> bool:
         asked.append(element)
         found = bool(element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background)
         element = element.getparent()
-    # Those asked on the way have the same answer: it is that of what they are in.
+    # All elements on the way up have the same answer.
     rules.backgrounds.update(dict.fromkeys(asked, found))
     return found

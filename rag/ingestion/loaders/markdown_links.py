@@ -29,7 +29,7 @@ TAG = re.compile(r"</?[a-z][a-z0-9-]*(?:\s+[^<>]{0,2000})?/?>", re.IGNORECASE)
 
 
 def visible(text: str, read_table: Callable[[str], str]) -> str:
-    """Return Markdown as its reader sees it; `read_table` gives the rows of a table that is written in HTML."""
+    """Return Markdown as readers see the page. `read_table` returns the rows of HTML tables."""
     return "".join(part if is_code else _visible(part, read_table) for part, is_code in _by_code(text))
 
 

@@ -117,7 +117,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
-    """Yield the blocks without those that define short notes; a long one stays, with its number before it."""
+    """Yield the blocks without definitions of short notes. Long notes stay, with the number in front."""
     used = {
         found["label"] for block, is_code in blocks if not is_code for found in REFERENCE.finditer("\n".join(block))
         if found["label"] and not DEFINITION.match(block[0])

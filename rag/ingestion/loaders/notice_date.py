@@ -27,7 +27,7 @@ LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{DATE}{TIME}",
 ALONE = re.compile(
     rf"^(?:[^\S\n]|[\[(<])*+{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}(?:[^\S\n]|[\])>])*+$", re.MULTILINE
 )
-#: Where a date of its own line is that of the notice: so many lines with content from its beginning or its end.
+#: How many lines from the beginning or end a separate date counts as the notice's.
 EDGE_LINES = 4
 LOOKED_AT = 50_000
 

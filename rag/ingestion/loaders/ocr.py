@@ -250,7 +250,7 @@ def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: S
     for section in sections:
         index = places[section.page]
         start = section.start - old[index]
-        # Text that was added to a page's own moves nothing on it.
+        # Added text moves nothing on the page.
         if not before[index].text or not after[index].text.startswith(before[index].text):
             start = max(after[index].text.find(section.title), 0)
         moved.append(replace(section, start=new[index] + start))
@@ -304,7 +304,7 @@ def tesseract_languages(program: str, language: str) -> str:
 
 
 def recognised(page: Page, text: str, engine: str) -> Page:
-    """Return the page as recognised; a page with good text of its own gets the text of its pictures added."""
+    """Return the recognised page. A page with good text keeps the text, with the pictures' text added."""
     text = normalise_characters(text).strip("\n ")
     name = engine_title(engine)
     if PICTURED_PAGE in page.warnings and page.text.strip():

@@ -63,7 +63,7 @@ NO_TEXT = frozenset({
     "toc-mark-start", "toc-mark-end", "annotation-end", "tracked-changes", "sequence-decls", "forms", "event-listeners",
     "index-title-template", "table-of-content-source",
 })  # fmt: skip
-#: What is no part of the text: deleted text, comments, and what pictures and formulas say of themselves.
+#: Elements outside the text: deletions, comments, and descriptions of pictures and formulas.
 APART = frozenset({"tracked-changes", "annotation", "sequence-decls", "forms", "title", "desc", "object"})
 PAGE_FIELDS = frozenset({"page-number", "page-count"})
 LONGEST_HEADING = 300
@@ -72,7 +72,7 @@ DEEPEST = 10
 
 @dataclass(frozen=True)
 class Look:
-    """The parts of a style that change what is read. None: the style above it decides."""
+    """The parts of a style that affect reading. None: the parent style decides."""
 
     parent: str = ""
     is_struck: bool | None = None

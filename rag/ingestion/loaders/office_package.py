@@ -20,7 +20,7 @@ from rag.ingestion.loaders import COMPOUND, ExtractionLimits
 SCHEMAS = "http://schemas.openxmlformats.org/"
 R = "{" + SCHEMAS + "officeDocument/2006/relationships}"
 A = "{" + SCHEMAS + "drawingml/2006/main}"
-#: ISO 29500 Strict has names of its own for the same things.
+#: ISO 29500 Strict uses other names for the same schemas.
 STRICT = (
     (b"http://purl.oclc.org/ooxml/wordprocessingml/main", b"wordprocessingml/2006/main"),
     (b"http://purl.oclc.org/ooxml/spreadsheetml/main", b"spreadsheetml/2006/main"),
@@ -41,7 +41,7 @@ PROTECTED = "This document is protected by a password. Save it without one and u
 
 @dataclass(frozen=True)
 class Relation:
-    """A link from one part to another. `kind` is the last word of its type, such as "footnotes"."""
+    """A link between parts. `kind` is the last word of the type, such as "footnotes"."""
 
     kind: str
     target: str
@@ -132,7 +132,7 @@ class OfficePackage:
         return self._relations[part]
 
     def related(self, part: str, kind: str) -> Any:
-        """Parse the first part of this kind that a part links to; None without one."""
+        """Parse the first linked part of a kind; None without such a link."""
         name = self.related_name(part, kind)
         return None if name is None else self.root(name)
 
@@ -142,7 +142,7 @@ class OfficePackage:
         return None if relation is None else self.root(relation.target)
 
     def related_name(self, part: str, kind: str) -> str | None:
-        """Return the name of the part of this kind that a part links to; None without one."""
+        """Return the name of the first linked part of a kind; None without such a link."""
         found = (relation.target for relation in self.relations(part).values() if relation.kind == kind)
         return next(found, None)
 

@@ -63,13 +63,13 @@ class RulingLines:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of a page: its box, where its columns begin, and its rows, a cell for each column."""
+    """A table on a page: the box, the columns' left edges, and rows with a cell for each column."""
 
     box: Box
     lefts: tuple[float, ...]
     rows: tuple[tuple[str, ...], ...]
     head_rows: int
-    #: Its letters, each as often as on the page.
+    #: The letters, each as often as on the page.
     source: str
     is_ruled: bool = False
     #: Whether no other text is above or below it on the page, running heads and page numbers aside.

@@ -178,7 +178,7 @@ class RepeatedLines:
 
 
 def _is_row(lines: Sequence[str], position: int) -> bool:
-    """Tell whether a line is a row of a table, which has others of as many cells beside it."""
+    """Tell whether a line is a table row: a neighbour has as many cells."""
     count = lines[position].count(" | ")
     beside = lines[max(0, position - 1) : position + 2]
     return count > 0 and sum(line.count(" | ") == count for line in beside) > 1

@@ -352,7 +352,7 @@ class OpenPdf:
             self.reader.resolved_objects.clear()
 
     def decrypted(self) -> bytes | None:
-        """Return the same PDF without protection; None when it has none."""
+        """Return the PDF without protection; None for an unprotected file."""
         if not self._is_encrypted:
             return None
         buffer = io.BytesIO()
@@ -386,7 +386,7 @@ def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _has_print(page: pypdfium2.PdfPage, places: Sequence[tuple[float, float, float, float]]) -> bool:
-    """Tell whether one of the pictures of a page looks as if it held text."""
+    """Tell whether a picture on the page seems to contain text."""
     if page.get_rotation() % 360 or (drawn := _drawn(page, scale=PRINT_SCALE)) is None:
         return False
     x, _, _, y = page.get_bbox()

@@ -129,7 +129,7 @@ def _add(found: Annotations, page: pypdf.PageObject, annotation: DictionaryObjec
     if kind in COMMENTS:
         if kind == "/StrikeOut":
             found.struck += _quads(annotation)
-        # A state such as "accepted" is kept as a reply.
+        # States such as "accepted" are stored as replies.
         found.comments += bool(_text(annotation.get("/Contents"))) and "/StateModel" not in annotation
         return
     box = _box(annotation)
@@ -162,7 +162,7 @@ def _quads(annotation: DictionaryObject) -> Iterator[Box]:
 
 
 def _inherited(annotation: DictionaryObject, key: str) -> Any:
-    """Return an entry of a field or of the nearest field above it that has one."""
+    """Return a field's entry, inherited from parent fields."""
     holder: Any = annotation
     for _ in range(DEEPEST):
         if not isinstance(holder, DictionaryObject):
@@ -221,7 +221,7 @@ def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return a string of a PDF, kept as one or as a stream."""
+    """Return a string in a PDF, stored as a string or a stream."""
     value = value.get_object() if value is not None else None
     if isinstance(value, StreamObject):
         value = value.get_data().decode("utf-8", "replace")
@@ -247,7 +247,7 @@ def _drawn(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
 
 
 def _words_of_name(name: str) -> str:
-    """Return the words of a stamp that only has a name, such as NotApproved."""
+    """Return the words for a stamp with only a name, such as NotApproved."""
     return NAME_PARTS.sub(" ", str(name).removeprefix("/").removeprefix("SB").partition("#")[0]).strip()
 
 
@@ -268,7 +268,7 @@ class PlacedAddition:
     is_line: bool = False
 
     def word(self) -> PlacedWord:
-        """Return it as a word for the cell of a table; it has no letters of its own in the text."""
+        """Return the value as a word for a table cell, without letters in the text."""
         left, bottom, right, top = self.addition.lettered
         said = " ".join(self.addition.text.split())
         return PlacedWord(Word(said, (left, bottom, min(right, left + 6.0 * len(said)), top)), self.index, self.index)
@@ -329,7 +329,7 @@ def _placed(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
-    """Put it below the line above it, one of the same column if there is one."""
+    """Put the text below the line above, preferably in the same column."""
     left, _, right, _ = addition.box
     middle = (addition.lettered[1] + addition.lettered[3]) / 2
     above = [placed for placed in words if placed.word.middle >= middle]

@@ -10,7 +10,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class TextObject:
-    """A piece of text that is drawn at once: where its baseline begins, its size and box in points, how it looks."""
+    """A piece of text drawn at once: start of the baseline, size and box in points, and style."""
 
     #: Its place in the order of drawing.
     order: int

@@ -83,7 +83,7 @@ def struck_text(
 
 
 def _bars(paths: Sequence[Any]) -> list[Bar]:
-    """Return thin horizontal lines, those that go on from each other as one."""
+    """Return thin horizontal lines, joined if they continue each other."""
     if len(paths) > MOST_SEGMENTS:
         return []
     found = sorted(

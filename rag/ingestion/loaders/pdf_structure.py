@@ -141,7 +141,7 @@ class PdfFacts:
 
 
 def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
-    """Read the facts of the document information dictionary, else those of its XMP."""
+    """Read facts from the document information dictionary, else from the XMP."""
     information, xmp = _information(reader), _xmp(reader)
     return PdfFacts(
         title=information.get("/Title") or _in_xmp(xmp, "dc:title"),
@@ -190,7 +190,7 @@ def _iso_of_xmp(text: str) -> str:
 
 
 def _zone(text: str | None) -> timezone | None:
-    """Return the offset; None when the file gives none, or one that no place has."""
+    """Return the offset; None if missing or impossible."""
     if not text:
         return None
     if text == "Z":

@@ -42,7 +42,7 @@ Matrix = tuple[float, float, float, float, float, float]
 SMALLEST = 1.5
 #: A colour is white from here on in each of its parts, of 255.
 WHITE_PART = 247
-#: A place of the drawn page is blank where nothing is darker than this, of 255.
+#: A place on the drawn page is blank if all is lighter than this, of 255.
 BLANK = 235
 #: The invisible mode of drawing text, PDF 32000-1 table 106.
 INVISIBLE = 3
@@ -416,7 +416,7 @@ def _styled_lines(
 
     A gap is measured from baseline to baseline, in sizes of the smaller letters.
     """
-    # Word draws an empty paragraph as a space on a line of its own.
+    # Word draws an empty paragraph as a line with a space.
     blanks = [item for item in texts.values() if _is_space(item)]
     lines: list[str] = []
     styles: dict[str, Style] = {}

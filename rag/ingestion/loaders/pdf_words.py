@@ -75,7 +75,7 @@ def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWo
 
 
 def box_of(text_page: Any, index: int) -> Box | None:
-    """Return the box of a letter by its index, as high as its line."""
+    """Return a letter's box by index, with the line's height."""
     rect = pdfium.FS_RECTF()
     if not pdfium.FPDFText_GetLooseCharBox(text_page, index, rect):
         return None

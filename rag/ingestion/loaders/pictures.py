@@ -14,7 +14,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageFilter, UnidentifiedImageErro
 from rag.errors import FileDamaged, PdfDamaged
 from rag.ingestion.loaders.pdf_objects import Box
 
-#: Multiplied with the page, so that print stays as dark as it is: a passage, and the sentence of it that was used.
+#: Multiplied with the page, to keep print dark: for a passage, and for the used sentence.
 MARK, STRONG_MARK = (255, 246, 196), (255, 212, 64)
 #: Longest side of a picture, in pixels; larger pages are drawn smaller.
 LONGEST_DRAWN = 5000
@@ -69,7 +69,7 @@ def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
     if sentence and (wanted := fold(sentence)):
         places = (folded.find(wanted, first, last) for first, last in spans)
         found = next((at for at in places if at >= 0), None)
-        # Of one that goes on to another page, the parts are found.
+        # If a passage continues on another page, parts are found.
         parts = [(first, last) for first, last in spans if folded[first:last] in wanted]
         spans = parts if found is None else [(found, found + len(wanted))]
     for first, last in spans:
@@ -187,7 +187,7 @@ def as_png(content: bytes) -> bytes:
 LEAST_OF_PAGE, MOST_OF_PAGE = 0.06, 0.9
 #: Its width, compared with the page's, and its pixels.
 LEAST_OF_WIDTH, LEAST_PIXELS = 0.25, 30_000
-#: Print has one ground under most of it, and many sharp edges: the share of its pixels at one.
+#: Print has an even ground and many sharp edges: the least share of pixels at an edge.
 LEAST_GROUND, LEAST_EDGES = 0.22, 0.012
 SHARP = 60
 #: Pixels around one that it is compared with at 288 dots per inch, and how much darker ink is.

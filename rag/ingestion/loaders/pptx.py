@@ -122,7 +122,7 @@ class _Slide:
     elsewhere: list[str] = field(default_factory=list)
 
     def page(self, root: Any, number: int) -> Page:
-        """Write the slide: its title, its shapes in their order, what its layout shows, and its notes."""
+        """Write the slide: title, shapes in order, text from the layout, and notes."""
         for tree in root.iter(P + "spTree"):
             self._shapes(tree)
         self._layout(root)
@@ -228,7 +228,7 @@ class _Slide:
                 self.lines.append(text)
 
     def _layout(self, root: Any) -> None:
-        """Write what the slide shows of its layout and master: their texts that are no placeholders, each once."""
+        """Write visible text from layout and master: each text once, without placeholders."""
         part, shows = self.part, root.get("showMasterSp") or "1"
         for kind in ("slideLayout", "slideMaster"):
             above = self.package.related_name(part, kind)
@@ -322,13 +322,13 @@ class _Slide:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """Return the kind of a placeholder, "" for one without a kind; None for another shape."""
+    """Return a placeholder's kind, "" without a kind; None for other shapes."""
     found = next(shape.iter(P + "ph"), None)
     return None if found is None else found.get("type") or ""
 
 
 def _texts(element: Any) -> list[str]:
-    """Return the texts of an element, those in several forms once."""
+    """Return an element's texts, once for each text in several forms."""
     if local_name(element) == "Fallback":
         return []
     if element.tag in (A + "t", M + "t"):

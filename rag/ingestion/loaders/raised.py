@@ -96,7 +96,7 @@ def lowered(text: str) -> str:
 
 
 def small(text: str) -> str:
-    """Return a text in raised characters; as it is where there is none for some of them."""
+    """Return a text in raised characters; unchanged if some have no raised form."""
     return text.translate(RAISED) if RAISABLE.fullmatch(text) else text
 
 
@@ -113,7 +113,7 @@ JUST_ENDED = re.compile(r"[.!?…。！？]+[\"')\]”’»」』）]*\s?\Z")
 LONGEST_WITHIN = 300
 #: Paragraphs with more marks than this keep them where they are.
 MOST_PLACED = 200
-#: A note that is only a line of the page is put beside so many of its marks.
+#: A note that is only a line on the page is put beside at most so many marks.
 MOST_REPEATED = 10
 
 
@@ -129,7 +129,7 @@ class Note:
 
 
 class Notes:
-    """The notes of a document, and the lines of it that are notes of marks typed by hand."""
+    """The notes in a document, and lines that are notes for marks typed by hand."""
 
     def __init__(self) -> None:
         self._notes: list[Note] = []

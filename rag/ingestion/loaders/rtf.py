@@ -35,7 +35,7 @@ UNREAD = {
     "symbols": ("1 symbol of an unknown font was not read.", "{count} symbols of unknown fonts were not read."),
     "text": UNREAD_TEXT,
 }  # fmt: skip
-#: The sets of letters that fonts name by number; others are those of the document.
+#: Character sets by number, named by fonts; others use the document's set.
 SETS = {
     0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gb18030", 136: "cp950",
     161: "cp1253", 162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251",
@@ -112,7 +112,7 @@ def load_rtf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_rtf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file begins as its kind does. Raises `FileDamaged`."""
+    """Check the file's beginning. Raises `FileDamaged`."""
     if not content.startswith(SIGNATURE):
         raise FileDamaged
     return CheckedFile(page_count=1)
@@ -238,7 +238,7 @@ class _Walk:
         self.story = _Story()
 
     def _destination(self, word: str) -> bool:
-        """Begin a group of this name, if it is one."""
+        """Begin a group, if the name is a group's."""
         group, was_apart = self.group, self.group.is_apart
         if word == "ud":
             group.is_apart = False

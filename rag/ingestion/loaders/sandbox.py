@@ -101,7 +101,7 @@ class Sandbox:
         self._limits = limits
         self._command = (*worker, str(limits.memory_mb))
         self._rules = rules
-        #: What the last process to start said of its confinement, before it saw a file; None before the first.
+        #: The last process's means of confinement, told before the first file; None before the first process.
         self.known_means: Mapping[str, str] | None = None
         self._processes = processes
         self._slots = Slots(processes)
@@ -111,7 +111,7 @@ class Sandbox:
         atexit.register(self.close)
 
     def warm_up(self) -> None:
-        """Have one process ready, so that the first file does not wait for it."""
+        """Start a process for the first file."""
         with self._slots.taken(""):
             self._put_back(self._take())
 
@@ -322,7 +322,7 @@ class Sandbox:
                     self._idle.remove(process)
                     break
             else:
-                # Those that run have their slots: only idle ones of others can be too many.
+                # Busy processes have slots: only idle processes can be too many.
                 while self._idle and len(self._all) >= self._processes:
                     oldest = self._idle[0]
                     self._end_idle(lambda process: process is oldest)  # noqa: B023 - called at once
@@ -467,7 +467,7 @@ class _Process:
     ) -> None:
         self._limits = limits
         self.tasks = 0
-        #: Whose files it has read; None before the first.
+        #: The tenant whose files were read; None before the first.
         self.tenant_id: str | None = None
         self._is_killed = False
         self.means: Mapping[str, str] | None = None

@@ -39,7 +39,7 @@ from rag.providers.addresses import is_public, resolve
 
 #: A bucket with more files than this that could be read is refused: a folder of it has to be chosen.
 MOST_FILES = 20_000
-#: The list may hold so many names of files that cannot be read, such as logs.
+#: The most names of unreadable files in the list, such as logs.
 MOST_NAMES = 1_000_000
 TIMEOUT_SECONDS = 20.0
 READ_TIMEOUT_SECONDS = 60.0
@@ -80,7 +80,7 @@ class Bucket:
 
 
 class BucketSource:
-    """A source of the readable files of a bucket, or of one folder in it."""
+    """A source of the readable files in a bucket or a folder."""
 
     kind = BUCKET
 
@@ -186,7 +186,7 @@ def _own_errors() -> Iterator[None]:
     except (ServerError, urllib3.exceptions.HTTPError, OSError) as exc:
         raise ProviderUnavailable("The storage cannot be reached at the moment. Check its address.") from exc
     except (MinioException, ParseError, ValueError, TypeError, LookupError, AttributeError) as exc:
-        # Of a list in another form the client raises whatever it stumbles over.
+        # For a list in another form the client raises errors of any kind.
         raise ProviderAnswerInvalid("The storage sent an answer that cannot be read. Check its address.") from exc
 
 
@@ -205,7 +205,7 @@ def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
         raise NewConnectionError(connection, f"There is no host {name}.") from exc
     if not addresses or not all(map(is_public, addresses)):
         raise private_network(name)
-    # Where several lead to it, the first of version 4: not every machine has a way to those of version 6.
+    # The first address of version 4, because not every machine reaches version 6.
     connection.host = str(min(addresses, key=lambda address: address.version))
     try:
         yield

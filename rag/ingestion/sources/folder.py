@@ -89,7 +89,7 @@ def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 
 def without_shared_folders(places: Sequence[str]) -> list[str]:
-    """Take off the folders that all files of a batch share, such as the one that was packed."""
+    """Remove folders shared by all files in a batch, such as the packed folder."""
     parts = [PurePosixPath(place).parts for place in places]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     shared = len(list(takewhile(lambda level: len(set(level)) == 1, levels)))
@@ -97,7 +97,7 @@ def without_shared_folders(places: Sequence[str]) -> list[str]:
 
 
 def files_in_archive(source: Path | IO[bytes], limits: ExtractionLimits, *, tenant_id: str = "") -> Iterator[FoundFile]:
-    """Yield the readable files of a ZIP archive by name, as `files_at` does; unpacked in a process of its own."""
+    """Yield the readable files in a ZIP archive by name, like `files_at`. A separate process unpacks."""
     unpacked = 0
     with sandbox_of(limits).archive(source, tenant_id=tenant_id) as archive:
         places = archive.names()

@@ -39,7 +39,7 @@ LONGEST_WAIT_SECONDS = 60.0
 ATTEMPTS = 3
 MOST_REDIRECTS = 5
 OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
-#: One repository of an account, as it is written or copied from the address bar.
+#: A repository of an account, typed or copied from the address bar.
 REPOSITORY = re.compile(
     rf"(?:(?:https?://)?(?:www\.)?github\.com/)?({OWNER.pattern})/(?!\.{{1,2}}(?:/|$))([A-Za-z0-9._-]{{1,100}}?)(?:\.git)?/?"
 )
@@ -141,7 +141,7 @@ class GitHub:
             raise ProviderAnswerInvalid("GitHub sent a README that cannot be read.") from exc
 
     def source_of(self, repository: Repository) -> bytes:
-        """Write the repository as Markdown: its details, then its README, or its description where there is none."""
+        """Write the repository as Markdown: details, then README, or the description without a README."""
         readme = self.readme(repository)
         return f"{repository.front()}\n".encode() + (readme or repository.description.encode())
 
@@ -231,7 +231,7 @@ def _repository(item: Mapping[str, Any]) -> Repository:
 
 
 class GitHubSource:
-    """A source of the repositories of an account, or of one of them, each its details and README."""
+    """A source of an account's repositories, or a single one: details and README."""
 
     kind = GITHUB
 

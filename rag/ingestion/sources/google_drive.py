@@ -53,7 +53,7 @@ from rag.providers.bounds import USUAL
 API = "https://www.googleapis.com"
 TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 FOLDER = "application/vnd.google-apps.folder"
-#: Documents of Google's own editors have no file; they are exported, each as a format that keeps what it shows.
+#: Documents of Google's editors have no file, and are exported in a format that keeps the content.
 EXPORTED = {
     "application/vnd.google-apps.document": "pdf",
     "application/vnd.google-apps.presentation": "pdf",
@@ -114,7 +114,7 @@ class DriveFolder:
 
 
 class GoogleDriveSource(SharedFolderSource):
-    """A source of the readable files of a folder of Google Drive, and of the folders in it."""
+    """A source of the readable files in a Google Drive folder and the folders below."""
 
     kind = GOOGLE_DRIVE
 

@@ -78,7 +78,7 @@ class GoogleSignIn:
     """Sends administrators to Google and exchanges what they come back with. Thread-safe."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
-        """Nothing is sent yet. Raises `SettingsError` where only one of the two settings is there."""
+        """Nothing is sent yet. Raises `SettingsError` if one of the two settings is missing."""
         if bool(settings.google_client_id) != bool(settings.google_client_secret):
             raise SettingsError("RAG_GOOGLE_CLIENT_ID and RAG_GOOGLE_CLIENT_SECRET have to be set together.")
         self._database = database
@@ -129,14 +129,14 @@ class GoogleSignIn:
         return self._locker.encrypt(json.dumps(content).encode()).decode()
 
     def attempt(self, sealed: str, identity: Identity) -> DriveAttempt:
-        """Read what `seal` made. Raises `AccessError` where it is too old, or another person's."""
+        """Read a value from `seal`. Raises `AccessError` for an old or foreign value."""
         found = self._opened(sealed, identity, DriveAttempt.__name__, ATTEMPT_SECONDS)
         if found is None:
             raise AccessError(STALE)
         return DriveAttempt(**found)
 
     def account(self, sealed: str, identity: Identity) -> DriveAccount | None:
-        """Return who signed in; None where nobody did within the hour, or another person did."""
+        """Return the person's sign-in within the last hour, if any."""
         found = self._opened(sealed, identity, DriveAccount.__name__, KEPT_SECONDS)
         return DriveAccount(**found) if found is not None else None
 

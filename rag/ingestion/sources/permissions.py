@@ -29,7 +29,7 @@ class Readers:
     is_everybody: bool = False
 
     def include(self, others: Readers) -> bool:
-        """Return whether all of the others may read it."""
+        """Return whether everybody else may read the item."""
         if self.is_everybody:
             return True
         return not others.is_everybody and others.groups <= self.groups
@@ -130,7 +130,7 @@ class SharedFolderSource(ABC):
 
 
 def moment_of(text: object) -> datetime | None:
-    """Read a time as an API writes it; None where it is none."""
+    """Read a time from an API; None for other text."""
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:

@@ -43,7 +43,7 @@ def post_rows(settings: Settings, database: Database) -> PostRows:
     if settings.posts_database_url:
         return DatabaseRows(settings.posts_database_url, is_own_database=False)
     if settings.posts_supabase_url:
-        # Half a second of imports that nobody else waits for.
+        # Imports for half a second, only needed here.
         from rag.ingestion.sources.board.rest import RestRows
 
         return RestRows(settings.posts_supabase_url, settings.posts_supabase_key)

@@ -34,7 +34,7 @@ READ_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 60.0
 ATTEMPTS = 3
 LONGEST_FIELD = 500
-#: A page of a list that an API sends as JSON.
+#: The most bytes in a page of a list, in JSON.
 MOST_JSON_BYTES = 8 * 2**20
 #: The list of a folder or library may come in so many pages.
 MOST_PAGES = 5000
@@ -93,7 +93,7 @@ def private_network(host: str) -> InvalidInput:
 
 
 def is_own(url: httpx.URL, own_hosts: frozenset[str]) -> bool:
-    """Return whether the operator named this host, with its port where it has one."""
+    """Return whether the operator allowed the host, with a port if given."""
     return url.netloc.decode("ascii").lower() in own_hosts
 
 
@@ -217,7 +217,7 @@ def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
 
 
 def _read(answer: httpx.Response) -> bytes:
-    """Read a body that is no file. Raises `ProviderAnswerInvalid` where it is larger than a page of a list is."""
+    """Read a body other than a file. Raises `ProviderAnswerInvalid` beyond the size of a list's page."""
     parts, size = [], 0
     for part in answer.iter_bytes():
         size += len(part)

@@ -41,11 +41,11 @@ SAMPLES = "samples"
 BUCKET = "s3"
 #: The kind of source of the repositories of an account at GitHub.
 GITHUB = "github"
-#: The kind of source of the pages of a website.
+#: The kind of source for websites.
 WEBSITE = "website"
 #: The kind of source of a folder on Nextcloud or another WebDAV server.
 WEBDAV = "webdav"
-#: The kind of source of a document library of SharePoint, or of somebody's OneDrive.
+#: The kind of source for SharePoint libraries and OneDrive.
 SHAREPOINT = "sharepoint"
 #: The kind of source of a folder or a shared drive of Google Drive.
 GOOGLE_DRIVE = "google_drive"
@@ -69,7 +69,7 @@ class SourceSettings:
     collection_id: UUID
     kind: str
     settings: dict[str, Any]
-    #: Its keys, encrypted; empty where it needs none.
+    #: The source's keys, encrypted; empty without keys.
     secrets: str = field(default="", repr=False)
     #: How often it is compared by itself, and when next; None: only on request.
     every_minutes: int | None = None
@@ -78,7 +78,7 @@ class SourceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SyncRun:
-    """A row of `sync_runs`, with what the documents it changed have cost so far."""
+    """A row of `sync_runs`, with the changed documents' costs so far."""
 
     id: UUID
     collection_id: UUID
@@ -133,7 +133,7 @@ class Syncs:
     # Where documents come from
 
     def sources(self, collection: Collection) -> list[SourceSettings]:
-        """List the collection's sources; the usual one of its profile where none is set."""
+        """List the collection's sources, by default the profile's."""
         found = self._database.fetch_all(
             collection.tenant_id, "find_sources", SourceSettings, collection_id=collection.id
         )
@@ -208,7 +208,7 @@ class Syncs:
         *,
         secrets: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Reach a source without following it, and return the titles of its first documents. Nothing is kept.
+        """Try a source, and return the titles of the first documents. Nothing is kept.
 
         Raises `InvalidInput` where it holds nothing that can be read, and what reading it raises.
         """
@@ -225,7 +225,7 @@ class Syncs:
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
 
     def follow_again(self, identity: Identity, collection: Collection, source: SourceSettings) -> None:
-        """Follow a source that was dropped as it was: its settings, its encrypted keys and its schedule."""
+        """Follow a dropped source again, with settings, encrypted keys and schedule."""
         _require_administrator_of(identity, collection)
         row = {"collection_id": collection.id, "kind": source.kind}
         settings = {**row, "settings": Jsonb(source.settings), "secrets": source.secrets}
@@ -264,7 +264,7 @@ class Syncs:
 
     @contextmanager
     def _reading(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Iterator[Source]:
-        """Make a source, and close its connections where it has any."""
+        """Make a source, and close connections at the end."""
         source = self.source(collection, kind, settings)
         try:
             yield source
@@ -298,7 +298,7 @@ class Syncs:
         Raises `TenantSuspended`.
         """
         where = {"collection_id": collection_id}
-        # All in one transaction: a process that is killed in it has asked for nothing, and does it again.
+        # All in one transaction: after a kill nothing was asked, and the work is repeated.
         with self._database.transaction(tenant_id) as connection:
             require_active(connection)
             if connection.execute(queries["ask_for_due_runs"], {**where, "asked_by": SCHEDULE}).fetchall():
@@ -343,7 +343,7 @@ class Syncs:
         return whole
 
     def _run_one(self, collection: Collection, run_id: UUID, kind: str) -> None:
-        """Do one run; an error that prevents it is written to it."""
+        """Do a run. Errors are written to the run's row."""
         kept = next((s for s in self.sources(collection) if s.kind == kind), None)
         if kept is None:
             self._end(collection, run_id, SyncReport(), "This source is no longer set.")
@@ -459,7 +459,7 @@ class Syncs:
         ]
         if not followed:
             raise NotFound("No collection follows this table.")
-        # A board that has another source hears of events only where no other board does.
+        # A board with another source gets events only if no other board does.
         wanted = [f for f in followed if f[2]] or followed
         return [(c, settings) for c, settings, _ in wanted]
 

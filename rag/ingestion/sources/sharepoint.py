@@ -96,14 +96,14 @@ class Library:
 
     @property
     def site_path(self) -> str:
-        """The path of the site itself, where the address leads deeper into it."""
+        """The site's path, if the address leads deeper."""
         path = [part for part in unquote(self.site.path if self.site else "").split("/") if part]
         named = path[:2] if path[:1] and path[0] in ("sites", "teams", "personal") else []
         return "/".join(named)
 
 
 class SharePointSource(SharedFolderSource):
-    """A source of the readable files of a document library, or of one folder in it."""
+    """A source of the readable files in a document library or a folder."""
 
     kind = SHAREPOINT
 
@@ -148,7 +148,7 @@ class SharePointSource(SharedFolderSource):
     # Listing
 
     def _start(self) -> tuple[str, str]:
-        """Return the id of the folder that is read, and of its drive."""
+        """Return the ids of the folder to read and the drive."""
         if not self._drive:
             self._drive = self._find_drive()
         if not self._library.folder:
@@ -206,7 +206,7 @@ class SharePointSource(SharedFolderSource):
 
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
         require_size(int(entry.get("size") or 0), self._limits)
-        # Graph sends on to an address of its own that needs no token, and gets none.
+        # Graph redirects to an address that needs no token, and gets none.
         with self._api.stream(f"/drives/{self._drive}/items/{entry['id']}/content") as answer:
             content = read_within(answer, self._limits)
         name = str(entry["name"])

@@ -40,18 +40,18 @@ class SourceContent:
     title: str = ""
     #: Becomes the document's metadata.
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    #: SHA-256 of the file as it is at its source, where `content` has more than that.
+    #: SHA-256 of the file at the source, if `content` has more.
     source_hash: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceItem:
-    """An item as its source lists it. `key` is its name there and never changes."""
+    """An item in a source's list. `key` is the item's permanent name there."""
 
     key: str
     #: When it was last changed; None where the source does not know.
     updated_at: datetime | None
-    #: Of everything that makes its text; "" where it is not known without loading: then `updated_at` decides.
+    #: A hash of everything that makes the text; "" if unknown before loading: then `updated_at` decides.
     hash: str
     title: str
     load: Callable[[], SourceContent]
@@ -82,7 +82,7 @@ class SourceWithReaders(Source, Protocol):
     """A source that can tell who may read it."""
 
     def readers(self) -> tuple[str, ...] | None:
-        """Return the groups that may read it, () for everybody; None where that is not carried over."""
+        """Return the groups with access, () for everybody; None if access is not carried over."""
         ...
 
 
@@ -98,7 +98,7 @@ class SyncReport:
     documents: tuple[UUID, ...] = ()
     #: Sentences on items that could not be read, by their titles.
     problems: tuple[str, ...] = ()
-    #: Whether one of them is worth another try later.
+    #: Whether another try later may succeed.
     is_temporary: bool = False
 
     @property

@@ -33,7 +33,7 @@ LONGEST_ID = 512
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One passage of an export. `fields` are its metadata without its text."""
+    """A passage in an export. `fields` are the metadata without the text."""
 
     id: str
     text: str
@@ -85,7 +85,7 @@ def read_export(path: Path) -> Export:
 
 
 def record_to_json(record: Record) -> str:
-    """Write a record as one line of an export file."""
+    """Write a record as a line in an export file."""
     values: dict[str, Any] = {"id": record.id, "text": record.text, "metadata": dict(record.fields)}
     if record.namespace:
         values["namespace"] = record.namespace
@@ -122,7 +122,7 @@ def _numbered(path: Path) -> Iterator[tuple[int, str, Any]]:
 
 
 def _parsed(content: bytes) -> Any:
-    """Parse bytes as JSON; return `_Unusable` as a value where they are none."""
+    """Parse bytes as JSON; return an `_Unusable` value on errors."""
     try:
         return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -228,7 +228,7 @@ def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocu
 
 
 def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocument:
-    """Join the passages of both; where an id is in both, that of `after` counts."""
+    """Join both lists of passages. For an id in both, `after` counts."""
     records = {record.id: record for record in (*before.records, *after.records)}
     return _document(after.records[0].namespace, after.source, list(records.values()))
 

@@ -152,7 +152,7 @@ class WebdavSource:
                     raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose one in it.")
 
     def _listed(self, folder: str) -> list[Entry]:
-        """Return what is in a folder, as the server says it."""
+        """Return a folder's content, from the server's answer."""
         address = join_url(self._folder.address, folder)
         request = self._client.build_request("PROPFIND", address, headers={"Depth": "1"})
         with own_errors(SERVICE):

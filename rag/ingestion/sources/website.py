@@ -47,7 +47,7 @@ USUAL_PAGES, MOST_PAGES = 500, 5000
 PAUSE_SECONDS, LONGEST_CRAWL_DELAY = 0.5, 30.0
 MOST_HTML_BYTES = 5 * 2**20
 MOST_SITEMAP_BYTES = 50 * 2**20
-#: What comes after that is not read: search engines read as much of it.
+#: The rest is not read. Search engines read as much.
 MOST_ROBOTS_BYTES = 500 * 2**10
 #: An index may lead to so many sitemaps.
 MOST_SITEMAPS = 200
@@ -112,7 +112,7 @@ def _host_name(url: httpx.URL) -> str:
 class PageState:
     """A page as the last sync saw it."""
 
-    #: Its own name for itself, which identifies its document.
+    #: The canonical address, which identifies the document.
     key: str
     hash: str
     title: str = ""
@@ -261,7 +261,7 @@ class WebsiteSource:
         return found
 
     def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
-        """Fetch one sitemap of a host on the list; None where there is none that can be read."""
+        """Fetch a sitemap from an allowed host; None if missing or unreadable."""
         try:
             if not self._is_on_list(httpx.URL(address)):
                 return None, False
@@ -289,7 +289,7 @@ class WebsiteSource:
         return _host_name(url) in self._website.hosts
 
     def _robots_of(self, url: httpx.URL) -> Protego | None:
-        """Read a host's robots.txt once; None where it has none. Raises `ProviderUnavailable` where it cannot tell."""
+        """Read a host's robots.txt once; None without a file. Raises `ProviderUnavailable` without an answer."""
         host = url.netloc.decode("ascii")
         if host not in self._robots:
             address = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
@@ -384,7 +384,7 @@ class WebsiteSource:
     def _read_html(
         self, url: httpx.URL, final: str, content: bytes, encoding: str | None, robots_tag: str
     ) -> tuple[PageState, SourceContent]:
-        """Take the main text of a page, its links, and its own name for itself."""
+        """Return a page's main text, links, and canonical address."""
         if len(content) > MOST_HTML_BYTES:
             raise DocumentError(f"This page is larger than {MOST_HTML_BYTES // 2**20} MB.")
         read = self._answer("web page", content, address=str(url), charset=encoding or "")

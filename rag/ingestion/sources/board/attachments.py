@@ -90,7 +90,7 @@ class AttachmentFiles:
             from rag.providers.outward import OutwardTransport
 
             client = httpx.Client(timeout=TIMEOUT_SECONDS, transport=self._transport or OutwardTransport())
-            # Each attachment has a limit of its own.
+            # Each attachment has a separate limit.
             self._client = bound(client, Bounds(most_bytes=MOST_BYTES, longest_seconds=LONGEST_SECONDS))
         return self._client
 

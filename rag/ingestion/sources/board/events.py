@@ -124,7 +124,7 @@ class PostEvents:
         return report
 
     def _item_of(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
-        """Return the post as the event has it; None when it is gone or hidden."""
+        """Return the post in the event; None if deleted or hidden."""
         record = event.event["record"]
         if event.event["type"] == "DELETE" or is_hidden(record, mapping):
             return None

@@ -22,7 +22,7 @@ from rag.errors import InvalidInput
 from rag.ingestion.loaders.attachments import KINDS
 from rag.types import storable
 
-#: A post as it is stored: its HTML and its attachments in one JSON file.
+#: A stored post: HTML and attachments in a JSON file.
 POST_TYPE = "application/vnd.hr-assistant.post+json"
 #: Source 000: where posts without a category are.
 FALLBACK_SLUG, FALLBACK_NAME = "general", "일반"
@@ -70,7 +70,7 @@ class Post:
     is_important: bool = False
     status: str = ""
     view_count: int = 0
-    #: Where people read it on the board itself.
+    #: The post's address on the board.
     url: str = ""
     attachments: tuple[PostAttachment, ...] = ()
 
@@ -281,7 +281,7 @@ class PostsMapping(_Columns):
     status: str = "status"
     view_count: str = "view_count"
     url: str = "url"
-    #: Where people read a post on the board itself, with {id} for its id; "" where the column `url` says it.
+    #: The address of posts on the board, with {id}; "" if the column `url` has addresses.
     post_address: str = ""
     #: Posts of these are no posts: people are not meant to read them.
     hidden_statuses: tuple[str, ...] = ("draft", "hidden", "private", "archived", "deleted", "trash")

@@ -41,7 +41,7 @@ SCANNED = (
     "It is a scan, and text recognition is not available here, so only its name is known. A key of Upstage, pasted on "
     "the page Set-up, or an installed Tesseract adds it."
 )
-#: Scanned pages of an attachment that are recognised: more than a summary is made of.
+#: The most scanned pages to recognise in an attachment: more than a summary needs.
 MOST_SCANNED_PAGES = 20
 MORE_SCANNED = f"Only its first {MOST_SCANNED_PAGES} scanned pages were recognised."
 

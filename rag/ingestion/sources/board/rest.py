@@ -38,7 +38,7 @@ Rows = list[Mapping[str, Any]]
 
 
 class RestRows:
-    """Reads the tables of one project with one key. Thread-safe."""
+    """Reads a project's tables with a key. Thread-safe."""
 
     def __init__(self, url: str, key: str) -> None:
         if not key:
@@ -108,7 +108,7 @@ class RestReader:
         return _rows(self._ask(table, ask))
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return the rows whose column has one of the values; none where there is no such table."""
+        """Return rows with one of the values in the column; empty without the table."""
         found: Rows = []
         for first in range(0, len(values), VALUES_PER_REQUEST):
             some, begun = values[first : first + VALUES_PER_REQUEST], len(found)
@@ -128,7 +128,7 @@ class RestReader:
         return (self._client.postgrest.schema(schema) if schema else self._client.postgrest).from_(name)
 
     def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
-        """Ask; None where there is no such table or nothing more. Any exception becomes one of our errors."""
+        """Ask the server; None without the table or further rows. All exceptions become errors of the product."""
         try:
             return ask()
         except APIError as exc:

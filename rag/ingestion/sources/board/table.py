@@ -43,7 +43,7 @@ class PostRows(Protocol):
 
 
 class PostsTable:
-    """A source of the posts of one table."""
+    """A source of the posts in a table."""
 
     kind = "posts"
 
@@ -196,7 +196,7 @@ class DatabaseReader:
         return [row[0] for row in self._connection.execute(statement, {"last": last, "limit": limit}).fetchall()]
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return the rows whose column has one of the values; none where there is no such table."""
+        """Return rows with one of the values in the column; empty without the table."""
         if not values or not self.exists(table):
             return []
         self.table = table
