@@ -122,6 +122,8 @@ class Product:
     folder: Path
     #: What it has said so far.
     lines: list[str] = field(default_factory=list)
+    #: Reads the rest: a pipe that nobody reads stops whoever writes into it once it is full.
+    reader: Thread | None = None
 
     @property
     def link(self) -> str:
@@ -129,7 +131,15 @@ class Product:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
+        self.has_ended()
+
+    def has_ended(self) -> None:
+        """Wait until it has ended with everything it started."""
         self.process.wait(timeout=patient(20))
+        assert self.reader is not None
+        assert self.process.stdout is not None
+        self.reader.join(patient(20))
+        self.process.stdout.close()
 
     def end(self) -> None:
         """End it whatever it does: with a signal that it may answer by stopping what it started, then without."""
@@ -167,8 +177,8 @@ def start_product(folder: Path, *, seconds: float = 120, **environment: str) -> 
         for line in process.stdout:
             product.lines.append(line)
             if "Ctrl-C stops everything" in line:
-                # A pipe that nobody reads stops whoever writes into it once it is full.
-                Thread(target=product.lines.extend, args=[process.stdout], daemon=True).start()
+                product.reader = Thread(target=product.lines.extend, args=[process.stdout], daemon=True)
+                product.reader.start()
                 return product
     finally:
         watch.cancel()
@@ -220,7 +230,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         opened = item.funcargs.get("browser")
         for page in [page for context in getattr(opened, "contexts", []) for page in context.pages]:
             with suppress(PlaywrightError):
-                report.sections.append((f"browser: {page.url}", page.locator("body").aria_snapshot(timeout=5000)))
+                report.sections.append((f"browser: {page.url}", page.locator("body").aria_snapshot(timeout=patient(5_000))))
         for name, product in item.funcargs.items():
             if isinstance(product, Product):
                 report.sections.append((f"browser: {name}", "".join(product.lines[-20:])))

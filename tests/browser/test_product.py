@@ -292,7 +292,7 @@ def test_a_page_that_is_not_there_says_so_in_our_words(page: Page, product: Prod
 def test_it_starts_again_after_a_kill_with_everything_there(tmp_path: Path) -> None:
     first = start_product(tmp_path / "data", RAG_SAMPLES="false")
     first.process.send_signal(signal.SIGKILL)
-    first.process.wait()
+    first.has_ended()
     second = start_product(tmp_path / "data", RAG_SAMPLES="false")
     second.stop()
     assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()

@@ -1,0 +1,199 @@
+"""Every caller at every door: who is let through, who is asked to sign in, and who is refused.
+
+The tables are written by hand: a new route of the API fails until it has a row, and a new open door until it is listed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import httpx
+import pytest
+from starlette.routing import Route
+
+import rag.server
+from rag.access.api_keys import SCOPES
+from rag.api.app import API_ROUTES
+from rag.types import Identity, Role
+from tests import hostile
+from tests.api.callers import Api
+from tests.api.conftest import admin, api, parts, settings
+
+__all__ = ["admin", "api", "parts", "settings"]
+
+PUBLIC, ANYBODY = "public", "anybody"
+#: Each route of the API, by the scope of keys that it needs.
+ROUTES = {
+    PUBLIC: ("POST /api/rag/webhook", "GET /api/health", "GET /api/ready"),
+    ANYBODY: (
+        "GET /v1/models", "GET /v1/models/{model:path}", "GET /api/me", "GET /api/openapi.json", "GET /api/docs",
+        "GET /api/docs/{name}",
+    ),
+    "search": ("POST /api/rag/search", "POST /api/opinion/reference-block", "POST /v1/embeddings"),
+    "chat": (
+        "POST /api/rag/chat", "POST /api/opinion/generate", "GET /api/opinion", "GET /api/opinion/{id}",
+        "DELETE /api/opinion/{id}", "POST /v1/chat/completions",
+    ),
+    "documents:read": (
+        "GET /api/collections", "GET /api/collections/{collection_id}", "GET /api/documents",
+        "GET /api/documents/{document_id}", "GET /api/documents/{document_id}/versions",
+        "GET /api/documents/{document_id}/chunks", "GET /api/documents/{document_id}/pages",
+        "GET /api/documents/{document_id}/file", "GET /api/documents/{document_id}/pages/{page:int}.png",
+        "GET /api/reference-documents", "GET /api/reference-documents/{id}",
+    ),
+    "documents:write": (
+        "POST /api/collections/{collection_id}/documents", "DELETE /api/documents/{document_id}",
+        "POST /api/documents/{document_id}/restore", "POST /api/documents/{document_id}/confirm",
+        "POST /api/documents/{document_id}/discard", "POST /api/documents/{document_id}/retry",
+        "POST /api/reference-documents/ingest", "POST /api/reference-documents", "PATCH /api/reference-documents/{id}",
+        "POST /api/reference-documents/{id}/chunk", "PATCH /api/reference-documents/{id}/chunks/{chunk_index}",
+        "POST /api/reference-documents/{id}/tag", "POST /api/reference-documents/{id}/embed",
+        "DELETE /api/reference-documents/{id}",
+    ),
+    "sync": ("POST /api/rag/sync", "GET /api/rag/sync"),
+    "admin": (
+        "PUT /api/rag/sync/schedule", "POST /api/collections", "PATCH /api/collections/{collection_id}",
+        "PATCH /api/collections/{collection_id}/settings", "DELETE /api/collections/{collection_id}",
+        "POST /api/collections/{collection_id}/restore", "GET /api/prices", "POST /api/prices", "GET /api/webhooks",
+        "POST /api/webhooks", "PATCH /api/webhooks/{webhook_id}", "DELETE /api/webhooks/{webhook_id}",
+        "GET /api/webhooks/{webhook_id}/deliveries", "POST /api/webhooks/{webhook_id}/test",
+        "POST /api/webhooks/deliveries/{delivery_id}/again", "GET /api/widgets", "POST /api/widgets",
+        "PATCH /api/widgets/{widget_id}", "DELETE /api/widgets/{widget_id}",
+    ),
+}  # fmt: skip
+#: What people may do who are signed in.
+READING = {PUBLIC, ANYBODY, "search", "chat", "documents:read"}
+PEOPLE = {Role.EMPLOYEE: READING, Role.MANAGER: READING, Role.ADMIN: {*ROUTES}}
+#: All that a visitor sees outside the API; every other door refuses. `/metrics` is open to this machine.
+OPEN_DOORS = {
+    "GET /login", "GET /forgot-password", "GET /new-password", "GET /second-factor", "GET /widget.js",
+    "GET /widget/app.js", "GET /widget/app.css", "GET /.well-known/oauth-authorization-server",
+    "GET /.well-known/oauth-protected-resource/mcp", "POST /oauth/revoke", "GET /metrics",
+}  # fmt: skip
+
+
+def test_every_route_has_a_row() -> None:
+    written = {route: scope for scope, routes in ROUTES.items() for route in routes}
+    assert written == {f"{route.method} {route.path}": route.scope for route in API_ROUTES}
+
+
+def filled(path: str, **known: str) -> str:
+    """An address with ids of nothing, except the known ones."""
+    values = {"page": "1", "chunk_index": "0", "model": "gpt", "name": "guide"} | known
+    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: values.get(found[1], str(uuid4())), path)
+
+
+def answer_to(client: httpx.Client, route: str, **known: str) -> httpx.Response:
+    method, path = route.split()
+    body: dict[str, str] | None = None if method in ("GET", "DELETE") else {}
+    return client.request(method, filled(path, **known), json=body)
+
+
+def gate(status: int) -> str:
+    return {401: "who are you", 403: "not yours"}.get(status, "through")
+
+
+def refusals(client: httpx.Client, allowed: set[str], otherwise: str) -> list[str]:
+    """Each route where the caller meets another answer than the table says."""
+    wrong = []
+    for scope, routes in ROUTES.items():
+        expected = "through" if scope in allowed else otherwise
+        for route in routes:
+            met = gate(answer_to(client, route).status_code)
+            # A webhook brings a secret of its own.
+            if met != expected and route != "POST /api/rag/webhook":
+                wrong += [f"{route}: {met}, not {expected}"]
+    return wrong
+
+
+# Callers of the API
+
+
+def test_visitors_reach_what_is_public(api: Api) -> None:
+    assert refusals(api.client(), {PUBLIC}, "who are you") == []
+
+
+def test_a_key_that_nobody_made_opens_nothing(api: Api) -> None:
+    assert refusals(api.client("rag_" + "a" * 43), set(), "who are you") == []
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_key_does_what_its_scope_says(api: Api, scope: str) -> None:
+    allowed = {*ROUTES} if scope == "admin" else {PUBLIC, ANYBODY, scope}
+    assert refusals(api.client(api.key(scope, requests_per_minute=100_000)), allowed, "not yours") == []
+
+
+def test_a_revoked_and_an_expired_key_do_nothing(api: Api) -> None:
+    key, secret = api.made_key()
+    api.parts.api_keys.revoke(api.admin, key.id)
+    assert refusals(api.client(secret), set(), "who are you") == []
+    key, secret = api.made_key()
+    with api.parts.database.transaction(api.admin.tenant_id) as connection:
+        past = datetime.now(UTC) - timedelta(days=1)
+        connection.execute("UPDATE api_keys SET expires_at = %s WHERE id = %s", (past, key.id))
+    assert refusals(api.client(secret), set(), "who are you") == []
+
+
+def browser_of(api: Api, token: str) -> httpx.Client:
+    return api.client(Cookie=f"hr_session={token}", Origin=api.url)
+
+
+@pytest.mark.parametrize("role", PEOPLE)
+def test_people_do_what_their_role_says(api: Api, role: Role) -> None:
+    assert refusals(browser_of(api, api.session(role)), PEOPLE[role], "not yours") == []
+
+
+def test_a_person_whose_account_is_disabled_does_nothing(api: Api) -> None:
+    token = api.session(Role.ADMIN)
+    (account,) = (one for one in api.parts.accounts.list(api.admin) if one.email == "one-admin@example.com")
+    api.parts.accounts.change(api.admin, account.id, is_active=False)
+    assert refusals(browser_of(api, token), {PUBLIC}, "who are you") == []
+
+
+@pytest.fixture
+def stranger(api: Api) -> httpx.Client:
+    """A key of another company's administrator with all scopes."""
+    with api.parts.database.transaction("other") as connection:
+        row = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+            "VALUES ('other', 'admin@example.org', 'Other', 'admin', '!') RETURNING id"
+        ).fetchone()
+    assert row is not None
+    other: Identity = replace(api.admin, account_id=row[0], tenant_id="other", email="admin@example.org")
+    scopes = [scope for scope in SCOPES if scope != "scim"]
+    _, secret = api.parts.api_keys.create(other, "Other", scopes, requests_per_minute=100_000)
+    return api.client(secret)
+
+
+def test_another_companys_administrator_finds_nothing_of_this_one(api: Api, stranger: httpx.Client) -> None:
+    document = api.ready_document(hostile.leave_policy("The xylocanary sings at noon."))
+    known = {"document_id": str(document.id), "id": str(document.id), "collection_id": str(api.collection.id)}
+    told = []
+    for routes in ROUTES.values():
+        for route in routes:
+            answer = answer_to(stranger, route, **known)
+            is_of_ours = any(f"{{{name}}}" in route for name in known)
+            if "xylocanary" in answer.text or (is_of_ours and answer.is_success):
+                told.append(f"{route}: {answer.status_code}")
+    assert told == []
+    assert api.parts.documents.get(api.admin, document.id).status == document.status
+
+
+# Doors outside the API
+
+
+def test_every_other_door_refuses_a_visitor(api: Api) -> None:
+    doors = [
+        f"{method} {route.path}"
+        for route in rag.server.ROUTES
+        if isinstance(route, Route)
+        for method in sorted(route.methods or ())
+        if method not in ("HEAD", "OPTIONS")
+    ]
+    assert len(doors) > 40
+    answers = {door: answer_to(api.client(), door).status_code for door in doors}
+    assert {door for door, status in answers.items() if status < 400} == OPEN_DOORS
+    assert not [door for door, status in answers.items() if status >= 500]
