@@ -348,7 +348,7 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
         path = arguments.folder.expanduser().resolve()
         source = FolderSource(path, ExtractionLimits.of(parts.settings))
         is_kept = False
-        with contextlib.suppress(InvalidInput):  # the application may follow it by itself only where it is allowed to
+        with contextlib.suppress(InvalidInput):  # only allowed folders are followed automatically
             parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
             is_kept = True
         _set_schedule(parts, identity, collection, arguments.every, FolderSource.kind)
@@ -387,7 +387,7 @@ def _secret_in(path: Path) -> str:
 def _set_schedule(
     parts: Services, identity: Identity, collection: Collection, every: int | None, kind: str | None
 ) -> None:
-    """Set how often a source is compared automatically; 0 stops it, None leaves it as it is."""
+    """Set the interval of automatic comparisons; 0 stops them, None changes nothing."""
     if every is not None:
         parts.syncs.set_schedule(identity, collection, every or None, kind=kind)
 

@@ -89,7 +89,7 @@ class CommandListener:
             log.warning("Commands do not reach this server, and work by themselves: %s", exc)
 
     def _listen(self, path: Path) -> None:
-        path.unlink(missing_ok=True)  # of a server that was killed: the lock says that nobody listens
+        path.unlink(missing_ok=True)  # left by a killed server: the lock shows that nobody listens
         with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as ready:
             door.bind(str(path))
             path.chmod(0o600)
@@ -144,7 +144,7 @@ class CommandListener:
 
 
 class Reply:
-    """Sends a command's output to its process. `cancel` is set as soon as that has gone."""
+    """Sends a command's output to the calling process. `cancel` is set when the process has gone."""
 
     def __init__(self, client: socket.socket) -> None:
         self.cancel = Event()
@@ -177,7 +177,7 @@ class Reply:
     def _watch(self) -> None:
         while True:
             try:
-                self._client.recv(1)  # a process sends nothing more until it closes its end
+                self._client.recv(1)  # the process sends nothing more before closing
             except TimeoutError:
                 continue
             except OSError:
@@ -187,7 +187,7 @@ class Reply:
 
 
 def _request(client: socket.socket) -> dict[str, Any]:
-    """Read what a process wants; nothing where it says nothing that can be read."""
+    """Read a process's request; None if unreadable."""
     with client.makefile("rb") as lines:
         try:
             found = json.loads(lines.readline(LONGEST_REQUEST))

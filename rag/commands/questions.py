@@ -95,7 +95,7 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
     from rag.retrieval.explain import explained, shortened
 
     collection = parts.choose_collection(arguments.tenant, arguments.collection)
-    # Another profile is searched as it is: the overrides were made for the collection's own.
+    # Another profile is searched unchanged: the overrides belong to the collection's profile.
     profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
     _require_documents(parts, collection)
     question = _question(arguments, collection, parts)

@@ -27,9 +27,9 @@ FOLDER, SOCKET = "commands", "socket"
 LONGEST_PATH = 100
 #: How long to wait until the server takes the command; then it works by itself.
 TAKEN_SECONDS = 5.0
-#: Settings of the server itself, which say nothing about what a command does.
+#: Settings for the server alone, without effect on commands.
 OF_THE_SERVER = frozenset({"address", "port", "public_url", "data_dir", "worker", "samples", "log_format"})
-#: What a command line has that is no option of its command.
+#: Arguments that are no option of the command.
 NO_OPTIONS = frozenset({"command", "run"})
 SERVER_ENDED = "The server stopped before it had finished. Run the command again."
 
@@ -61,7 +61,7 @@ def socket_path(data_dir: Path) -> Path | None:
 
 
 def digest_of(settings: Settings) -> str:
-    """Return a digest of the settings that decide what a command does, so that no secret is sent."""
+    """Return a digest of the settings that affect commands: no secret is sent."""
     values = {item.name: getattr(settings, item.name) for item in fields(settings) if item.name not in OF_THE_SERVER}
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 

@@ -89,7 +89,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         http=HttpConnection,
         log_config=None,
         access_log=False,
-        ws_per_message_deflate=False,  # a redraw is small; compressing it takes longer than sending it
+        ws_per_message_deflate=False,  # redraws are small: compressing takes longer than sending
         timeout_graceful_shutdown=3,
         # Longer than proxies and clients keep an idle connection: one that ends here just as it is used again fails.
         timeout_keep_alive=75,

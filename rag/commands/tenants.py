@@ -1,4 +1,4 @@
-"""Manage companies: `tenant`, and for each its own `prices` and its `webhook` addresses."""
+"""Manage companies: `tenant`, and each company's `prices` and `webhook` addresses."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class GoldenQuestion:
     """A question and what answers it."""
 
     question: str
-    #: Title or file name of the document that answers it; "" where only the answer counts.
+    #: Title or file name of the answering document; "" if only the answer counts.
     document: str = ""
-    #: Its pages that answer, each by itself; empty: any page.
+    #: Pages that answer, each alone; empty: any page.
     pages: tuple[int, ...] = ()
     #: A good answer in full.
     answer: str = ""
@@ -38,7 +38,7 @@ class GoldenQuestion:
     tags: tuple[str, ...] = ()
     #: Whether the documents answer it at all.
     is_answerable: bool = True
-    #: The logged question that it was made of, as text; "" for others. It is erased with the person who asked.
+    #: The logged question's text, if made from one; erased with the asker.
     asked_as: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
 
 
 def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
-    """Read one question. Raises `InvalidInput` that names its place in the file."""
+    """Read a question. Raises `InvalidInput` with the place in the file."""
     question = str(row.get("question") or "").strip()
     if not question or len(question) > MAXIMUM_CHARACTERS:
         raise InvalidInput(f"Question {place} is empty or longer than {MAXIMUM_CHARACTERS:,} characters.")
@@ -89,7 +89,7 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
 
 
 def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
-    """Make a golden question of one that was asked, with the first source that holds what the answer says."""
+    """Make a golden question from an asked question, with the first source that supports the answer."""
     question = entry.question
     held = [passage for passage in (entry.prompt.passages if entry.prompt else ()) if passage.state == "held"]
     of_first = [passage for passage in held if passage.document_id == held[0].document_id]
@@ -107,7 +107,7 @@ def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
 
 
 def golden_to_jsonl(questions: Iterable[GoldenQuestion]) -> bytes:
-    """Write questions as one JSON object a line, as `parse_golden` reads them."""
+    """Write questions as a JSON object a line, for `parse_golden`."""
     rows = [{name: value for name, value in one.to_json().items() if value not in ("", ())} for one in questions]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 

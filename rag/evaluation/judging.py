@@ -74,7 +74,7 @@ class Judge:
         return model.model if model is not None else ""
 
     def estimate(self, tenant_id: str, profile: Profile, answers: int) -> Decimal | None:
-        """Return what checking so many answers costs about; None where the price is not known."""
+        """Return the rough cost of checking so many answers; None without a price."""
         model = self._providers.translation_model_for(profile)
         if model is None:
             return Decimal(0)
@@ -87,7 +87,7 @@ class Judge:
     def share_supported(
         self, asker: Identity, profile: Profile, chat_log_id: UUID, answer: str, cited: Sequence[Citation]
     ) -> float | None:
-        """Return the share of an answer's sentences that follow from its sources; None where it is unknown."""
+        """Return the share of sentences that follow from the sources; None if unknown."""
         model = self._providers.translation_model_for(profile)
         if model is None or not cited or self._stop_spending(asker):
             return None
@@ -100,7 +100,7 @@ class Judge:
                 )  # fmt: skip
             records.charge("chat", completion.usage)
         except ProviderError:
-            return None  # what it cost was reported where it was lost
+            return None  # the cost was reported with the loss
         finally:
             self._chat_logs.count_costs(asker.tenant_id, chat_log_id)
         return share_of(completion.text)
@@ -114,7 +114,7 @@ def messages_for(answer: str, cited: Sequence[Citation]) -> list[ChatMessage]:
 
 
 def share_of(reply: str) -> float | None:
-    """Return the share of sentences that are supported; None for a reply that says of none."""
+    """Return the share of supported sentences; None if the reply judges no sentence."""
     try:
         verdicts = [bool(row["supported"]) for row in json.loads(reply)["sentences"]]
     except (ValueError, KeyError, TypeError):

@@ -76,7 +76,7 @@ class EvaluatedAnswer:
 
 
 def figures_of(golden: GoldenQuestion, reply: EvaluatedAnswer) -> dict[str, float]:
-    """Measure one answer. A figure that the question does not allow is left out, so that means are of what counts."""
+    """Measure an answer. Figures without meaning for the question are left out of averages."""
     found: dict[str, float] = {"total_ms": float(reply.total_ms)}
     if reply.cost is not None:
         found["cost"] = reply.cost

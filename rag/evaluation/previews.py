@@ -32,11 +32,11 @@ Verdict = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOutcome:
-    """What one question finds with one set of settings."""
+    """A question's results with a set of settings."""
 
     verdict: Verdict
     passages: tuple[Citation, ...]
-    #: Why nothing could be searched, as a sentence; empty where it could.
+    #: The reason for a failed search, as a sentence; empty otherwise.
     problem: str = ""
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
@@ -52,7 +52,7 @@ class Preview:
     question: str
     before: SearchOutcome
     after: SearchOutcome
-    #: What both searches cost; None where a price is not known.
+    #: The cost of both searches; None without a price.
     cost: Decimal | None
 
     @property

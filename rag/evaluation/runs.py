@@ -104,7 +104,7 @@ class _Golden:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question of a run with what came of it."""
+    """A question in a run, with the result."""
 
     place: int
     chat_log_id: UUID
@@ -199,7 +199,7 @@ class Evaluations:
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
-        """Return a question with the pages of its document that answer it; None where another one comes first."""
+        """Return a question with the answering pages; None if another document comes first."""
         program = Identity(
             account_id=UUID(int=0), tenant_id=collection.tenant_id, email="", name="program", role=Role.ADMIN
         )
@@ -344,7 +344,7 @@ class Evaluations:
                     raise interrupted()
                 continue
             has_answered = True
-            # Where others are answered, those before it that failed say something too.
+            # If others are answered, earlier failures are informative, too.
             for one in (*failed, asked):
                 keep(one)
             failed.clear()
@@ -360,7 +360,7 @@ class Evaluations:
     def _measured(
         self, run: Run, worker: UUID, profile: Profile, golden: GoldenQuestion, asked: _Asked, asker: Identity
     ) -> dict[str, float]:
-        """Measure one answer and store what it brought. Raises `InvalidInput` where another process has the run now."""
+        """Measure an answer and store the figures. Raises `InvalidInput` if another process took over the run."""
         reply = asked.reply
         figures = figures_of(golden, reply)
         if run.is_judged and reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS):

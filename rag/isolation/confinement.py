@@ -91,7 +91,7 @@ class AccessRules:
     """The files and programs that a process may reach. Everything else is closed."""
 
     reads: tuple[Path, ...] = ()
-    #: Programs it may become; none of them gets more rights than it has.
+    #: Programs to execute, without further rights.
     executes: tuple[Path, ...] = ()
     #: Address space in MiB; 0 where the process limits itself.
     memory_mb: int = 0
@@ -123,7 +123,7 @@ READING = AccessRules(reads=interpreter_files())
 
 
 def program_rules(program: Path) -> AccessRules:
-    """Return the files that Tesseract needs: itself, its libraries, its models."""
+    """Return the files for Tesseract: program, libraries and models."""
     program = program.resolve()
     near = program.parent.parent
     models = [Path(folder) for folder in program_environment().values()]
@@ -164,7 +164,7 @@ def elf_loader(program: Path) -> Path | None:
 
 
 def program_environment() -> dict[str, str]:
-    """Return the environment of a program: where its models are, and nothing else."""
+    """Return a program's environment: only the folder with models."""
     return {name: os.environ[name] for name in MODELS if os.environ.get(name)}
 
 
@@ -253,7 +253,7 @@ def _landlock_version() -> int:
 
 
 def _landlock(rules: AccessRules) -> int | None:
-    """Return a descriptor of the rules of files; None where the kernel has no Landlock."""
+    """Return a descriptor for the file rules; None on kernels without Landlock."""
     if "landlock" in rules.without or not _landlock_version():
         return None
     from landlockpy import AccessFS, Ruleset, Scope
@@ -319,7 +319,7 @@ def _has_seccomp() -> bool:
 
 
 def _mac_prefix(rules: AccessRules) -> tuple[str, ...]:
-    """Return the command of macOS that starts another one under a profile."""
+    """Return macOS's command for starting a program under a profile."""
     if sys.platform != "darwin":
         return ()
 

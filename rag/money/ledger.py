@@ -15,7 +15,7 @@ from rag.monitoring import metrics
 from rag.storage.database import Database, queries
 from rag.types import Charge, Operation, ProcessingCosts, Usage
 
-#: A charge, None where nothing is billed, and the record of the call that it ends, if it has one.
+#: A charge, None without a bill, and the record of the ended call, if any.
 Finished = tuple[Charge | None, UUID | None]
 
 
@@ -163,7 +163,7 @@ def usage_from_json(value: Mapping[str, Any]) -> Usage:
 @dataclass(frozen=True)
 class _OperationCost:
     operation: str
-    #: None when the price of one of its calls is not known.
+    #: None if a call has no known price.
     cost: Decimal | None
 
 

@@ -100,7 +100,7 @@ class PriceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """The price of one unit of a model: listed, the tenant's own, and planned."""
+    """A model's price for a unit: listed, the tenant's, and planned."""
 
     #: Empty for a model that only the tenant's own prices name.
     provider: str

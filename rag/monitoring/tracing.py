@@ -33,7 +33,7 @@ def start_tracing(environment: Mapping[str, str] | None = None) -> Callable[[], 
     environment = os.environ if environment is None else environment
     if not any(environment.get(name) for name in ENDPOINTS):
         return lambda: None
-    # A third of a second of imports that nobody else waits for.
+    # Imports for a third of a second, only needed here.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -50,7 +50,7 @@ def start_tracing(environment: Mapping[str, str] | None = None) -> Callable[[], 
 def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Span]:
     """Trace the block as a child of the current span."""
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        yield trace.INVALID_SPAN  # off: entering a span that nobody records takes as long as a small statement
+        yield trace.INVALID_SPAN  # off: an unrecorded span takes as long as a small statement
         return
     with _tracer.start_as_current_span(name, attributes=attributes, **WITHOUT_TEXT) as begun, _failing(begun):
         yield begun
@@ -58,7 +58,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Spa
 
 @contextmanager
 def request_span(name: str, headers: Mapping[str, str], attributes: Mapping[str, Any]) -> Iterator[Span]:
-    """Trace a request, as part of the caller's own trace where its headers name one."""
+    """Trace a request, within the caller's trace if the headers name one."""
     parent = propagate.extract(headers)
     with (
         _tracer.start_as_current_span(name, parent, SpanKind.SERVER, attributes, **WITHOUT_TEXT) as begun,

@@ -31,7 +31,7 @@ Kind = Literal[
 ]
 #: The groups of the settings page, in its order.
 GROUPS = (N_("Documents"), N_("Search"), N_("Order"), N_("Language and answers"))
-#: Candidates of one question; Cohere takes 1000 documents in one call.
+#: Candidates for a question; Cohere takes 1000 documents a call.
 MAXIMUM_CANDIDATES = 1000
 LOCKED = "The {title} cannot be changed for a collection: {why}."
 
@@ -47,7 +47,7 @@ class Profile(BaseModel):
     description: str
     #: A board holds posts, which come from a table and carry dates, pins and attachments.
     content: Literal["documents", "posts"] = "documents"
-    #: Its collections hold the reference documents of `/api/reference-documents` and of opinions.
+    #: Collections with the reference documents for `/api/reference-documents` and opinions.
     holds_references: bool = False
     #: It answers as a person, who has to be named in the settings.
     is_personal: bool = False
@@ -190,7 +190,7 @@ class Setting:
     """A field of a profile as the settings page and the errors describe it."""
 
     name: str
-    #: The part of the profile that has it.
+    #: The part of the profile with the option.
     part: str
     group: str
     title: str
@@ -234,7 +234,7 @@ class Setting:
         return profile.value(other) in values
 
     def refusal(self, value: Any) -> InvalidInput:
-        """Return the error that says what it takes instead of this value."""
+        """Return an error with the accepted values."""
         return InvalidInput(f"{self.title} cannot be {_shown(value)}: it has to be {self.wanted}.")
 
 
@@ -303,7 +303,7 @@ class Options:
         InvalidInput: a setting is unknown or not one a call may change, or does not take its value.
     """
 
-    #: Conditions of the caller, beside those that the question itself has.
+    #: Conditions from the caller, besides the question's.
     filters: SearchFilters | None
     settings: Mapping[str, Any]
 
@@ -320,7 +320,7 @@ class Options:
         return Options(filters=self.filters, **{**self.settings, **settings})
 
     def applied_to(self, profile: Profile) -> Profile:
-        """Return the profile for this call. Its own similarity threshold is taken as it is."""
+        """Return the profile for the call. An explicit similarity threshold is used unchanged."""
         if not self.settings:
             return profile
         mode = {"threshold_mode": "absolute"} if "similarity_threshold" in self.settings else {}

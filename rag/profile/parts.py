@@ -60,7 +60,7 @@ Name = Annotated[Item, AfterValidator(_not_blank)]
 Factor = Annotated[float, Field(gt=0, le=100)]
 Names = Annotated[tuple[Name, ...], *_LIST]
 RegularExpression = Annotated[Name, AfterValidator(_regular_expression)]
-# The last word of each is the kind of its setting.
+# The last word in each is the kind of setting.
 Words = Annotated[tuple[Item, ...], *_LIST, "words"]
 Pairs = Annotated[tuple[Annotated[tuple[Name, Item], _PAIR], ...], *_LIST, "pairs"]
 Patterns = Annotated[tuple[Annotated[tuple[RegularExpression, Names], _PAIR], ...], *_LIST, "patterns"]

@@ -51,7 +51,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True)
 class TextDelta:
-    """A piece of an answer as it arrives."""
+    """A piece of an arriving answer."""
 
     text: str
 

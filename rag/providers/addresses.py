@@ -74,7 +74,7 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
-    """Return the addresses of version 4 that one of version 6 stands for."""
+    """Return the addresses of version 4 within an address of version 6."""
     if not isinstance(address, ipaddress.IPv6Address):
         return ()
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]

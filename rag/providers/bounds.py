@@ -131,7 +131,7 @@ class _Parts:
 
 @functools.cache
 def _stream_class(module: str) -> Any:
-    """Return `_Parts` as a stream of the library that the answer is of."""
+    """Return `_Parts` as a stream for the answer's library."""
     library = sys.modules[module.partition(".")[0]]
     return type("BoundedStream", (_Parts, library.SyncByteStream), {})
 
@@ -182,7 +182,7 @@ def _until(deadline: float) -> Iterator[None]:
 
 
 def timed(transport: AnyTransport) -> AnyTransport:
-    """Have a transport's connections end with the time of `_until`, where it makes any itself."""
+    """End a transport's connections at `_until`, if the transport makes any."""
     pool: Any = getattr(transport, "_pool", None)
     if pool is not None:
         kept = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one
@@ -191,7 +191,7 @@ def timed(transport: AnyTransport) -> AnyTransport:
 
 
 class _TimedNetwork:
-    """Makes connections as another backend of httpcore does."""
+    """Makes connections through another backend of httpcore."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

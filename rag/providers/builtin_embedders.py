@@ -216,7 +216,7 @@ class Engine:
 
     @property
     def process_id(self) -> int | None:
-        """Return the id of the running process; None without one."""
+        """Return the running process's id, if any."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -232,7 +232,7 @@ class Engine:
             self._started()
 
     def embed(self, text: str) -> FloatMatrix:
-        """Return the vector of one text; raises as `MeaningEmbedder.embed`."""
+        """Return a text's vector; raises as `MeaningEmbedder.embed`."""
         wanted = prepared(text)
         if not wanted.strip():
             raise InvalidInput("A text of only spaces cannot be embedded.")

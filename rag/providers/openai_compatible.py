@@ -272,7 +272,7 @@ class _Received:
         self.usage: CompletionUsage | None = None
 
     def take(self, event: Mapping[str, Any]) -> str:
-        """Take in an event of the stream; return its text, or "" when it has none."""
+        """Take in an event from the stream, and return the text, or ""."""
         self.has_events = True
         if event.get("usage"):
             self.usage = CompletionUsage.model_validate(event["usage"])
@@ -315,7 +315,7 @@ def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
 
 # Errors
 
-#: What a server says that made an embedding it cannot write as JSON, as Ollama's "json: unsupported value: NaN".
+#: The error of a server with an embedding that JSON cannot hold, such as Ollama's "json: unsupported value: NaN".
 NOT_A_NUMBER = re.compile(r"\b(NaN|[+-]?Inf(inity)?)\b|unsupported value")
 QUOTA_CODES = frozenset(
     {"insufficient_quota", "rate_limit_exceeded", "rate_limit_error", "tokens", "requests", "402", "429"}
@@ -379,7 +379,7 @@ FOREIGN_ERRORS = (
 
 
 def error_from(exc: Exception) -> ProviderError:
-    """Return our error for one of the SDK or its transport."""
+    """Return the product's error for an error from the SDK or the transport."""
     if isinstance(exc, openai.APIStatusError):
         return _error_from_status(exc)
     if isinstance(exc, openai.ContentFilterFinishReasonError):

@@ -42,14 +42,14 @@ NO_CHAT = re.compile(r"embed|whisper|tts|dall-e|moderation|image|audio|realtime|
 
 
 class OpenAIConnection(Connection):
-    """OpenAI, or another server that speaks its language."""
+    """OpenAI, or another server with the same API."""
 
     def __init__(
         self, spec: ProviderSpec, settings: Settings, *, key: str = "", address: str = "", variables: str = ""
     ) -> None:
         super().__init__(spec, settings)
         self._key, self._address = key or settings.key_of(spec.name), address or settings.address_of(spec.name)
-        #: By name: what a model has shown of itself is remembered.
+        #: By name: facts learned about a model are remembered.
         self._models: dict[str, OpenAIChatModel] = {}
         try:
             self._client = openai.OpenAI(

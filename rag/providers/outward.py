@@ -1,4 +1,4 @@
-"""Reach addresses that others wrote, and none within a private network."""
+"""Reach addresses written by others, except in private networks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OutwardTransport(httpx.BaseTransport):
             try:
                 return self._transport.handle_request(_sent_to(address, request))
             except httpx.ConnectError:
-                continue  # such as one of version 6 where there is only version 4
+                continue  # such as version 6 on a machine with only version 4
         return self._transport.handle_request(_sent_to(last, request))
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ class ReasoningFilter:
         self.has_unopened = False
 
     def feed(self, delta: str) -> str:
-        """Return what of the answer may be passed on; once `has_unopened` is set, it begins anew with this."""
+        """Return text to pass on. Once `has_unopened` is set, the answer starts over with the text."""
         if not self._held and not self._is_inside and self._has_answer and "<" not in delta:
             return delta
         text, self._held = self._held + delta, ""
@@ -58,7 +58,7 @@ class ReasoningFilter:
         return shown
 
     def finish(self) -> str:
-        """Return what was held back, where it was no reasoning."""
+        """Return the text held back, unless reasoning."""
         held, self._held = self._held, ""
         return held if self._waits or not self._is_inside else ""
 

@@ -44,7 +44,7 @@ class ModelChoice:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether another provider than the profile's does it."""
+        """Return whether the task has another provider than the profile's."""
         return bool(self.model) and self.provider != self.wanted_provider
 
     @property
@@ -89,7 +89,7 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelList:
-    """The models of a provider for one task; no provider where none is configured."""
+    """A provider's models for a task, if any is configured."""
 
     provider: str = ""
     names: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ class Providers:
         )
 
     def translation_choice(self, profile: Profile) -> ModelChoice:
-        """Return which model translates and tags: where there is none of its own, the one that answers."""
+        """Return the model for translating and tagging, by default the answering model."""
         choice = self._choose(
             profile,
             profile.language.translation_provider,
@@ -275,7 +275,7 @@ class Providers:
         return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model that reads attachments, of the provider that answers; without one, the one that tags."""
+        """Return the answering provider's model for attachments, by default the tagging model."""
         choice = self.chat_choice(profile)
         if choice.model and choice.provider == profile.answer.chat_provider and profile.reading.attachment_model:
             return self._chat_model(replace(choice, model=profile.reading.attachment_model))
@@ -296,7 +296,7 @@ class Providers:
         return connection.reranker(self._settings.rerank_model or usual)
 
     def recogniser(self) -> TextRecogniser | None:
-        """Return the provider's reader of scanned pages, or None where none is configured."""
+        """Return the provider's reader for scanned pages, if configured."""
         connection = self._connections.able("ocr")
         return None if connection is None else connection.recogniser()
 

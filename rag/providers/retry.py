@@ -114,13 +114,13 @@ def retry_after(error: ProviderError) -> float:
 
 log = logging.getLogger(__name__)
 
-#: Tokens of a picture: what OpenAI counts for one of a page's size.
+#: Tokens for a picture: OpenAI's count for a page.
 IMAGE_TOKENS = 765
 
 
 @dataclass(frozen=True)
 class Sending:
-    #: The same for every attempt at one call: a provider that knows such keys answers and bills it once.
+    #: The same for every attempt at a call: providers with support for keys answer and bill once.
     key: str = ""
     #: Attempts made here after the first; None leaves it to the operation.
     retries: int | None = None
@@ -156,11 +156,11 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 @dataclass(frozen=True)
 class Notes:
-    """Records a request before it is made, so that a kill in the middle of it leaves a trace."""
+    """Records a request beforehand: a kill in the middle leaves a trace."""
 
     #: Told what the request is expected to be billed as.
     send: Report
-    #: Told that it failed and nobody bills it.
+    #: Told about a failure without a bill.
     drop: Callable[[], None]
 
 
@@ -221,7 +221,7 @@ def requested(expected: Callable[[], Usage]) -> Iterator[None]:
 
 
 def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usage | None:
-    """Return what a failed request was, or may have been, billed as; None when nobody bills such a failure."""
+    """Return the possible usage of a failed request; None if nobody bills the failure."""
     counted = error.details.get("usage")
     if isinstance(counted, Usage):
         return counted

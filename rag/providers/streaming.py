@@ -67,7 +67,7 @@ def cancellable(open_source: Callable[[], ClosableStream[Item]], *, cancel: Even
 
 
 class _Opening(Generic[Opened]):
-    """A source being opened by a thread of its own."""
+    """A source being opened in a separate thread."""
 
     def __init__(self, open_source: Callable[[], ClosableStream[Opened]]) -> None:
         self._open_source = open_source
@@ -80,7 +80,7 @@ class _Opening(Generic[Opened]):
 
     def wait(self, cancel: Event) -> ClosableStream[Opened] | None:
         """Return the open source, or None when `cancel` was set before; then it is closed whenever it opens."""
-        # The one thread that watches streams wakes this one: a hundred that look for themselves would wake each other.
+        # A single thread watches all streams and wakes this thread: a hundred watchers would wake each other.
         watched = WATCHER.watch(cancel, self._ready.set)
         self._ready.wait()
         WATCHER.forget(watched)

@@ -166,7 +166,7 @@ PAGE = 1000
 
 
 class SupabaseFiles:
-    """Files of all tenants in one bucket, each tenant's under its own name. Thread-safe."""
+    """Files of all tenants in a bucket, each tenant's under the tenant's name. Thread-safe."""
 
     def __init__(self, project: SupabaseProject, bucket: str) -> None:
         self._project = project

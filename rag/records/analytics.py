@@ -165,7 +165,7 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True)
 class Day(Outcomes):
-    """Figures of one day, or of the week or month that begins with it."""
+    """Figures for a day, or the week or month that begins then."""
 
     day: date
     cost: Decimal
@@ -211,7 +211,7 @@ class StageTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A period, the one before it, and its days."""
+    """A period, the period before, and the days."""
 
     current: Totals
     previous: Totals
@@ -225,7 +225,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class DailyCost:
-    """What one operation, or one model, cost on a day; `cost` is None when no call of it had a known price."""
+    """The cost of an operation or model on a day; `cost` is None without a call at a known price."""
 
     day: date
     name: str
@@ -326,7 +326,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class PassageUse:
-    """A passage, and the answers that name it as a source."""
+    """A passage with the answers that cite the passage."""
 
     document_id: UUID
     title: str
@@ -362,7 +362,7 @@ class LoggedNotice:
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedCalls:
-    """Calls of a model whose end its provider did not report."""
+    """Calls to a model without a reported end."""
 
     provider: str
     model: str
@@ -564,7 +564,7 @@ class Analytics:
         return self._all(who, "analytics_errors", LoggedError, period, filters, latest=LATEST, limit=limit)
 
     def notices(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedNotice]:
-        """Return what the latest questions did without, such as a reranker that did not answer."""
+        """Return parts left out in the latest questions, such as a reranker that did not answer."""
         return self._all(who, "analytics_notices", LoggedNotice, period, filters, latest=LATEST, limit=limit)
 
     def repeated_calls(self, who: Who, period: Period, *, limit: int = 50) -> list[RepeatedCalls]:

@@ -21,7 +21,7 @@ from rag.storage.database import Database, queries
 from rag.types import Identity
 
 MAXIMUM_ENTRIES = 10_000
-#: Rows that are searched for acts, and that one export holds.
+#: The most rows to search, and to export at once.
 MAXIMUM_ROWS = 50_000
 #: Names of one act's things that a page is given; an export has them all.
 MAXIMUM_NAMES = 1_000
@@ -43,7 +43,7 @@ class AuditEntry:
     #: How many things the act changed in this way, and their names.
     things: int = 1
     targets: list[str] = field(default_factory=list)
-    #: What the rows of one act share; empty where it was not asked for.
+    #: The facts shared by an act's rows; empty if not requested.
     act: str = ""
 
     def to_json(self, tenant_id: str) -> str:
@@ -66,7 +66,7 @@ class AuditEntry:
 
 
 class AuditFilters(TypedDict, total=False):
-    """The conditions of a search: an act matches if one of its rows does."""
+    """Conditions for a search: an act matches if a row does."""
 
     since: datetime | None
     actor: str | None

@@ -48,7 +48,7 @@ class PassagePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetPage:
-    """A page of a spreadsheet, and the rows of its lines as `rag.ingestion.loaders.sheets.pages.Book` has them."""
+    """A page from a spreadsheet, with rows by line from `rag.ingestion.loaders.sheets.pages.Book`."""
 
     text: str
     places: tuple[tuple[int, int, str, str], ...]
@@ -56,7 +56,7 @@ class SheetPage:
 
 @dataclass(frozen=True, kw_only=True)
 class SentPassage:
-    """A numbered passage of a question's context as it was then."""
+    """A numbered passage in a question's context at the time."""
 
     number: int
     chunk_id: UUID
@@ -66,9 +66,9 @@ class SentPassage:
     last_page: int
     section: str
     text: str
-    #: Whether the answer names it as a source, and whether it supports the sentence that cites it.
+    #: Whether the answer cites the passage, and whether the passage supports the sentence.
     state: Literal["held", "not held", "not named"]
-    #: Sentences of the answer that cite the passage without its support.
+    #: Sentences that cite the passage without support.
     unsupported: tuple[str, ...] = ()
     #: The document is gone since: the text is no longer shown.
     is_deleted: bool = False
@@ -363,7 +363,7 @@ EXPORT_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedQuestion:
-    """A row of the table of questions. `outcome` is None while it is being answered."""
+    """A row in the table of questions. `outcome` is None before the end."""
 
     id: UUID
     created_at: datetime
@@ -436,7 +436,7 @@ class ChatLogEntry:
     question: LoggedQuestionDetails
     passages: tuple[FoundPassage, ...]
     charges: tuple[QuestionCharge, ...]
-    #: None where nothing was kept: of questions before this was, of forgotten ones, and of replies without a search.
+    #: None for older or forgotten questions, and for replies without a search.
     prompt: Prompt | None = None
 
     @property

@@ -34,16 +34,16 @@ class SharedConversation:
     """What a colleague's conversation held when it was shared."""
 
     conversation: Conversation
-    #: Name of whose it is, or their e-mail address.
+    #: The owner's name or e-mail address.
     shared_by: str
     messages: Sequence[Message]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationPage:
-    """What the page of the chat shows of a person's conversations."""
+    """A person's conversations for the chat page."""
 
-    #: The one that is open, if it is theirs.
+    #: The open conversation, if the person's.
     opened: Conversation | None
     #: Its messages, oldest first.
     messages: Sequence[Message]
@@ -221,7 +221,7 @@ class Conversations:
 
 
 def _within(word: str) -> str:
-    """Return the LIKE pattern of any text that holds a word as it is."""
+    """Return a LIKE pattern for texts with the word."""
     return "%" + re.sub(r"[%_\\]", r"\\\g<0>", word) + "%"
 
 

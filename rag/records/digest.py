@@ -28,7 +28,7 @@ class Digest:
     sections: Sequence[tuple[str, Sequence[tuple[str, str]]]]
     #: Questions by day, to be drawn.
     days: Sequence[tuple[date, int]] = ()
-    #: Whether a median is within one percent, from sums of days; its line says so.
+    #: Whether a median from sums of days is only exact within one percent, as noted in the line.
     is_about: bool = False
 
     def as_text(self) -> str:
@@ -40,7 +40,7 @@ class Digest:
         return "\n".join(lines) + "\n"
 
     def as_event(self, period: Period) -> dict[str, Any]:
-        """Return it as other programs get it: the lines by heading, and a text to show as it is."""
+        """Return the digest for other programs: lines by heading, and a text to show."""
         return {
             "first": period.first.isoformat(),
             "last": period.last.isoformat(),

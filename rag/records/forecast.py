@@ -108,7 +108,7 @@ def with_other_model(
 
 def priced_chat_models() -> list[tuple[str, str]]:
     """Return provider and name of the chat models whose list prices are known."""
-    from genai_prices import data_snapshot  # with the page that compares models: nothing else needs it
+    from genai_prices import data_snapshot  # imported with the page that compares models
 
     ours = {spec.price_id or spec.name: spec.name for spec in PROVIDERS if "chat" in spec.capabilities}
     return sorted(

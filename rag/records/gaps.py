@@ -72,7 +72,7 @@ def question_means() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """A question in all its wordings, and what became of it. Counts are of the period asked for."""
+    """A question in all wordings, with the outcome. Counts are for the requested period."""
 
     id: UUID
     collection_id: UUID
@@ -376,7 +376,7 @@ def _opened(connection: Connection, collection_id: UUID) -> UUID:
 def _nearest(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
-    """Return the gap that a question belongs to; None where no gap is like it."""
+    """Return a question's gap; None without a similar gap."""
     means = embedder.means
     mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)
     meaning = vector - means.get(language, mean)

@@ -132,7 +132,7 @@ class HelpRequests:
         return self._end(identity, request_id, "dismissed", _cleaned(why)[:MAXIMUM_ANSWER_CHARACTERS])
 
     def of_conversation(self, identity: Identity, conversation_id: UUID) -> builtins.list[HelpRequest]:
-        """List what this person passed on from one of their conversations."""
+        """List the questions passed on from one of the person's conversations."""
         return self._list(identity, conversation_id=conversation_id, account_id=identity.account_id)
 
     def mark_seen(self, identity: Identity, conversation_id: UUID) -> None:

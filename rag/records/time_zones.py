@@ -32,7 +32,7 @@ class TimeZones:
         self._lock = threading.Lock()
 
     def name(self, who: Who) -> str:
-        """Return the name of the company's zone, such as `Asia/Seoul`."""
+        """Return the company's time zone, such as `Asia/Seoul`."""
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         with self._lock:
             read_at, name = self._known.get(tenant_id, (0.0, ""))

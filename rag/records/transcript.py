@@ -29,13 +29,13 @@ LINK_COLOR = RGBColor(0x1F, 0x4F, 0xA8)
 ACTING = re.compile(r"<|(?<=\])[(:\[]")
 #: What XML cannot hold, and halves of characters.
 UNSTORABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-#: Marks that set the direction of what follows them, or of a part of it.
+#: Marks that set the direction of the following text.
 TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 #: Nested lists are indented by at most this much. A table in the PDF has at most so many columns.
 DEEPEST_MM, MOST_COLUMNS = 40, 10
 #: Of a title at the foot of a page.
 FOOT_CHARACTERS = 90
-#: What comes after the direction of a paragraph among its properties.
+#: Properties of a paragraph after the direction.
 AFTER_BIDI = ("w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind", "w:contextualSpacing", "w:jc", "w:outlineLvl")
 
 
@@ -270,7 +270,7 @@ def _escaped(text: str) -> str:
 
 def _inert(answer: str) -> str:
     """Return an answer's Markdown without what other programs would make a link, an image or HTML of."""
-    # As entities: a backslash would undo one that is there already.
+    # As entities: a backslash would undo a backslash in the text.
     return ACTING.sub(lambda found: f"&#{ord(found[0])};", answer)
 
 

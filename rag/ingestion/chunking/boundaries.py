@@ -40,7 +40,7 @@ LOOK_BEHIND = 8
 
 
 class Boundaries:
-    """The places of a text where one kind of unit ends and the next begins."""
+    """Places in a text between two units of a kind."""
 
     def __init__(self, text: str, breaks: Sequence[int] = ()) -> None:
         self.text = text
@@ -90,7 +90,7 @@ class Boundaries:
     def first(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
         """Return the first place of this kind with low <= place < high."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
-            # One that ends at `high` itself does not count, and most chunks end with one.
+            # A boundary at `high` does not count, and most chunks end with a boundary.
             place = self.text.find("\n\n", max(low - 2, 0), high - 1) + 2
             if place == 1:
                 return None
@@ -152,7 +152,7 @@ def word_end(boundaries: Boundaries, low: int, high: int) -> int:
     return boundaries.last(WORD, low, high) or before_marks(boundaries.text, high, low)
 
 
-#: Longer than so many characters no run without a space counts as one word.
+#: A longer run without spaces is not a word.
 LONGEST_WORD = 60
 #: A word; in Chinese and Japanese, which write none apart, a character.
 WORDS = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]{{1,{LONGEST_WORD}}}")

@@ -107,7 +107,7 @@ SUBCATEGORIES = (
 
 
 def subcategory_of(section: str) -> str:
-    """Return what a section is about in one word: experience, skills, projects and so on; else its own title."""
+    """Return a section's subject in a word: experience, skills, projects …; else the title."""
     return next((name for name, pattern in SUBCATEGORIES if pattern.search(section)), section.casefold())
 
 

@@ -102,7 +102,7 @@ class _Heads:
         heads = table.heads if table is not None else None
         if table is None or heads is None or heads.end - heads.start > LONGEST_HEADS:
             return ""
-        # Heads such as "01/2026" are known as such by the line that rules them off.
+        # Heads such as "01/2026" are recognised by the ruled line below.
         is_plain = are_heads(heads.cells, [row.cells for row in table.rows])
         rule = "" if is_plain else " | ".join(["---"] * len(heads.cells)) + "\n"
         return f"{self._text[heads.start : heads.end].strip()}\n{rule}"
@@ -138,7 +138,7 @@ def breaks_of(sections: Sequence[Section]) -> list[int]:
 
 
 def section_paths(sections: Sequence[Section]) -> list[str]:
-    """Return the path of each section, in the order of the text: the headings above it and its own."""
+    """Return each section's path in the order of the text: the headings above, and the section's."""
     paths = []
     above: list[Section] = []
     for section in sections:

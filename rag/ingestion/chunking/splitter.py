@@ -45,7 +45,7 @@ def smart_spans(
 def spans_of_parts(
     boundaries: Boundaries, parts: Sequence[tuple[int, int]], chunk_size: int, overlap: int, minimum: int
 ) -> list[tuple[int, int]]:
-    """Split each part of a text by itself, so that no span crosses two."""
+    """Split each part of a text separately: no span crosses parts."""
     return [
         span for start, end in parts for span in _spans_within(boundaries, start, end, chunk_size, overlap, minimum)
     ]
@@ -206,7 +206,7 @@ def _length_spans(length: int, chunk_size: int, overlap: int) -> Iterator[tuple[
 def paged_spans(
     text: str, pages: Sequence[Page], chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int]
 ) -> list[Span]:
-    """Return spans of at most `chunk_size` characters, each within one page and without text of another."""
+    """Return spans of at most `chunk_size` characters, each within a page and without overlap."""
     parts = parts_between(page_starts(pages), len(text))
     return spans_of_parts(Boundaries(text, breaks), parts, chunk_size, overlap, minimum)
 
@@ -272,7 +272,7 @@ def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tup
         (sentence[0], 2.0 + distance if sentence[0] in sections else distance)
         for sentence, distance in zip(sentences[1:], distances, strict=True)
     ]
-    # The clearest change first: its neighbours see half of it and would take its place.
+    # The clearest change first: neighbours see half of the change, and would replace it.
     ends = [0, len(text)]
     for gap, distance in sorted(gaps, key=lambda item: (-item[1], item[0])):
         if distance <= max(threshold, 0.0):

@@ -1,1 +1,1 @@
-"""Spreadsheets: workbooks of Excel and of LibreOffice as pages of text."""
+"""Write workbooks from Excel and LibreOffice as pages of text."""

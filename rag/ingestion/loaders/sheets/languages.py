@@ -16,7 +16,7 @@ ENGLISH_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Language:
-    """How numbers and dates are written. `day` is the format of a date without one of its own."""
+    """Rules for writing numbers and dates. `day` is the default format for dates."""
 
     point: str = "."
     group: str = ","
@@ -122,5 +122,5 @@ def language_of_format(number: int) -> Language | None:
 
 
 def language_called(code: str) -> Language | None:
-    """Return the language of a code such as "de-DE"; None for an unknown one."""
+    """Return the language for a code such as "de-DE"; None if unknown."""
     return LANGUAGES.get(code[:2].lower())

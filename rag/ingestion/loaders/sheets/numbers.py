@@ -65,7 +65,7 @@ class Token:
 
 @dataclass(frozen=True)
 class FormatSection:
-    """One of the parts of a format between semicolons."""
+    """A part of a format between semicolons."""
 
     tokens: tuple[Token, ...] = ()
     condition: tuple[str, float] | None = None
@@ -99,7 +99,7 @@ def shown(value: float, code: str, language: Language | None = None, *, is_1904:
 
 
 def shown_text(text: str, code: str) -> str:
-    """Return a text as the format of its cell shows it: the part for texts may hide it, or put words around it."""
+    """Return a text as shown by the cell's format, which may hide the text or add words around."""
     if code in ("General", "@"):
         return text
     sections = sections_of(code) if "@" in code or code.count(";") >= 3 else ()
@@ -281,7 +281,7 @@ def _last_before(places: Sequence[int], place: int) -> int:
 
 
 def _exact(value: float) -> Decimal:
-    """Return a number with the figures that Excel keeps of it."""
+    """Return a number with the figures kept by Excel."""
     return Decimal(f"{value:.15g}")
 
 

@@ -44,7 +44,7 @@ class Look:
 
 
 class OpenWorkbook(OpenDocument):
-    """The sheets of a workbook in their order; `hidden` are the names of those that are not shown, once it is read."""
+    """The sheets in order; `hidden` has the names of hidden sheets, after reading."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)

@@ -1,4 +1,4 @@
-"""Write sheets as pages of text: each table as rows with its heads, and where in its sheet each line is from."""
+"""Write sheets as pages of text: each table as rows with heads, and the place in the sheet for each line."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Block:
 
 
 class _Merged:
-    """Knows for each cell of a merged one what is written in it: its text again, or None where it goes on."""
+    """Knows the text for each cell in a merged cell: the text again, or None within the cell."""
 
     def __init__(self, sheet: Sheet) -> None:
         self._rows = sheet.rows

@@ -1,4 +1,4 @@
-"""Hold what a sheet shows, cell by cell, whatever kind of file it is from."""
+"""Hold a sheet's visible cells, for every kind of workbook."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Sheet:
     merged: list[Span] = field(default_factory=list)
     #: Rows that are not shown: they part no table.
     hidden_rows: set[int] = field(default_factory=set)
-    #: Rows whose cells were left out one by one: they part none either.
+    #: Rows with all cells left out: these separate no tables either.
     emptied_rows: set[int] = field(default_factory=set)
     #: Texts in hidden rows and columns that are shown in the rest of a merged cell.
     covered: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def column_name(number: int) -> str:
 
 
 def column_number(letters: str) -> int:
-    """Return the number of a column from its letters; 0 for others."""
+    """Return a column's number from the letters; 0 for other text."""
     number = 0
     for letter in letters.upper():
         if not "A" <= letter <= "Z":
@@ -120,14 +120,14 @@ def column_number(letters: str) -> int:
 
 
 def place_of(reference: str) -> tuple[int, int]:
-    """Return row and column of a reference such as "$B$3"; 0 for what is missing."""
+    """Return row and column from a reference such as "$B$3"; 0 if missing."""
     letters = "".join(filter(str.isalpha, reference))
     figures = "".join(filter(str.isdigit, reference))
     return int(figures[:9] or 0), column_number(letters[:4])
 
 
 def span_of(reference: str) -> Span | None:
-    """Return the cells that a reference such as "A1:B3" names; None for text of another form."""
+    """Return the cells in a reference such as "A1:B3"; None for other text."""
     first, _, last = reference.partition(":")
     top, left = place_of(first)
     bottom, right = place_of(last or first)

@@ -60,7 +60,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell as it is stored. `text` is None without content, or where that is not in the file."""
+    """A stored cell. `text` is None without content, or if the content is not in the file."""
 
     column: int
     kind: str
@@ -152,7 +152,7 @@ class Workbook(OfficePackage):
         sheet.unread["comments"] = sum(len(list(root.iter(S + "comment"))) for root in comments if root is not None)
 
     def cell(self, element: Any, column: int) -> Cell:
-        """Read a cell that stands in this column, if it does not say another one."""
+        """Read a cell, by default in this column."""
         stored, inline, has_formula = "", None, False
         for part in element:
             if part.tag == VALUE:

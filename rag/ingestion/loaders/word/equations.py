@@ -16,7 +16,7 @@ NOT_SHOWN = frozenset({"w:del", "w:moveFrom"})
 
 
 def linear(equation: Any) -> str:
-    """Return an equation's text. What is of an unknown kind is written as its parts, one after the other."""
+    """Return an equation's text. Elements of unknown kinds are written as their parts in a row."""
     written = "".join(_part(element) for element in equation)
     return MATHEMATICAL.sub(lambda found: unicodedata.normalize("NFKC", found[0]), written)
 

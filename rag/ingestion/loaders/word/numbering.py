@@ -43,7 +43,7 @@ class ListForm:
 
 @dataclass
 class ListUse:
-    """A list as paragraphs name it: its form, its own levels, and starts that are still to come."""
+    """A list named by paragraphs: form, changed levels, and starts not yet used."""
 
     form: ListForm
     levels: dict[int, Level] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Numbering:
             self._uses[number_id] = _use(use, read[form_id])
 
     def _form_of(self, use: Any, forms: dict[str, Any], uses: dict[str, Any]) -> str:
-        """Return the id of a list's form; one that only names a style has the form of that style."""
+        """Return the id of a list's form, if need be through a style."""
         form_id = value(child(use, "w:abstractNumId")) or ""
         for _ in range(LEVELS):
             link = value(child(forms.get(form_id), "w:numStyleLink"))

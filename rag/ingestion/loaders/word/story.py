@@ -26,17 +26,17 @@ from rag.ingestion.tables import guessed_head_rows, lines_of, rows_in_words
 TEXTS = frozenset({"w:t", "m:t"})
 #: Elements with deleted text, or with text that was moved and is read at its new place.
 GONE = frozenset({"w:del", "w:moveFrom"})
-#: Elements around text that change nothing about it.
+#: Elements around text without any effect.
 THROUGH = frozenset({
     "w:ins", "w:moveTo", "w:hyperlink", "w:smartTag", "w:customXml", "w:dir", "w:bdo", "w:sdtContent", "w:rubyBase",
 })  # fmt: skip
-#: Elements of a run that are written as other characters.
+#: Elements in a run with a character to write.
 CHARACTERS = {
     "w:tab": "\t", "w:ptab": "\t", "w:br": "\n", "w:cr": "\n", "w:noBreakHyphen": "-", "w:softHyphen": "",
 }  # fmt: skip
 #: Fields of a header that differ from page to page: page numbers, and the heading of the page.
 PAGE_FIELDS = frozenset({"PAGE", "NUMPAGES", "SECTIONPAGES", "PAGEREF", "STYLEREF"})
-#: The rest of a piece of a header that shows a page number: "Page of", "- -".
+#: The rest of a header with a page number: "Page of", "- -".
 LONGEST_PAGE_WORDS = 20
 #: Stands in a header for a page number.
 PAGE_NUMBER = "\ufdd2"
@@ -59,7 +59,7 @@ SYMBOL_FIELD = re.compile(r"\s*SYMBOL\s+(0x[0-9a-f]+|\d+)(?:.*\\f\s+\"?([\w ]+)\
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the page; `level` is that of a heading, or 0."""
+    """A line on the page; `level` is a heading's level, or 0."""
 
     text: str
     level: int = 0
@@ -217,7 +217,7 @@ class Story:
         self._styles = styles
         self._numbering = numbering
         self._language = language
-        #: Parses the part that the main one links to by an id; None without one.
+        #: Parses the part linked by an id from the main part; None without a link.
         self._related = related
         self._fields: list[Field] = []
         self._is_margin = False
@@ -283,7 +283,7 @@ class Story:
             self._write(words, 0, "", flow)
 
     def _content_of(self, control: Any) -> Any:
-        """Return the content of a content control; None where it only asks for some."""
+        """Return a content control's content; None for a placeholder."""
         content = child(control, "w:sdtContent")
         if content is not None and is_on(child(child(control, "w:sdtPr"), "w:showingPlcHdr")):
             self.tally.leave("placeholder", content)

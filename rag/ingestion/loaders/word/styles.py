@@ -41,7 +41,7 @@ class Style:
     outline: int | None = None
     number_id: str | None = None
     number_level: int | None = None
-    #: Itself and the styles that it is based on, itself first.
+    #: The style and the styles below, the style first.
     chain: tuple[str, ...] = ()
 
 
@@ -71,7 +71,7 @@ class Styles:
                 self.language = (value(child(defaults, "w:lang")) or "")[:2].lower()
 
     def style(self, style_id: str | None) -> Style:
-        """Return a style with what it inherits; one without properties when there is none of this id."""
+        """Return a style with inherited properties; empty for an unknown id."""
         if not style_id or style_id not in self._elements:
             return NO_STYLE
         if style_id not in self._found:
@@ -137,7 +137,7 @@ class Styles:
 
 
 def run_properties(properties: Any) -> dict[str, Any]:
-    """Return the properties of a run that matter here, those that it has."""
+    """Return the run's properties that matter for reading."""
     found: dict[str, Any] = {}
     for element in () if properties is None else properties:
         name = name_of(element.tag)

@@ -35,7 +35,7 @@ PRIVATE = re.compile("[\uf000-\uf0ff]")
 
 
 def symbol(code: int, font: str) -> str:
-    """Return the sign of a character of a font; empty where it is not known."""
+    """Return the sign for a character in a symbol font; empty if unknown."""
     own = code & 0xFF if 0xF000 <= code <= 0xF0FF else code
     signs = FONTS.get(font.lower())
     if signs is not None:
