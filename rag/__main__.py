@@ -22,7 +22,7 @@ log = logging.getLogger("rag.start")
 #: Thresholds of the garbage collector. With Python's 700, a fifth of the start goes into scanning what imports create,
 #: and none of it is garbage. The server sets its own (`rag.server`).
 COLLECT_AFTER = (50_000, 10, 10)
-EPILOG = "COMMAND --help says more of each. Settings come from the environment; the README lists them."
+EPILOG = "COMMAND --help says more of each. Settings come from the environment; docs/configuration.md lists them."
 
 
 def command_line() -> argparse.ArgumentParser:

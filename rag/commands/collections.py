@@ -387,7 +387,7 @@ def _secret_in(path: Path) -> str:
 def _set_schedule(
     parts: Services, identity: Identity, collection: Collection, every: int | None, kind: str | None
 ) -> None:
-    """Set the interval of automatic comparisons; 0 stops them, None changes nothing."""
+    """Set the minutes between automatic comparisons; 0 stops, None changes nothing."""
     if every is not None:
         parts.syncs.set_schedule(identity, collection, every or None, kind=kind)
 

@@ -230,7 +230,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         opened = item.funcargs.get("browser")
         for page in [page for context in getattr(opened, "contexts", []) for page in context.pages]:
             with suppress(PlaywrightError):
-                report.sections.append((f"browser: {page.url}", page.locator("body").aria_snapshot(timeout=patient(5_000))))
+                shown = page.locator("body").aria_snapshot(timeout=patient(5_000))
+                report.sections.append((f"browser: {page.url}", shown))
         for name, product in item.funcargs.items():
             if isinstance(product, Product):
                 report.sections.append((f"browser: {name}", "".join(product.lines[-20:])))

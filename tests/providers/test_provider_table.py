@@ -142,10 +142,10 @@ def test_one_entry_adds_a_provider_everywhere(tmp_path: Path, provider_standin: 
 
 @pytest.mark.parametrize("spec", PROVIDERS, ids=lambda spec: spec.name)
 def test_an_entry_is_documented_and_has_settings(spec: ProviderSpec) -> None:
-    readme = (PROJECT / "README.md").read_text("utf-8")
+    listed = (PROJECT / "docs" / "configuration.md").read_text("utf-8")
     settings = load_settings({name: "https://example.com" for name in (spec.address_variable,) if name}, None)
     for variable in (spec.key_variable, spec.address_variable):
-        assert not variable or f"`{variable}`" in readme, variable
+        assert not variable or f"`{variable}`" in listed, variable
     if spec.address_variable:
         assert settings.address_of(spec.name) == "https://example.com"
 
