@@ -165,7 +165,7 @@ def report(replies: Sequence[Reply]) -> None:
 
 def features(signals: ReplySignals) -> tuple[float, ...]:
     """Return the signals in the order of `Coefficients`."""
-    words, *others = astuple(signals)
+    words, *others, _ = astuple(signals)
     return (float(min(words, MOST_WORDS)), *map(float, others))
 
 

@@ -104,6 +104,8 @@ PART_WEIGHT = 0.8
 LEAST_IN_WORDS = 0.12
 #: From this share on they say it alone, and meaning is not asked.
 ALL_IN_WORDS = 0.9
+#: From this share on nothing of the question is left unsaid.
+ALL_SAID = 0.99
 #: From this share on they do; below it more sentences of the best passage are quoted.
 SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 #: Sentences quoted of the best passage then, from its first on.
@@ -252,13 +254,16 @@ def _signals(
     near = (c.terms for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1)
     said = first.heading.union(*near)
     likeness = similarities([question], [first.text])[0][0] if similarities is not None else 0.0
+    share = _weight(weights, said) / (sum(weights.values()) or 1.0)
+    is_across = _spoken(citations[first.passage], language) != language
     return ReplySignals(
         words=len(asked_words(question, language, analyser_code(language))),
-        said=_weight(weights, said) / (sum(weights.values()) or 1.0),
+        said=share,
         meaning=None,
         # A model that does not answer likens nothing.
         likeness=likeness or None,
-        is_across=_spoken(citations[first.passage], language) != language,
+        is_across=is_across,
+        is_exact=share >= ALL_SAID and not is_across and asked_type(question) is not None and first.is_of_type,
     )
 
 

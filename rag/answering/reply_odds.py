@@ -13,6 +13,8 @@ from rag.types import Evidence
 
 #: Least probability of the outcomes "answered" and "perhaps".
 ANSWERED, PERHAPS = 0.55, 0.2
+#: Least probability of "answered" for an exact quotation. Exact ones without an answer have 0.27 at most in the fit.
+ANSWERED_EXACTLY = 0.4
 #: The word count of a longer question is capped.
 MOST_WORDS = 10
 
@@ -33,6 +35,8 @@ class ReplySignals:
     likeness: float | None = None
     #: Question and sentence differ in language.
     is_across: bool = False
+    #: In the question's language, with all words and the asked kind of fact. Not a part of the odds.
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +76,12 @@ def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float |
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
 
 
-def outcome_of(likely: float) -> Evidence:
+def outcome_of(likely: float, *, is_exact: bool = False) -> Evidence:
     """Return the outcome for a probability."""
-    return "answered" if likely >= ANSWERED else "perhaps" if likely >= PERHAPS else "none"
+    return (
+        "answered"
+        if likely >= (ANSWERED_EXACTLY if is_exact else ANSWERED)
+        else "perhaps"
+        if likely >= PERHAPS
+        else "none"
+    )

@@ -83,7 +83,8 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     if quotes.signals is not None and meaning is not None and context.usual_meaning is not None and not is_reranked:
         signals = replace(quotes.signals, meaning=meaning, above_usual=meaning - context.usual_meaning)
         if (likely := probability(signals)) is not None:
-            return "perhaps" if context.lacks_name and likely >= PERHAPS else outcome_of(likely)
+            is_anothers = context.lacks_name and likely >= PERHAPS
+            return "perhaps" if is_anothers else outcome_of(likely, is_exact=signals.is_exact)
     return context.evidence if quotes.answers else "perhaps"
 
 

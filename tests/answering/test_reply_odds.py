@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
+from rag.answering.extractive import best_quotes
 from rag.answering.quotations import Quotes
-from rag.answering.reply_odds import ANSWERED, PERHAPS, ReplySignals, outcome_of, probability
+from rag.answering.reply_odds import ANSWERED, ANSWERED_EXACTLY, PERHAPS, ReplySignals, outcome_of, probability
 from rag.answering.writing import evidence_of
 from rag.types import ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
@@ -37,6 +38,32 @@ def test_the_thresholds_are_where_they_are_said_to_be() -> None:
     assert [outcome_of(p) for p in (ANSWERED, ANSWERED - 1e-9, PERHAPS, PERHAPS - 1e-9)] == [
         "answered", "perhaps", "perhaps", "none",
     ]  # fmt: skip
+
+
+def test_an_exact_quotation_is_an_answer_from_a_lower_probability_on() -> None:
+    assert [outcome_of(p, is_exact=True) for p in (ANSWERED_EXACTLY, ANSWERED_EXACTLY - 1e-9)] == [
+        "answered",
+        "perhaps",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_exact"),
+    [
+        ("How many days of leave are there?", "There are 27 days of leave.", True),
+        ("How many days of leave are there?", "Leave days are booked in the portal.", False),
+        ("How many days of leave are there in Utrecht?", "There are 27 days of leave.", False),
+        ("Hoeveel dagen verlof zijn er?", "There are 27 days of leave.", False),
+        ("Is leave booked in the portal?", "Leave is booked in the portal.", False),
+    ],
+)
+def test_a_quotation_is_exact_with_all_words_and_the_fact_asked_for(question: str, text: str, is_exact: bool) -> None:
+    quotes = best_quotes(
+        question, [passage(1, text)], similarities=lambda asked, said: [[0.9] * len(said)] * len(asked)
+    )
+    assert quotes is not None
+    assert quotes.signals is not None
+    assert quotes.signals.is_exact is is_exact
 
 
 def context(meaning: float | None, *, rerank_score: float | None = None) -> ContextResponse:
