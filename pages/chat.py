@@ -42,7 +42,7 @@ from rag.ui.widgets import draw_question_buttons
 
 #: A long history is what a run costs most: older turns come on demand.
 TURNS_SHOWN = 10
-#: An answer that is stored so soon after its last word is drawn once, as it is stored.
+#: An answer stored within this time of its last word is drawn once, as stored.
 SOON_SECONDS = 0.2
 
 identity = require(Role.EMPLOYEE)

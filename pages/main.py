@@ -153,7 +153,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
 
 
 def company_mark(identity: Identity) -> bytes:
-    """Return the company's own mark, asked for once a session; empty where it has none."""
+    """Return the company's own mark, loaded once a session; empty if it has none."""
     if "frame_mark" not in st.session_state:
         st.session_state.frame_mark = services().tenants.mark(identity)
     return bytes(st.session_state.frame_mark)

@@ -417,7 +417,7 @@ def translate_query_if_needed(
 
 
 def _read(file: bytes | str | Path | BinaryIO) -> tuple[bytes, str]:
-    """Return the content of a file and its name. Raises `InvalidInput` where it is none that can be read."""
+    """Read a file and return its content and name. Raises `InvalidInput` if it cannot be read."""
     from pathlib import Path
 
     from rag.errors import InvalidInput

@@ -280,10 +280,10 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 
 
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
-    """Return the position of that sentence in a passage; None if it has none of these words.
+    """Return the position of the telling sentence in a passage; None if no sentence has these words.
 
-    The sentence of a table row is made of its cells and heads, so its position is that of the row; of another that is
-    no text of the passage, the line with the most of the words.
+    A sentence made from the cells and heads of a table has the position of its row. Any other sentence that is not
+    literally in the passage has the position of the line with most of the words.
     """
     sentence = telling_sentence(passage, terms)
     if not terms_held(terms, sentence):

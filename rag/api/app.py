@@ -95,7 +95,7 @@ async def docs() -> Response:
         swagger_favicon_url="/api/docs/favicon.png",
         swagger_ui_parameters=SWAGGER,
     )
-    # Tells screen readers its language, and where it begins.
+    # Screen readers need the page's language and its main part.
     html = bytes(page.body).decode().replace("<html>", '<html lang="en">', 1)
     html = html.replace('<div id="swagger-ui">', '<main id="swagger-ui">', 1).replace("</div>", "</main>", 1)
     return HTMLResponse(html, headers={"Cache-Control": "no-cache"})

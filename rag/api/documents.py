@@ -213,7 +213,7 @@ def delete_document(
 
 @router.post("/api/documents/{document_id}/restore", summary="Take a document back", dependencies=[WRITE])
 def restore_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Take a document out of the bin with its versions; it answers again at once where it did."""
+    """Take a document and its versions out of the bin. It answers questions again if it did before."""
     library.bin.take_back(caller, document_id)
     return DocumentShape.of(library.get(caller, document_id))
 

@@ -17,7 +17,7 @@ from rag.profile import Options, Profile
 from rag.profiles import NOTICES
 from rag.retrieval.ranking import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services
-from rag.types import Collection, Identity, Outcome, Question, SearchFilters
+from rag.types import ChatMessage, Collection, Identity, Outcome, Question, SearchFilters
 from tests.posts.boards import QUESTION, TODAY, Board, Follow, days_ago
 from tests.standin import ProviderStandin
 
@@ -279,6 +279,19 @@ def test_a_board_as_its_source_sends_the_sources_prompt_in_its_order(
     assert attachments.startswith("[이번 정착지원금]\n- ")
     # The answer names its sources although no number stood in the prompt.
     assert "이번 정착지원금" in [source["title"] for source in answer.json()["sources"]]
+
+
+def test_earlier_turns_stand_before_the_sources_one_message() -> None:
+    earlier = [
+        ChatMessage(role="user", content="정착지원금은 언제인가요?"),
+        ChatMessage(role="assistant", content="12월입니다."),
+    ]
+    sent = answer_messages(
+        system="Rules.", history=earlier, context_text="Post", question="그리고 1월은?", form="notices"
+    )
+    assert sent[:-1] == earlier
+    assert sent[-1].role == "user"
+    assert sent[-1].content.startswith("Rules.\n\n")
 
 
 def test_a_question_cannot_end_its_part_of_the_sources_prompt() -> None:

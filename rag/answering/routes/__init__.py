@@ -106,7 +106,7 @@ class Router:
         return replace(reply, language=written_in) if reply is not None else None
 
     def _about_product(self, met: Met) -> str | None:
-        """Return the line with its figures; None where there is nothing to say."""
+        """Return the reply to a question about the product, with its figures; None if there are none."""
         from babel.dates import format_date  # a tenth of a second that other questions do not wait for
 
         values = {}
@@ -311,7 +311,7 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> QuotedReply | None:
-        """Return the comparison of two names in the documents called so and those that speak of both, and of `also`."""
+        """Compare two names in the documents called so, in those that mention both, and in `also`."""
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
         # The document that says most of both first.

@@ -174,7 +174,7 @@ class ReadableDocuments:
 
     @cached_property
     def _allowed(self) -> list[UUID] | None:
-        """Return the documents that meet the asker's conditions; None where there is none."""
+        """Return the documents that meet the asker's conditions; None if there are no conditions."""
         filters = replace(self._filters, document_ids=tuple(self._chosen))
         if filters.is_empty:
             return None

@@ -53,7 +53,7 @@ class Recognised:
     other: str = ""
     #: The point in time from which changes count, as the question puts it.
     since: str = ""
-    #: The coming day until which changes begin; None where it asks for changes that were made.
+    #: For coming changes, the last day on which they may begin; None for past changes.
     until: date | None = None
     #: The asker knows what it costs and wants it.
     is_confirmed: bool = False
@@ -155,9 +155,9 @@ def names_a_kind(subject: str) -> bool:
 
 
 def words_of_a_kind(subject: str) -> list[str]:
-    """Return the words that name a kind of document where others say nothing, as in "the plan"; else none.
+    """Return the words for a kind of document if there are no other telling words, as in "the plan"; else none.
 
-    A word that says nothing in any language counts as that: "Resume el plan" may be read as French.
+    Stop words of all languages are left out: "Resume el plan" may be read as French.
     """
     telling = [word for word in re.findall(r"\w+", subject.lower()) if all(tokenize(word, code) for code in _order(""))]
     kinds = [word for word in telling if any(_wordings(code).documents.fullmatch(word) for code in _order(""))]
