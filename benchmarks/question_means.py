@@ -7,6 +7,7 @@ rag/records/question_means.npz.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ QUESTIONS = Path(__file__).with_name("question_means.txt")
 
 def main() -> None:
     embedder = MeaningEmbedder(gives_way=False)
-    means = {}
+    means: dict[str, Any] = {}
     for line in QUESTIONS.read_text().splitlines():
         if not line.startswith("#"):
             language, questions = line.split("\t")
