@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from pypdf import PdfReader
 
 from rag.evaluation.golden import GoldenQuestion
 from rag.services import connect_services, program_of
@@ -152,6 +153,12 @@ def test_a_row_of_who_asks_narrows_every_figure_to_it(
     expect(tab).to_have_url(re.compile(f"{column}={name}"))
     tab.reload()
     expect(questions_in_all(tab, questions)).to_be_visible()
+    tab.get_by_role("button", name="Report").click()
+    with tab.expect_download() as saved:
+        tab.get_by_role("button", name="Save as PDF").click()
+    report = " ".join(" ".join(page.extract_text() for page in PdfReader(saved.value.path()).pages).split())
+    assert "a part of the questions" in report
+    assert f"{questions} (before" in report
 
 
 def test_a_row_of_the_most_asked_documents_narrows_every_figure_to_it(

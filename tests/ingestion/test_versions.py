@@ -143,6 +143,16 @@ def test_the_bytes_of_an_earlier_version_wait_for_a_yes_like_any_other_version(
     assert library.get("demo", second.id).status is DocumentStatus.SUPERSEDED
 
 
+def test_the_bytes_of_another_documents_earlier_version_are_refused_by_its_title(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection
+) -> None:
+    first = add(library, work, admin, collection, policy(3))
+    add(library, work, admin, collection, policy(4))
+    with pytest.raises(DocumentAlreadyStored) as refused:
+        library.upload(admin, collection, "allowance.pdf", policy(3))
+    assert refused.value.details["document_id"] == first.id
+
+
 def test_what_was_spent_stays_spent_whatever_becomes_of_the_document(
     library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
 ) -> None:

@@ -258,6 +258,7 @@ def test_who_waits_for_a_person_comes_first_whenever_and_after_how_many_others_i
     assert [(gap.question, gap.times, gap.times_before) for gap in found] == [
         ("May I bring my dog?", 0, 0), ("Is there parking?", 4, 0),
     ]  # fmt: skip
+    assert gaps.list(person(), PERIOD, Filters(), limit=1) == found[:1]
     gaps.dismiss(person(), found[0].id, "No dogs")
     assert next(gap.question for gap in gaps.list(person(), PERIOD, Filters())) == "May I bring my dog?"
 
