@@ -103,6 +103,19 @@ def test_posts_are_shown_as_posts_whichever_collection_is_asked_first(
         assert len(models) == len(set(models)), "each model is asked once for the question"
 
 
+def test_the_passage_that_most_probably_answers_leads_whichever_collection_is_asked_first(
+    asker: Identity, database: Database, library: Callable[..., Shelf]
+) -> None:
+    likely = library("Parking", ["The forty parking spaces are given out by seniority."])
+    other = library("Bicycles", ["Bicycles stand behind the house, where there is space for forty."])
+    own = Shelf(database, replace(other.collection, overrides={"top_k": 3}), LexicalEmbedder())
+    retriever = Retriever(database, Providers(Settings()))
+    for first, second in ((likely, own), (own, likely)):
+        question = asked("Who is given the forty parking spaces?", asker, first, second)
+        found = retriever.retrieve_context(question, profile=HR.changed(only_evidence=False))
+        assert [c.collection for c in found.citations] == ["Parking", "Bicycles"]
+
+
 def test_each_embedder_is_asked_once_and_one_that_fails_is_named_while_the_rest_answers(
     asker: Identity,
     database: Database,
