@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,79 +17,6 @@ from rag.storage.embedded_postgres import start_server, stop_server
 from rag.storage.migrations import MIGRATIONS, migrate, require_version
 from rag.storage.sql import read_queries
 from rag.types import Collection
-
-
-def test_every_table_with_a_tenant_forces_row_level_security(superuser_conninfo: str) -> None:
-    with psycopg.connect(superuser_conninfo) as connection:
-        open_tables = connection.execute(
-            "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
-            "WHERE relkind IN ('r', 'p') AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"
-        ).fetchall()
-    assert open_tables == []
-
-
-TOKEN = r"\( SELECT rag_presented\(\) AS rag_presented\)"
-#: What may show a row before its tenant is known: the hash of a secret, or an address, that whoever asks presents.
-PRESENTED = re.compile(
-    rf"\((?:(?:token|secret|subject|key)_hash = {TOKEN}"
-    r"|email = \( SELECT rag_verified\('email'::text\) AS rag_verified\)"
-    rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\)"
-    rf"|\(*{TOKEN} = code_hash\)(?: OR \({TOKEN} = (?:access|refresh)_hash\)\)?)+)\)?"
-)
-TENANT = "( SELECT rag_tenant() AS rag_tenant)"
-OWN = f"(tenant_id = {TENANT})"
-WORKER = "( SELECT rag_is_worker() AS rag_is_worker)"
-OWN_JOBS = f"({WORKER} OR ((args ->> 'tenant_id'::text) = {TENANT}))"
-#: Of jobs that may be seen.
-OWN_EVENTS = re.compile(
-    rf"\({re.escape(WORKER)} OR \(EXISTS \( SELECT\s+FROM procrastinate_jobs j\s+"
-    r"WHERE \(j\.id = procrastinate_events\.job_id\)\)\)\)"
-)
-
-
-def test_every_policy_holds_rows_to_their_tenant(superuser_conninfo: str) -> None:
-    with psycopg.connect(superuser_conninfo) as connection:
-        policies = connection.execute(
-            "SELECT tablename, policyname, permissive, cmd, roles::text[], qual, with_check FROM pg_policies "
-            "WHERE schemaname = 'public' ORDER BY 1, 2"
-        ).fetchall()
-        with_tenant = {
-            row[0]
-            for row in connection.execute(
-                "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid WHERE relkind IN ('r', 'p') "
-                "AND attname = 'tenant_id' AND NOT attisdropped AND relnamespace = 'public'::regnamespace"
-            )
-        }
-    assert {table for table, name, *_ in policies if name == "tenant"} >= with_tenant
-    for table, name, permissive, command, roles, reads, writes in policies:
-        where = f"{table}.{name}"
-        if name == "searches_discarded":  # of the rows that the tenant may see
-            assert (table, permissive, command, writes) == ("chat_logs", "RESTRICTIVE", "DELETE", None)
-            assert reads == "((kind = 'search'::text) AND (outcome IS NULL))"
-        elif name == "own":  # what a person keeps for themselves, such as saved views
-            assert (permissive, command) == ("RESTRICTIVE", "ALL"), where
-            assert reads.startswith("((account_id = ( SELECT rag_account() AS rag_account))"), f"{where}: {reads}"
-            assert writes in (reads, None), where
-        elif permissive == "RESTRICTIVE":  # it only takes away; what it leaves is tried with readers of two groups
-            assert (name, command, writes) == ("reader", "SELECT", None), where
-            assert reads.startswith("(( SELECT rag_reads_all() AS rag_reads_all) OR "), where
-            assert "true" not in reads, where
-        elif table == "procrastinate_events":
-            assert OWN_EVENTS.fullmatch(reads), reads
-            assert reads == writes
-        elif name == "worker":  # what belongs to no tenant
-            assert (command, reads, writes) == ("ALL", WORKER, WORKER), where
-            assert table in ("procrastinate_workers", "procrastinate_periodic_defers")
-        elif name == "tenant":
-            own = {"tenants": OWN.replace("tenant_id", "id", 1), "procrastinate_jobs": OWN_JOBS}.get(table, OWN)
-            assert (command, reads, writes) == ("ALL", own, own), where
-        elif name == "operator":
-            # The owner sees which tenants there are, and which indexes belong to a collection: it drops the others.
-            assert (command, roles, writes) == ("SELECT", ["rag_owner"], None), where
-            assert table in ("tenants", "vector_indexes"), where
-        else:
-            assert (name, command, writes) == ("presented", "SELECT", None), where
-            assert PRESENTED.fullmatch(reads), f"{where}: {reads}"
 
 
 def test_the_application_owns_nothing_and_cannot_bypass(superuser_conninfo: str) -> None:

@@ -114,18 +114,6 @@ def test_a_transaction_that_names_nobody_reads_what_is_open_to_everybody_only(
         assert connection.execute("SELECT count(*) FROM documents").fetchone() == (0,)
 
 
-def test_every_table_of_a_collection_holds_readers_to_their_groups(superuser_conninfo: str) -> None:
-    with psycopg.connect(superuser_conninfo) as connection:
-        without = connection.execute(
-            "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
-            "WHERE c.relkind IN ('r', 'p') AND a.attname IN ('collection_id', 'conversation_id') "
-            "AND NOT a.attisdropped "
-            "AND c.relnamespace = 'public'::regnamespace AND NOT EXISTS ("
-            "SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND NOT p.polpermissive)"
-        ).fetchall()
-    assert without == []
-
-
 # The audit log
 
 

@@ -1,0 +1,169 @@
+"""Row-level security: what every policy has to say, and that each one which says less is noticed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import psycopg
+from psycopg import Connection, sql
+
+TOKEN = r"\( SELECT rag_presented\(\) AS rag_presented\)"
+#: What may show a row before its tenant is known: the hash of a secret, or an address, that whoever asks presents.
+PRESENTED = re.compile(
+    rf"\((?:(?:token|secret|subject|key)_hash = {TOKEN}"
+    r"|email = \( SELECT rag_verified\('email'::text\) AS rag_verified\)"
+    rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\)"
+    rf"|\(*{TOKEN} = code_hash\)(?: OR \({TOKEN} = (?:access|refresh)_hash\)\)?)+)\)?"
+)
+TENANT = "( SELECT rag_tenant() AS rag_tenant)"
+OWN = f"(tenant_id = {TENANT})"
+WORKER = "( SELECT rag_is_worker() AS rag_is_worker)"
+OWN_JOBS = f"({WORKER} OR ((args ->> 'tenant_id'::text) = {TENANT}))"
+#: Of jobs that may be seen.
+OWN_EVENTS = re.compile(
+    rf"\({re.escape(WORKER)} OR \(EXISTS \( SELECT\s+FROM procrastinate_jobs j\s+"
+    r"WHERE \(j\.id = procrastinate_events\.job_id\)\)\)\)"
+)
+ACCOUNT = "( SELECT rag_account() AS rag_account)"
+#: What people keep for themselves.
+PERSONAL = {"refused_files", "saved_views"}
+READS_ALL = "(( SELECT rag_reads_all() AS rag_reads_all) OR "
+#: What a reader may see: rows of collections open to them, or below such a row. Rows without a collection are the
+#: tenant's own.
+OF_COLLECTION = "(collection_id = ANY (ARRAY( SELECT collections.id FROM collections)))"
+OF_COLLECTION_OR_NONE = f"(collection_id IS NULL) OR {OF_COLLECTION}"
+BELOW = r"EXISTS \( SELECT FROM (\w+) (\w) WHERE \(\2\.id = {table}\.\w+_id\)\)"
+LIMITED = "((limited_to IS NULL) OR (limited_to <@ ARRAY( SELECT collections.id FROM collections)))"
+SHOWN = "(key_hash = ( SELECT rag_presented() AS rag_presented)) OR "
+READERS = {
+    OF_COLLECTION, OF_COLLECTION_OR_NONE, "(below)",
+    f"(({OF_COLLECTION_OR_NONE}) AND {LIMITED})", f"((below) AND {LIMITED})",
+    SHOWN + OF_COLLECTION, SHOWN + OF_COLLECTION_OR_NONE,
+}  # fmt: skip
+FEW_READERS = {
+    "collections": "(cardinality(groups) = 0) OR (( SELECT rag_group() AS rag_group) = ANY (groups))",
+    "vector_indexes": f"({TENANT} IS NULL) OR {OF_COLLECTION}",
+}
+POLICIES = (
+    "SELECT tablename, policyname, permissive, cmd, roles::text[], qual, with_check FROM pg_policies "
+    "WHERE schemaname = 'public' ORDER BY 1, 2"
+)
+WITH_TENANT = (
+    "SELECT relname, relrowsecurity AND relforcerowsecurity FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
+    "WHERE relkind IN ('r', 'p') AND attname = 'tenant_id' AND NOT attisdropped "
+    "AND relnamespace = 'public'::regnamespace"
+)
+#: Tables that belong to a collection, by a column or by a reference to a table that does.
+OF_A_COLLECTION = """
+    WITH RECURSIVE belongs AS (
+        SELECT attrelid AS oid FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        WHERE attname IN ('collection_id', 'conversation_id') AND NOT attisdropped AND relkind IN ('r', 'p')
+          AND relnamespace = 'public'::regnamespace
+        UNION
+        SELECT conrelid FROM pg_constraint JOIN belongs ON confrelid = belongs.oid
+        WHERE contype = 'f' AND confdeltype = 'c'
+    )
+    SELECT oid::regclass::text FROM belongs
+"""
+
+
+def complaints(connection: Connection) -> list[str]:
+    """Return what is wrong with the row-level security of a database, a line for each table or policy."""
+    forced: dict[str, bool] = dict(connection.execute(WITH_TENANT).fetchall())
+    policies = connection.execute(POLICIES).fetchall()
+    names = {(table, name) for table, name, *_ in policies}
+    found = [f"{table} is not forced" for table, is_forced in forced.items() if not is_forced]
+    found += [f"{table} has no tenant" for table in forced if (table, "tenant") not in names]
+    found += [f"{table} has no owner" for table in PERSONAL if (table, "own") not in names]
+    for table in ("collections", *(row[0] for row in connection.execute(OF_A_COLLECTION).fetchall())):
+        if table in forced and not {(table, "reader"), (table, "own")} & names:
+            found.append(f"{table} is open to readers of other groups")
+    if ("chat_logs", "searches_discarded") not in names:
+        found.append("chat_logs can be deleted")
+    return found + [f"{table}.{name}" for table, name, *rest in policies if not is_right(table, name, *rest)]
+
+
+def is_right(
+    table: str, name: str, permissive: str, command: str, roles: list[str], reads: str, writes: str | None
+) -> bool:
+    """Whether a policy says what the policies of its name say."""
+    kind = (permissive, command)
+    match name:
+        case "searches_discarded":  # of the rows that the tenant may see
+            own = "((kind = 'search'::text) AND (outcome IS NULL))"
+            return (table, *kind, reads, writes) == ("chat_logs", "RESTRICTIVE", "DELETE", own, None)
+        case "own":
+            own = f"((account_id = {ACCOUNT}) OR ({ACCOUNT} IS NULL))"
+            return kind == ("RESTRICTIVE", "ALL") and reads == own and writes in (own, None)
+        case "reader":
+            return (*kind, writes) == ("RESTRICTIVE", "SELECT", None) and shows_to_readers(table, reads)
+        case "worker":  # what belongs to no tenant
+            tables = ("procrastinate_workers", "procrastinate_periodic_defers")
+            return table in tables and (*kind, reads, writes) == ("PERMISSIVE", "ALL", WORKER, WORKER)
+        case "tenant" if table == "procrastinate_events":
+            return reads == writes and bool(OWN_EVENTS.fullmatch(reads))
+        case "tenant":
+            own = {"tenants": OWN.replace("tenant_id", "id", 1), "procrastinate_jobs": OWN_JOBS}.get(table, OWN)
+            return (*kind, reads, writes) == ("PERMISSIVE", "ALL", own, own)
+        case "operator":
+            # The owner sees which tenants there are, and which indexes belong to a collection: it drops the others.
+            return table in ("tenants", "vector_indexes") and (command, roles, writes) == (
+                "SELECT",
+                ["rag_owner"],
+                None,
+            )
+        case "presented":
+            return (*kind, writes) == ("PERMISSIVE", "SELECT", None) and bool(PRESENTED.fullmatch(reads))
+    return False
+
+
+def shows_to_readers(table: str, reads: str) -> bool:
+    """Whether the policy of readers leaves them rows of their collections alone."""
+    said = re.sub(BELOW.format(table=table), "below", " ".join(reads.split()))
+    allowed = {FEW_READERS[table]} if table in FEW_READERS else READERS
+    return said in {f"{READS_ALL}{rows})" for rows in allowed}
+
+
+def test_every_policy_holds_rows_to_their_tenant_and_readers_to_their_groups(superuser_conninfo: str) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        assert complaints(connection) == []
+
+
+def weaker(connection: Connection) -> Iterator[tuple[str, sql.Composed]]:
+    """Yield statements that open one table or one policy each, with a name."""
+    for table, *_ in connection.execute(WITH_TENANT).fetchall():
+        for change in ("NO FORCE", "DISABLE"):
+            yield (
+                f"{table} {change}",
+                sql.SQL("ALTER TABLE {} {} ROW LEVEL SECURITY").format(sql.Identifier(table), sql.SQL(change)),
+            )
+    for table, name, permissive, command, roles, _reads, writes in connection.execute(POLICIES).fetchall():
+        policy, where = sql.Identifier(name), sql.Identifier(table)
+        if roles == ["public"] or permissive == "RESTRICTIVE":
+            yield f"{table}.{name} is true", sql.SQL("ALTER POLICY {} ON {} USING (true)").format(policy, where)
+            yield (
+                f"{table}.{name} is also others'",
+                sql.SQL("CREATE POLICY {} ON {} AS PERMISSIVE FOR {} USING (true)").format(
+                    sql.Identifier(f"{name}_more"), where, sql.SQL(command)
+                ),
+            )
+        else:
+            yield f"{table}.{name} is everybody's", sql.SQL("ALTER POLICY {} ON {} TO PUBLIC").format(policy, where)
+        if writes is not None:
+            yield f"{table}.{name} takes all", sql.SQL("ALTER POLICY {} ON {} WITH CHECK (true)").format(policy, where)
+        if permissive == "RESTRICTIVE":
+            yield f"{table}.{name} is gone", sql.SQL("DROP POLICY {} ON {}").format(policy, where)
+
+
+def test_each_policy_that_says_less_is_noticed(superuser_conninfo: str) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        changes = list(weaker(connection))
+        missed = []
+        for name, statement in changes:
+            with connection.transaction(force_rollback=True):
+                connection.execute(statement)
+                if not complaints(connection):
+                    missed.append(name)
+    assert len(changes) > 400
+    assert missed == []
