@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Literal
@@ -145,6 +147,30 @@ VIETNAMESE_LEAVE = (
     "Người lao động được nghỉ hằng năm mười hai ngày làm việc. Thời giờ làm việc bình thường không quá tám giờ trong "
     "một ngày và bốn mươi tám giờ trong một tuần."
 )
+
+
+#: Prints the files that reading a picture opens in a process that has loaded what it needs.
+OPENS = """
+import io, sys
+from PIL import Image
+from rag.ingestion.loaders.recognition_worker import Reader
+reader = Reader()
+reader.load()
+opened = []
+sys.addaudithook(lambda event, arguments: opened.append(arguments[0]) if event == "open" else None)
+with Image.open(io.BytesIO(sys.stdin.buffer.read()), formats=("PNG",)) as picture:
+    found = reader.read(picture)
+print([name for name in opened if isinstance(name, str)], [line.text for line in found])
+"""
+
+
+@needs_rapidocr
+def test_nothing_is_loaded_once_the_doors_are_closed() -> None:
+    picture = png(scan_of(*LEAVE))
+    done = subprocess.run([sys.executable, "-c", OPENS], input=picture, capture_output=True, check=True)
+    opened, _, read = done.stdout.decode().partition("] ")
+    assert opened == "["
+    assert "twenty five days" in read
 
 
 @needs_rapidocr

@@ -84,6 +84,13 @@ class Reader:
             }
         )
 
+    def load(self) -> None:
+        """Load the files that libraries load at their first use: they cannot once the doors are closed."""
+        blank = numpy.full((64, 256, 3), 255, numpy.uint8)
+        self._boxes(blank)
+        self._engine.recognize_txt([blank])
+        Image.init()
+
     def read(self, picture: Image.Image) -> list[FoundLine]:
         """Return the lines of a picture, also if it lies on its side or stands on its head."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
@@ -172,9 +179,7 @@ def main(memory_mb: int, order: str) -> None:
     answers = answers_to_parent()
     cv2.setNumThreads(1)
     reader = Reader()
-    # Libraries load files at their first use, and cannot once the doors are closed.
-    reader.read(Image.effect_noise((64, 64), 50))
-    Image.init()
+    reader.load()
 
     def perform(task: Reply, limits: ExtractionLimits, answers: BinaryIO) -> tuple[dict[str, Any], bytes]:
         try:
