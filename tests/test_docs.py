@@ -193,8 +193,12 @@ def test_it_is_noted_what_each_block_that_is_run_says(page: str) -> None:
 
 def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: dict[str, str]) -> None:
     run = [block for block in blocks(page, "sh", "python") if block.is_run]
+    lacks_curl = False
     for block, says in zip(run, SAYS[page], strict=True):
         text = block.text.replace("http://localhost:8501", running.url).replace("rag_YOUR_KEY", secret)
+        if text.startswith("curl ") and shutil.which("curl") is None:
+            lacks_curl = True
+            continue
         command = ["sh", "-e", "-c", text] if block.language == "sh" else [*forked_python(), "-c", text]
         done = subprocess.run(
             command, cwd=folder, env=shell, capture_output=True, text=True, timeout=patient(120), check=False
@@ -203,6 +207,8 @@ def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: 
         assert done.stdout or "cat >" in text, f"{page} has a command that says nothing:\n{text}"
         for pattern in says:
             assert re.search(pattern, done.stdout), f"{page}:\n{text}\ndoes not say {pattern}, but:\n{done.stdout}"
+    if lacks_curl:
+        pytest.skip("curl is not installed; the other commands ran")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sql")])
