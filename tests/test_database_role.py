@@ -236,6 +236,10 @@ def test_a_person_cannot_become_another_of_their_tenant(database: Database) -> N
         "CREATE TABLE public.mine (id int)",
         "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql RETURN 1",
         "ALTER FUNCTION rag_tenant() SECURITY DEFINER",
+        "SELECT lo_create(0)",
+        "SELECT lo_creat(-1)",
+        "SELECT lo_from_bytea(0, 'what no tenant owns')",
+        "SELECT lo_put(1, 0, 'x')",
     ],
 )
 def test_what_guards_the_tenants_is_out_of_reach(statement: str, database: Database) -> None:

@@ -490,6 +490,13 @@ def _end_orphans(cluster: Path) -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
+#: Large objects belong to no tenant, and nothing counts or deletes them: the application makes none.
+CLOSE_LARGE_OBJECTS = """
+REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
+    lo_open(oid, integer), lowrite(integer, bytea) FROM PUBLIC
+"""
+
+
 def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
     """Make the owner of the tables, the application's role and the database, whichever is missing.
 
@@ -516,6 +523,9 @@ def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
         in_database = sql.SQL("ALTER ROLE {} IN DATABASE {} RESET ALL")
         for role in ("rag_owner", "rag_app"):
             connection.execute(in_database.format(sql.Identifier(role), sql.Identifier(DATABASE)))
+    for database in ("template1", DATABASE):
+        with psycopg.connect(superuser, dbname=database, autocommit=True) as connection:
+            connection.execute(CLOSE_LARGE_OBJECTS)
     with psycopg.connect(superuser, dbname=DATABASE, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS extensions AUTHORIZATION rag_owner")
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA extensions")
