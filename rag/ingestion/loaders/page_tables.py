@@ -117,6 +117,11 @@ def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
 
 def _lines(words: Sequence[Word], rules: RulingLines) -> list[list[Word]]:
     """Return the lines of a page from the top down, each as parts from the left: words without a gap between them."""
+    return [_parts(row, rules) for row in text_lines(words)]
+
+
+def text_lines(words: Sequence[Word]) -> list[list[Word]]:
+    """Return the lines of words from the top down, each from the left."""
     rows: list[list[Word]] = []
     middles: list[float] = []  # of the last row, falling
     for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
@@ -129,7 +134,7 @@ def _lines(words: Sequence[Word], rules: RulingLines) -> list[list[Word]]:
                 continue
         rows.append([word])
         middles = [middle]
-    return [_parts(sorted(row, key=lambda word: word.box[0]), rules) for row in rows]
+    return [sorted(row, key=lambda word: word.box[0]) for row in rows]
 
 
 def _parts(row: Sequence[Word], rules: RulingLines) -> list[Word]:
