@@ -22,7 +22,7 @@ from rag.ingestion.tables import guessed_head_rows, lines_of
 #: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
 MOST_WORDS, MOST_SEGMENTS = 4000, 4000
 #: The gap between columns, and the most between the rows of a table without ruling lines, in heights of its letters.
-COLUMN_GAP, ROW_GAP = 0.9, 2.6
+COLUMN_GAP, ROW_GAP = 0.72, 2.6
 #: Lines nearer than this are one, in points.
 SAME_LINE = 3.0
 #: Fewest rows of a table without ruling lines, and of one with some.
@@ -97,11 +97,16 @@ class PageTable:
         return replace(self, rows=(*heads, *self.rows), head_rows=before.head_rows)
 
 
-def tables_among(words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP) -> list[PageTable]:
-    """Find the tables of a page, from its top down; `row_gap` is the most between rows, in heights of letters."""
+def tables_among(
+    words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP, column_gap: float = COLUMN_GAP
+) -> list[PageTable]:
+    """Find the tables of a page, from its top down.
+
+    `row_gap` is the most between rows, `column_gap` the least between columns, in heights of letters.
+    """
     if not words or len(words) > MOST_WORDS:
         return []
-    lines = _lines(words, rules)
+    lines = [_parts(line, rules, column_gap) for line in text_lines(words)]
     tables = []
     for first, last in _regions(lines, rules, row_gap):
         table = _table(lines[first:last], rules)
@@ -113,11 +118,6 @@ def tables_among(words: Sequence[Word], rules: RulingLines, *, row_gap: float = 
 def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
     """Tell whether lines at a page's edge may all be running heads and page numbers."""
     return len(lines) <= 2
-
-
-def _lines(words: Sequence[Word], rules: RulingLines) -> list[list[Word]]:
-    """Return the lines of a page from the top down, each as parts from the left: words without a gap between them."""
-    return [_parts(row, rules) for row in text_lines(words)]
 
 
 def text_lines(words: Sequence[Word]) -> list[list[Word]]:
@@ -137,7 +137,8 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
     return [sorted(row, key=lambda word: word.box[0]) for row in rows]
 
 
-def _parts(row: Sequence[Word], rules: RulingLines) -> list[Word]:
+def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float) -> list[Word]:
+    """Return the parts of a line: words without a gap or a line between them."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -148,7 +149,7 @@ def _parts(row: Sequence[Word], rules: RulingLines) -> list[Word]:
         height = box[3] - box[1]
         if texts:
             gap = box[0] - right
-            is_apart = gap > COLUMN_GAP * max(height, top - bottom) * 0.8 or any(
+            is_apart = gap > column_gap * max(height, top - bottom) or any(
                 right - 1 <= x <= box[0] + 1 and begin <= word.middle <= end for x, begin, end in verticals
             )
             if not is_apart:
@@ -242,7 +243,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         for y in _clustered([r[0] for r in near])
         if sum(r[2] - r[1] for r in near if 0 <= r[0] - y <= SAME_LINE) > 0.3 * (right - left)
     ]
-    has_grid = len(verticals) >= 3 and len(horizontals) >= 3
+    has_grid = len(verticals) >= 3 and len(horizontals) >= 3 and _part_words(inside, lines)
     columns = list(pairwise(verticals)) if has_grid else _columns(lines)
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
@@ -272,6 +273,19 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         source="".join(part.text for part in parts),
         is_ruled=is_ruled,
     )
+
+
+def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[Sequence[Word]]) -> bool:
+    """Tell whether vertical lines part the words of most lines; else the grid is drawn in part only."""
+    parted = [
+        all(
+            any(one.box[2] - 1 <= x <= other.box[0] + 1 and low <= one.middle <= high for x, low, high in vertical)
+            for one, other in pairwise(line)
+        )
+        for line in lines
+        if len(line) > 1
+    ]
+    return sum(parted) >= len(parted) / 2
 
 
 def _clustered(places: Sequence[float]) -> list[float]:
