@@ -122,6 +122,77 @@ def test_rows_without_a_line_between_them_are_rows_of_their_own() -> None:
     assert rows_of(page) == [" | ".join(row) for row in rows]
 
 
+BARE = [("VALIGN", (0, 0), (-1, -1), "TOP"), ("LINEBELOW", (0, 0), (-1, 0), 1, colors.black)]
+
+
+def test_lines_of_a_wrapped_cell_stay_in_their_row_without_ruling_lines() -> None:
+    rows = [["Benefit", "Who may have it", "Share", "How to ask"]]
+    rows += [["Season ticket", "Nobody who is paid by the hour or by the day", "36 %", "Form 12, with two signatures"]]
+    rows += [["Home office", "Anyone with a child under 12", "8 %", "Ask your manager by 30 June"]]
+    rows += [["Job bike", "Everyone after the trial period of six months", "72 %", "Write to the office by mail"]]
+    flowing = [[prose(text) for text in row] for row in rows]
+    (page,) = pages_of(Table(flowing, colWidths=[50, 120, 60, 100], style=TableStyle(BARE)))
+    assert rows_of(page) == [" | ".join(row) for row in rows]
+
+
+def test_cells_slide_into_no_other_column_where_no_row_is_full() -> None:
+    rows = [["Country", "Breakfast", "Lunch", "Dinner", "Night"]]
+    rows += [["Norway", "", "70", "199", ""], ["Ghana", "", "", "185", "227"], ["Chile", "65", "44", "", ""]]
+    rows += [["Japan", "", "93", "", "103"], ["Austria", "12", "", "", "219"]]
+    styles = [("ALIGN", (1, 1), (-1, -1), "RIGHT")]
+    (page,) = pages_of(Table(rows, style=TableStyle(styles)))
+    assert rows_of(page) == [" | ".join(row).replace("|  |", "| |").replace("|  |", "| |").rstrip() for row in rows]
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["on top", "in the middle"])
+def test_a_name_beside_a_group_of_rows_is_said_in_each_without_ruling_lines(place: int) -> None:
+    rows = [["Staff", "Service", "Notice", "Pay"]]
+    for staff in ("Office", "Works"):
+        for row, service in enumerate(("one year", "two years", "later")):
+            rows.append([staff if row == place else "", service, f"{row + 2} weeks", f"{row + 5} %"])
+    (page,) = pages_of(Table(rows, style=TableStyle(BARE)))
+    assert rows_of(page)[1:] == [
+        f"{staff} | {service} | {row + 2} weeks | {row + 5} %"
+        for staff in ("Office", "Works")
+        for row, service in enumerate(("one year", "two years", "later"))
+    ]
+
+
+def test_a_missing_name_is_not_made_up() -> None:
+    rows = [["Staff", "Service", "Notice"], ["Office", "one year", "2 weeks"], ["", "later", "4 weeks"]]
+    rows += [["Works", "always", "3 weeks"], ["Total", "", "9 weeks"]]
+    (page,) = pages_of(Table(rows, style=TableStyle(BARE)))
+    assert "| later | 4 weeks" in rows_of(page)
+
+
+def test_a_head_is_repeated_over_its_columns_only_where_its_place_tells_them() -> None:
+    rows = [["Staff", "Notice of", "", "Leave of", ""], ["", "employee", "employer", "year one", "later"]]
+    rows += [
+        ["Office", "2 weeks", "4 weeks", "20 days", "25 days"],
+        ["Works", "1 week", "3 weeks", "22 days", "27 days"],
+    ]
+    (page,) = pages_of(Table(rows, style=TableStyle([("SPAN", (1, 0), (2, 0)), ("SPAN", (3, 0), (4, 0))])))
+    assert rows_of(page)[0] == "Staff | Notice of employee | Notice of employer | Leave of year one | Leave of later"
+
+
+def test_rows_whose_cells_are_set_in_the_middle_are_not_mixed() -> None:
+    rows = [["Benefit", "Who may have it", "Share"]]
+    rows += [
+        ["Meal card", "Nobody who is paid by the hour", "61 %"],
+        ["Job bike", "Everyone but apprentices of year one", "68 %"],
+    ]
+    rows += [["Ticket", "Anyone with a child under twelve years", "64 %"]]
+    flowing = [[prose(text) for text in row] for row in rows]
+    styles = [
+        ("VALIGN", (0, 0), (-1, -1), "MIDDLE"),
+        ("TOPPADDING", (0, 0), (-1, -1), 0),
+        ("BOTTOMPADDING", (0, 0), (-1, -1), 0),
+    ]
+    (page,) = pages_of(Table(flowing, colWidths=[70, 90, 60], style=TableStyle(styles)))
+    for text in ("under twelve 64 %", "hour Everyone", "one Anyone"):
+        assert text not in page.text.replace("\n", " ").replace(" | ", " ")
+
+
 def test_text_in_columns_lists_and_prose_are_no_tables() -> None:
     long = "Everyone may take part in the yearly outing to the sea"
     columns = [[f"{long} {n}.", f"The other column says {n} more about the outing."] for n in range(8)]

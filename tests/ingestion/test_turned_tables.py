@@ -142,3 +142,17 @@ def test_words_that_run_upwards_are_whole() -> None:
     text = text_of(line("Overtime is paid.", 60, 800), upward("not before 1 March 2027", 40, 500, by_letter=True))
 
     assert text.split("\n") == ["Overtime is paid.", "not before 1 March 2027"]
+
+
+def test_a_turned_head_of_many_words_keeps_its_spaces() -> None:
+    made = Table([[""] * 3, ["Band A", "26", "2"]], colWidths=[60] * 3, rowHeights=[230, 20], style=TableStyle(RULED))
+
+    def draw(canvas: Canvas) -> None:
+        made.wrapOn(canvas, 500, 500)
+        made.drawOn(canvas, 60, 500)
+
+    heads = ["Band", "Days of leave that are paid in a year", "Days at home"]
+    introduction = line("The bands below hold for everyone who is employed by the company.", 60, 800)
+    text = text_of(introduction, draw, *(upward(head, 85 + 60 * place, 525) for place, head in enumerate(heads)))
+
+    assert text.split("\n")[1:] == [" | ".join(heads), "Band A | 26 | 2"]

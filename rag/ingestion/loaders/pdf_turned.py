@@ -7,14 +7,14 @@ from left to right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from rag.ingestion.loaders.page_tables import COLUMN_GAP, RulingLines, Word, text_lines
 from rag.ingestion.loaders.pdf_objects import Box
 
 #: Letters further apart have a space between them, in heights of the letters.
-SPACE = 0.12
+SPACE = 0.16
 #: Lines of one head are at most this far apart, in heights of the letters.
 SAME_HEAD = 1.35
 #: Lines around a turned name of a row are at most this far away, in heights of the letters.
@@ -63,36 +63,52 @@ def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
 
 def turned_words(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
     """Join letters to words by their places alone: pdfium ends lines within turned words, and mixes neighbours."""
-    placed = [(index, letter, turned_box(box, turn)) for index, letter, box in letters]
     words: list[TurnedWord] = []
-    for line in _lines_of(placed):
-        pieces: list[list[tuple[int, str, Box]]] = []
-        for found in sorted(line, key=lambda found: found[2][0]):
-            last = pieces[-1][-1][2] if pieces else None
-            if last is None or found[2][0] - last[2] > SPACE * (last[3] - last[1]):
+    for line in _lines_of(_glyphs(letters, turn)):
+        pieces: list[list[TurnedWord]] = []
+        for found in sorted(line, key=lambda found: found.word.box[0]):
+            last = pieces[-1][-1].word if pieces else None
+            if last is None or found.word.box[0] - last.box[2] > SPACE * last.height:
                 pieces.append([])
             pieces[-1].append(found)
-        words += [_word(piece) for piece in pieces]
+        words += [_joined(piece) for piece in pieces]
     return sorted(words, key=lambda word: word.indexes[0])
 
 
-def _lines_of(letters: Sequence[tuple[int, str, Box]]) -> list[list[tuple[int, str, Box]]]:
-    lines: list[list[tuple[int, str, Box]]] = []
-    above: tuple[float, float] = 0.0, 0.0
-    for found in sorted(letters, key=lambda found: -(found[2][1] + found[2][3])):
-        middle, height = (found[2][1] + found[2][3]) / 2, found[2][3] - found[2][1]
-        if lines and above[0] - middle < 0.45 * max(height, above[1]):
+def _glyphs(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
+    """Return letters in the frame of their turn. pdfium cuts a turned ligature lengthwise: "ffi" is one glyph."""
+    glyphs: list[TurnedWord] = []
+    for index, letter, box in letters:
+        glyph = TurnedWord(Word(letter, turned_box(box, turn)), (index,))
+        last = glyphs[-1] if glyphs else None
+        if (
+            last is not None
+            and last.indexes[-1] == index - 1
+            and all(abs(last.word.box[edge] - glyph.word.box[edge]) < 0.1 for edge in (0, 2))
+        ):
+            glyphs[-1] = _joined([last, glyph])
+        else:
+            glyphs.append(glyph)
+    return glyphs
+
+
+def _lines_of(glyphs: Sequence[TurnedWord]) -> list[list[TurnedWord]]:
+    lines: list[list[TurnedWord]] = []
+    above = Word("", (0.0, 0.0, 0.0, 0.0))
+    for found in sorted(glyphs, key=lambda found: -found.word.middle):
+        if lines and above.middle - found.word.middle < 0.45 * max(found.word.height, above.height):
             lines[-1].append(found)
         else:
             lines.append([found])
-            above = middle, height
+            above = found.word
     return lines
 
 
-def _word(letters: Sequence[tuple[int, str, Box]]) -> TurnedWord:
-    boxes = [box for _, _, box in letters]
+def _joined(pieces: Sequence[TurnedWord]) -> TurnedWord:
+    boxes = [piece.word.box for piece in pieces]
     box = boxes[0][0], min(box[1] for box in boxes), boxes[-1][2], max(box[3] for box in boxes)
-    return TurnedWord(Word("".join(letter for _, letter, _ in letters), box), tuple(index for index, _, _ in letters))
+    text = "".join(piece.word.text for piece in pieces)
+    return TurnedWord(Word(text, box), tuple(index for piece in pieces for index in piece.indexes))
 
 
 def upright_heads(
@@ -129,8 +145,7 @@ def upright_heads(
         beside_them = [word.middle for word in upright if low < word.middle < high] if len(inner) > 1 else []
         height = min(word.word.height for head, _ in inner for word in head)
         middle = min(beside_them, default=low + height / 2) if len(inner) > 1 else (low + high) / 2
-        for head, box in inner:
-            stood += _stood(head, box, middle)
+        stood += [_stood(head, box, middle) for head, box in inner]
     return stood
 
 
@@ -194,15 +209,12 @@ def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], heig
     )
 
 
-def _stood(head: Sequence[TurnedWord], box: Box, middle: float) -> list[TurnedWord]:
-    """Return the words of a head side by side within its width, on a line at `middle`."""
+def _stood(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
+    """Return a head as one word within its width, on a line at `middle`."""
     height = min(word.word.height for word in head)
-    step = (box[2] - box[0]) / len(head)
-    low, high = middle - height / 2, middle + height / 2
-    return [
-        replace(word, word=Word(word.word.text, (left, low, left + step - min(0.2 * height, 0.5 * step), high)))
-        for word, left in ((word, box[0] + place * step) for place, word in enumerate(head))
-    ]
+    said = " ".join(word.word.text for word in head)
+    stood = Word(said, (box[0], middle - height / 2, box[2], middle + height / 2))
+    return TurnedWord(stood, tuple(index for word in head for index in word.indexes))
 
 
 def put_turned_lines(letters: list[str], text: str, words: Sequence[TurnedWord]) -> None:
