@@ -154,6 +154,13 @@ def test_narrow_gaps_between_the_columns_of_a_scan_are_kept(read: Read) -> None:
 
 
 @needs_rapidocr
+def test_numbers_that_print_without_a_gap_are_counted_as_uncertain(read: Read) -> None:
+    rows = [[f"Band {n}", *(f"{n},{m}2{n}.50" for m in range(1, 6))] for n in range(1, 4)]
+    assert read(worn(grid_of(rows, widths=[18] * 6, lined=False))).unsure >= 1
+    assert read(worn(grid_of(rows, widths=[30] * 6, lined=False))).unsure == 0
+
+
+@needs_rapidocr
 @pytest.mark.parametrize("picture", [Image.new("L", (800, 800), 255), Image.effect_noise((400, 400), 90)])
 def test_a_picture_without_text_has_none(read: Read, picture: Image.Image) -> None:
     assert read(picture).text == ""

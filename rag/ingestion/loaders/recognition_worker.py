@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ SURE = 0.88
 LONG, FEWEST_LETTERS, LETTERS_TO_WIDTH = 6.0, 3, 0.08
 #: A page with less certainty may be upside down.
 MAYBE_TURNED = 0.8
+#: Two numbers without a gap, such as "1,121.501,221.50".
+JOINED_NUMBERS = re.compile(r"\d\.\d+,\d+\.\d|\d,\d+\.\d+,\d")
 #: A page with a smaller slope is level.
 LEVEL = 0.001
 #: Ruling lines in heights of a line of text: the least length across, the least height, and the most thickness.
@@ -160,12 +163,13 @@ def summary_of(found: ReadPicture) -> dict[str, Any]:
     lines = found.lines
     unread = [line for line in lines if not line.text]
     unsure = [line for line in lines if line.text and not line.is_sure]
+    joined = sum(line.is_sure and JOINED_NUMBERS.search(line.text) is not None for line in lines)
     whole = sum(line.width for line in lines)
     return {
         "text": text_in_order(found.words, found.rules),
         "lines": len(lines),
         "unread": len(unread),
-        "unsure": len(unsure),
+        "unsure": len(unsure) + joined,
         "doubt": sum(line.width for line in (*unread, *unsure)) / whole if whole else 0.0,
     }
 
