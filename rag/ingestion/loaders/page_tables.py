@@ -112,7 +112,8 @@ def tables_among(
     frames = nested_frames(rules.horizontal, rules.vertical)
     nested = [found for frame in frames if (found := _nested(frame, words, rules)) is not None]
     for inner, held in nested:
-        words = [*(word for word in words if word not in held), inner]
+        others = set(held)
+        words = [*(word for word in words if word not in others), inner]
     for frame in frames:
         rules = _outside(frame, rules)
     lines = [_parts(line, rules, column_gap) for line in text_lines(words)]

@@ -43,7 +43,7 @@ from rag.ingestion.loaders.pdf_turned import (
     turned_words,
     upright_heads,
 )
-from rag.ingestion.loaders.pdf_words import LINE_END, PlacedWord, box_of, place_words, rules_of
+from rag.ingestion.loaders.pdf_words import LINE_END, RUN, PlacedWord, box_of, place_words, rules_of
 from rag.ingestion.loaders.pictures import is_large
 
 Matrix = tuple[float, float, float, float, float, float]
@@ -289,13 +289,20 @@ def _turned_words(
     if not any(item.turn for item in texts.values()):
         return {}
     found: dict[int, list[tuple[int, str, Box]]] = {}
-    for index, letter in enumerate(text):
-        if not letters[index] or letter.isspace():
+    for run in RUN.finditer(text):
+        # A word is seldom turned in part, and most words of a page with a turned note are level.
+        if not _turn_at(text_page, run.start(), texts):
             continue
-        item = texts.get(_owner(text_page, index))
-        if item is not None and item.turn and (box := box_of(text_page, index)) is not None:
-            found.setdefault(item.turn, []).append((index, "-" if letter == "\ufffe" else letter, box))
+        for index, letter in enumerate(run[0], run.start()):
+            turn = _turn_at(text_page, index, texts)
+            if letters[index] and turn and (box := box_of(text_page, index)) is not None:
+                found.setdefault(turn, []).append((index, "-" if letter == "\ufffe" else letter, box))
     return {turn: turned_words(placed, turn) for turn, placed in found.items()}
+
+
+def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
+    item = texts.get(_owner(text_page, index))
+    return item.turn if item is not None else 0
 
 
 def _masked(text: str, letters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:

@@ -17,6 +17,8 @@ from rag.ingestion.loaders.pdf_objects import Box
 SPACE = 0.16
 #: Lines of one head are at most this far apart, in heights of the letters.
 SAME_HEAD = 1.35
+#: Pages with more turned words outside of tables are drawings, or text.
+MOST_HEADS = 400
 #: Lines around a turned name of a row are at most this far away, in heights of the letters.
 BESIDE = 5.0
 
@@ -119,6 +121,8 @@ def upright_heads(
     `rules` are those of the page, `upright` the words of `main`. A note in the margin is no head: it is outside the
     lines and columns.
     """
+    if len(words) > MOST_HEADS:
+        return []
     groups: list[list[tuple[list[TurnedWord], Box]]] = []
     heads = [(head, _moved(head, turn, main)) for head in _heads(words, turned_rules(rules, turn))]
     for found in sorted(heads, key=lambda pair: -pair[1][3]):
