@@ -177,7 +177,8 @@ LONGEST_REPEATED = 80
 def guessed_head_rows(grid: Grid) -> int:
     """Guess how many rows name the columns: one more for each that has a cell over several."""
     rows = 1
-    while rows < min(MOST_HEAD_ROWS, len(grid) - 1) and _spans_columns(grid[rows - 1]):
+    most = min(MOST_HEAD_ROWS, len(grid) - 1)
+    while rows < most and _spans_columns(grid[rows - 1]) and _has_heads_below(grid[rows - 1], grid[rows]):
         rows += 1
     if rows > 1 and not any(map(str.isdigit, "".join(cell or "" for row in grid[:rows] for cell in row))):
         return rows
@@ -244,3 +245,13 @@ def _line(row: Sequence[str]) -> str:
 def _spans_columns(row: Sequence[str | None]) -> bool:
     spans = any(cell is None or (cell and cell == before) for before, cell in pairwise(row))
     return spans and len(set(row) - {None}) > 1
+
+
+def _has_heads_below(row: Sequence[str | None], below: Sequence[str | None]) -> bool:
+    """Tell whether something stands under the cells of a row that are over several columns."""
+    spanned = {
+        place
+        for before, place in pairwise(range(len(row)))
+        if row[place] is None or (row[place] and row[place] == row[before])
+    }
+    return any(below[place] for place in spanned | {place - 1 for place in spanned} if place < len(below))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
 import pypdfium2
 from fpdf import FPDF
+from fpdf.enums import TableBordersLayout
 from PIL import Image, ImageFilter
 
 SANS = Path(str(files("fontpkg_noto_sans"))) / "files" / "NotoSans[wdth,wght].ttf"
@@ -79,3 +80,29 @@ def pdf_of(*pictures: Image.Image) -> bytes:
     buffer = io.BytesIO()
     pictures[0].save(buffer, "PDF", resolution=DPI, save_all=True, append_images=pictures[1:])
     return buffer.getvalue()
+
+
+def grid_of(
+    rows: Sequence[Sequence[str]],
+    *,
+    widths: Sequence[int],
+    lined: bool = True,
+    merged: Mapping[tuple[int, int], tuple[int, int]] | None = None,
+) -> Image.Image:
+    """A page with a table whose cells wrap; `merged` cells span columns and rows, and begin once."""
+
+    def draw(pdf: FPDF) -> None:
+        pdf.multi_cell(0, 6, "The table shows what holds for everyone.", new_x="LMARGIN", new_y="NEXT")
+        pdf.ln(4)
+        layout = TableBordersLayout.ALL if lined else TableBordersLayout.NONE
+        with pdf.table(
+            borders_layout=layout, col_widths=tuple(widths), width=sum(widths), align="LEFT", text_align="LEFT",
+            first_row_as_headings=False, padding=1,
+        ) as table:  # fmt: skip
+            for y, texts in enumerate(rows):
+                row = table.row()
+                for x, text in enumerate(texts):
+                    across, down = (merged or {}).get((y, x), (1, 1))
+                    row.cell(text, colspan=across, rowspan=down)
+
+    return print_of(draw)

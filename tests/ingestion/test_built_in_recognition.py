@@ -37,7 +37,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, Page
 from tests import hostile
-from tests.ingestion.scans import ARABIC, columns_of, pdf_of, png, scan_of, table_of, worn
+from tests.ingestion.scans import ARABIC, columns_of, grid_of, pdf_of, png, scan_of, table_of, worn
 from tests.ingestion.uploads import confirmed
 from tests.patience import patient
 
@@ -116,6 +116,52 @@ def test_rows_of_a_table_stay_rows(read: Read, border: Literal[0, 1]) -> None:
     ]
 
 
+WRAPPED = [
+    ["Benefit", "Who may have it", "Share"],
+    ["Job bike", "Everyone but apprentices, after the trial period of six months", "72"],
+    ["Meal card", "", "9"],
+    ["Home office", "Nobody who is paid by the hour, whatever the contract says", ""],
+]
+
+
+@needs_rapidocr
+@pytest.mark.parametrize("degrees", [0.0, 1.5], ids=["straight", "skewed"])
+def test_cells_of_several_lines_and_empty_cells_are_kept_apart_by_lines(read: Read, degrees: float) -> None:
+    (table,) = tables_in(read(worn(grid_of(WRAPPED, widths=[30, 60, 20]), degrees)).text)
+    assert table.heads is not None
+    assert [list(row.cells) for row in (table.heads, *table.rows)] == WRAPPED
+
+
+@needs_rapidocr
+def test_merged_cells_of_a_scan_are_repeated_in_their_rows_and_columns(read: Read) -> None:
+    rows = [["Staff", "Notice of", "Leave"], ["employee", "employer"]]
+    rows += [["Office", "4 weeks", "8 weeks", "30"], ["2 weeks", "26"]]
+    merged = {(0, 0): (1, 2), (0, 1): (2, 1), (0, 2): (1, 2), (2, 0): (1, 2), (2, 1): (1, 2)}
+    (table,) = tables_in(read(worn(grid_of(rows, widths=[30, 35, 35, 30], merged=merged))).text)
+    assert table.heads is not None
+    assert table.heads.cells == ("Staff", "Notice of employee", "Notice of employer", "Leave")
+    assert [row.cells for row in table.rows] == [
+        ("Office", "4 weeks", "8 weeks", "30"),
+        ("Office", "4 weeks", "2 weeks", "26"),
+    ]
+
+
+@needs_rapidocr
+def test_narrow_gaps_between_the_columns_of_a_scan_are_kept(read: Read) -> None:
+    rows = [["Band", *(f"Step {n}" for n in range(1, 6))]]
+    rows += [[f"Band {n}", *(f"{n},{m}2{n}.50" for m in range(1, 6))] for n in range(1, 5)]
+    (table,) = tables_in(read(worn(grid_of(rows, widths=[21] * 6, lined=False))).text)
+    assert table.heads is not None
+    assert [list(row.cells) for row in (table.heads, *table.rows)] == rows
+
+
+@needs_rapidocr
+def test_numbers_that_print_without_a_gap_are_counted_as_uncertain(read: Read) -> None:
+    rows = [[f"Band {n}", *(f"{n},{m}2{n}.50" for m in range(1, 6))] for n in range(1, 4)]
+    assert read(worn(grid_of(rows, widths=[18] * 6, lined=False))).unsure >= 1
+    assert read(worn(grid_of(rows, widths=[30] * 6, lined=False))).unsure == 0
+
+
 @needs_rapidocr
 @pytest.mark.parametrize("picture", [Image.new("L", (800, 800), 255), Image.effect_noise((400, 400), 90)])
 def test_a_picture_without_text_has_none(read: Read, picture: Image.Image) -> None:
@@ -160,7 +206,7 @@ opened = []
 sys.addaudithook(lambda event, arguments: opened.append(arguments[0]) if event == "open" else None)
 with Image.open(io.BytesIO(sys.stdin.buffer.read()), formats=("PNG",)) as picture:
     found = reader.read(picture)
-print([name for name in opened if isinstance(name, str)], [line.text for line in found])
+print([name for name in opened if isinstance(name, str)], [line.text for line in found.lines])
 """
 
 

@@ -6,6 +6,8 @@ import io
 from pathlib import Path
 
 import pytest
+from fpdf import FPDF, FontFace
+from fpdf.enums import TableBordersLayout
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import getSampleStyleSheet
@@ -120,6 +122,74 @@ def test_rows_without_a_line_between_them_are_rows_of_their_own() -> None:
     lines = [("BOX", (0, 0), (-1, -1), 1, colors.black), ("LINEBELOW", (0, 0), (-1, 0), 1, colors.black)]
     (page,) = pages_of(Table(rows, style=TableStyle([*lines, ("LINEAFTER", (0, 0), (1, -1), 1, colors.black)])))
     assert rows_of(page) == [" | ".join(row) for row in rows]
+
+
+BARE = [("VALIGN", (0, 0), (-1, -1), "TOP"), ("LINEBELOW", (0, 0), (-1, 0), 1, colors.black)]
+
+
+def test_lines_of_a_wrapped_cell_stay_in_their_row_without_ruling_lines() -> None:
+    rows = [["Benefit", "Who may have it", "Share", "How to ask"]]
+    rows += [["Season ticket", "Nobody who is paid by the hour or by the day", "36 %", "Form 12, with two signatures"]]
+    rows += [["Home office", "Anyone with a child under 12", "8 %", "Ask your manager by 30 June"]]
+    rows += [["Job bike", "Everyone after the trial period of six months", "72 %", "Write to the office by mail"]]
+    flowing = [[prose(text) for text in row] for row in rows]
+    (page,) = pages_of(Table(flowing, colWidths=[50, 120, 60, 100], style=TableStyle(BARE)))
+    assert rows_of(page) == [" | ".join(row) for row in rows]
+
+
+def test_cells_slide_into_no_other_column_where_no_row_is_full() -> None:
+    rows = [["Country", "Breakfast", "Lunch", "Dinner", "Night", "Taxi"]]
+    rows += [["Norway", "", "", "69", "", "238"], ["Ghana", "", "125", "231", "", ""]]
+    rows += [["Chile", "196", "207", "235", "", ""], ["Japan", "", "28", "", "", ""], ["Malta", "28", "83", "", "", ""]]
+    (page,) = pages_of(Table(rows))
+    assert rows_of(page) == [" ".join(" | ".join(row).split()) for row in rows]
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["on top", "in the middle"])
+def test_a_name_beside_a_group_of_rows_is_said_in_each_without_ruling_lines(place: int) -> None:
+    rows = [["Staff", "Service", "Notice", "Pay"]]
+    for staff in ("Office", "Works"):
+        for row, service in enumerate(("one year", "two years", "later")):
+            rows.append([staff if row == place else "", service, f"{row + 2} weeks", f"{row + 5} %"])
+    (page,) = pages_of(Table(rows, style=TableStyle(BARE)))
+    assert rows_of(page)[1:] == [
+        f"{staff} | {service} | {row + 2} weeks | {row + 5} %"
+        for staff in ("Office", "Works")
+        for row, service in enumerate(("one year", "two years", "later"))
+    ]
+
+
+def test_a_missing_name_is_not_made_up() -> None:
+    rows = [["Staff", "Service", "Notice"], ["Office", "one year", "2 weeks"], ["", "later", "4 weeks"]]
+    rows += [["Works", "always", "3 weeks"], ["Total", "", "9 weeks"]]
+    (page,) = pages_of(Table(rows, style=TableStyle(BARE)))
+    assert "| later | 4 weeks" in rows_of(page)
+
+
+def test_a_head_is_repeated_over_its_columns_only_where_its_place_tells_them() -> None:
+    rows = [["Staff", "Notice of", "", "Leave of", ""], ["", "employee", "employer", "year one", "later"]]
+    rows += [
+        ["Office", "2 weeks", "4 weeks", "20 days", "25 days"],
+        ["Works", "1 week", "3 weeks", "22 days", "27 days"],
+    ]
+    (page,) = pages_of(Table(rows, style=TableStyle([("SPAN", (1, 0), (2, 0)), ("SPAN", (3, 0), (4, 0))])))
+    assert rows_of(page)[0] == "Staff | Notice of employee | Notice of employer | Leave of year one | Leave of later"
+
+
+def test_rows_whose_cells_are_set_in_the_middle_are_not_mixed() -> None:
+    rows = [["Benefit", "Who may have it", "Share", "How to ask"]]
+    rows += [["Job bike", "Everyone after the trial period, apprentices included", "68 %", "Form 12, with a signature"]]
+    rows += [["Season ticket", "Anyone with a child under 12", "64 %", "Ask your manager by 30 June"]]
+    rows += [["Home office", "Managers, but not their deputies, from the second year on", "9 %", "Write to the office"]]
+    pdf = FPDF(format="A4")
+    pdf.set_font("Helvetica", size=9)
+    pdf.add_page()
+    with pdf.table(rows, borders_layout=TableBordersLayout.SINGLE_TOP_LINE, headings_style=FontFace()):
+        pass
+    (page,) = extract_pages(bytes(pdf.output()), password=None, limits=ExtractionLimits()).pages
+    text = " ".join(page.text.replace(" | ", " ").split())
+    assert "Season ticket Anyone with a child under 12 64 %" in text
+    assert "Managers, but not their deputies, from the second year on 9 %" in text
 
 
 def test_text_in_columns_lists_and_prose_are_no_tables() -> None:

@@ -16,13 +16,16 @@ from itertools import pairwise
 from statistics import median
 
 from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.nested_tables import nested_frames
 from rag.ingestion.loaders.pdf_objects import Box
-from rag.ingestion.tables import guessed_head_rows, lines_of
+from rag.ingestion.tables import AMOUNT, guessed_head_rows, lines_of, rows_in_words
 
 #: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
 MOST_WORDS, MOST_SEGMENTS = 4000, 4000
 #: The gap between columns, and the most between the rows of a table without ruling lines, in heights of its letters.
-COLUMN_GAP, ROW_GAP = 0.9, 2.6
+COLUMN_GAP, ROW_GAP = 0.72, 2.6
+#: The most between the lines of a cell, and how much more is between rows, in heights of the letters.
+LINE_GAP, WIDER_GAP = 1.4, 0.2
 #: Lines nearer than this are one, in points.
 SAME_LINE = 3.0
 #: Fewest rows of a table without ruling lines, and of one with some.
@@ -97,17 +100,63 @@ class PageTable:
         return replace(self, rows=(*heads, *self.rows), head_rows=before.head_rows)
 
 
-def tables_among(words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP) -> list[PageTable]:
-    """Find the tables of a page, from its top down; `row_gap` is the most between rows, in heights of letters."""
+def tables_among(
+    words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP, column_gap: float = COLUMN_GAP
+) -> list[PageTable]:
+    """Find the tables of a page, from its top down.
+
+    `row_gap` is the most between rows, `column_gap` the least between columns, in heights of letters.
+    """
     if not words or len(words) > MOST_WORDS:
         return []
-    lines = _lines(words, rules)
+    frames = nested_frames(rules.horizontal, rules.vertical)
+    nested = [found for frame in frames if (found := _nested(frame, words, rules)) is not None]
+    for inner, held in nested:
+        others = set(held)
+        words = [*(word for word in words if word not in others), inner]
+    for frame in frames:
+        rules = _outside(frame, rules)
+    lines = [_parts(line, rules, column_gap) for line in text_lines(words)]
     tables = []
     for first, last in _regions(lines, rules, row_gap):
         table = _table(lines[first:last], rules)
         if table is not None:
-            tables.append(replace(table, is_first=_few_words(lines[:first]), is_last=_few_words(lines[last:])))
+            source = table.source
+            for inner, held in nested:
+                source = source.replace(inner.text, "".join(word.text for word in held))
+            is_first, is_last = _few_words(lines[:first]), _few_words(lines[last:])
+            tables.append(replace(table, source=source, is_first=is_first, is_last=is_last))
     return tables
+
+
+def _nested(frame: Box, words: Sequence[Word], rules: RulingLines) -> tuple[Word, list[Word]] | None:
+    """Return a table within a cell, written as one word, and the words in its frame."""
+    left, bottom, right, top = frame
+    held = [word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top]
+    inside = RulingLines(
+        tuple(
+            rule
+            for rule in rules.horizontal
+            if bottom - SAME_LINE <= rule[0] <= top + SAME_LINE and rule[1] >= left - SAME_LINE
+        ),
+        tuple(rule for rule in rules.vertical if left - SAME_LINE <= rule[0] <= right + SAME_LINE),
+    )
+    found = tables_among(held, inside)
+    if len(found) != 1 or len(found[0].source) < sum(len(word.text) for word in held):
+        return None
+    middle = (bottom + top) / 2
+    height = median(word.height for word in held)
+    said = "; ".join(rows_in_words(found[0].lines()))
+    return Word(said, (left, middle - height / 2, right, middle + height / 2)), held
+
+
+def _outside(frame: Box, rules: RulingLines) -> RulingLines:
+    """Return the ruling lines that are not of a frame."""
+    left, bottom, right, top = (edge + step for edge, step in zip(frame, (-1.0, -1.0, 1.0, 1.0), strict=True))
+    return RulingLines(
+        tuple(r for r in rules.horizontal if not (bottom <= r[0] <= top and left <= r[1] and r[2] <= right)),
+        tuple(r for r in rules.vertical if not (left <= r[0] <= right and bottom <= r[1] and r[2] <= top)),
+    )
 
 
 def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
@@ -115,8 +164,8 @@ def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
     return len(lines) <= 2
 
 
-def _lines(words: Sequence[Word], rules: RulingLines) -> list[list[Word]]:
-    """Return the lines of a page from the top down, each as parts from the left: words without a gap between them."""
+def text_lines(words: Sequence[Word]) -> list[list[Word]]:
+    """Return the lines of words from the top down, each from the left."""
     rows: list[list[Word]] = []
     middles: list[float] = []  # of the last row, falling
     for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
@@ -129,10 +178,11 @@ def _lines(words: Sequence[Word], rules: RulingLines) -> list[list[Word]]:
                 continue
         rows.append([word])
         middles = [middle]
-    return [_parts(sorted(row, key=lambda word: word.box[0]), rules) for row in rows]
+    return [sorted(row, key=lambda word: word.box[0]) for row in rows]
 
 
-def _parts(row: Sequence[Word], rules: RulingLines) -> list[Word]:
+def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float) -> list[Word]:
+    """Return the parts of a line: words without a gap or a line between them."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -143,7 +193,7 @@ def _parts(row: Sequence[Word], rules: RulingLines) -> list[Word]:
         height = box[3] - box[1]
         if texts:
             gap = box[0] - right
-            is_apart = gap > COLUMN_GAP * max(height, top - bottom) * 0.8 or any(
+            is_apart = gap > column_gap * max(height, top - bottom) or any(
                 right - 1 <= x <= box[0] + 1 and begin <= word.middle <= end for x, begin, end in verticals
             )
             if not is_apart:
@@ -218,7 +268,11 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     left, bottom = min(p.box[0] for p in parts), min(p.box[1] for p in parts)
     right, top = max(p.box[2] for p in parts), max(p.box[3] for p in parts)
     height = median(p.height for p in parts)
-    near = [r for r in rules.horizontal if bottom - height < r[0] < top + height]
+    # Cells may be much higher than their words.
+    beside = [r for r in rules.vertical if left - height < r[0] < right + height and r[1] < top and r[2] > bottom]
+    lowest = min([bottom - height, *(r[1] - SAME_LINE for r in beside)])
+    highest = max([top + height, *(r[2] + SAME_LINE for r in beside)])
+    near = [r for r in rules.horizontal if lowest < r[0] < highest]
     for _ in range(MOST_COLUMNS):
         # Ruling lines reach further than the words, and are drawn cell by cell.
         reached = [r for r in near if r[1] < right + 15 and r[2] > left - 15]
@@ -237,7 +291,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         for y in _clustered([r[0] for r in near])
         if sum(r[2] - r[1] for r in near if 0 <= r[0] - y <= SAME_LINE) > 0.3 * (right - left)
     ]
-    has_grid = len(verticals) >= 3 and len(horizontals) >= 3
+    has_grid = len(verticals) >= 3 and len(horizontals) >= 3 and _part_words(inside, lines)
     columns = list(pairwise(verticals)) if has_grid else _columns(lines)
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
@@ -255,6 +309,11 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         grid = [[_text(words) for words in row] for row in cells]
     else:
         grid = [[_text(words) for words in row] for row in _with_wide(bands, columns, cells)]
+        if not has_grid:
+            if _has_centred_cells(grid):
+                return None
+            _repeat_heads(grid, cells)
+            _repeat_names(grid)
     grid, columns = _without_empty(grid, columns)
     if not _is_table(grid, has_grid=has_grid, is_ruled=is_ruled):
         return None
@@ -267,6 +326,19 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         source="".join(part.text for part in parts),
         is_ruled=is_ruled,
     )
+
+
+def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[Sequence[Word]]) -> bool:
+    """Tell whether vertical lines part the words of most lines; else the grid is drawn in part only."""
+    parted = [
+        all(
+            any(one.box[2] - 1 <= x <= other.box[0] + 1 and low <= one.middle <= high for x, low, high in vertical)
+            for one, other in pairwise(line)
+        )
+        for line in lines
+        if len(line) > 1
+    ]
+    return sum(parted) >= len(parted) / 2
 
 
 def _clustered(places: Sequence[float]) -> list[float]:
@@ -284,12 +356,25 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
     if not counts:
         return []
     usual = max((count for count, times in counts.items() if times >= max(2, len(lines) // 4)), default=0)
+    if len(lines[0]) > usual:
+        return _columns_below(lines[0], lines[1:])
     found: list[tuple[float, float]] = []
     for part in sorted((p for line in lines if len(line) == usual for p in line), key=lambda part: part.box[0]):
         if found and part.box[0] < found[-1][1] + 1:
             found[-1] = (found[-1][0], max(found[-1][1], part.box[2]))
         else:
             found.append((part.box[0], part.box[2]))
+    return found
+
+
+def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
+    """Return a column for each head, as wide as the cells below; no row fills them all."""
+    found = [(head.box[0], head.box[2]) for head in heads]
+    for part in (part for line in lines for part in line):
+        over = [place for place, (left, right) in enumerate(found) if part.box[0] < right and part.box[2] > left]
+        if len(over) == 1:
+            left, right = found[over[0]]
+            found[over[0]] = min(left, part.box[0]), max(right, part.box[2])
     return found
 
 
@@ -302,21 +387,42 @@ def _bands(
         for line in lines:
             by_band.setdefault(sum(y > line[0].middle for y in horizontals), []).append(line)
         return [rows for band in sorted(by_band) for rows in _rows_in(by_band[band], columns)]
-    firsts = [line[0].box[0] for line in lines if len(line) > 1]
+    first = min((line[0].box[0] for line in lines if len(line) > 1), default=0.0)
     second = min((line[1].box[0] for line in lines if len(line) > 1), default=0.0)
+    within = _gap_within_rows(lines, columns)
     bands: list[list[Sequence[Word]]] = []
-    for line in lines:
-        if (
-            bands
-            and len(line) < columns
-            and line[0].box[0] > min(firsts) + 4
-            and line[0].box[0] >= second - 2
-            and len(bands) > 1
-        ) or (bands and len(line) == 1 and len(bands) > 1 and _ends_first_cell(line, lines)):
+    for above, line in zip([lines[0], *lines], lines, strict=False):
+        has_name = line[0].box[0] <= first + 4 or line[0].box[0] < second - 2
+        is_near = within > 0 and above[0].middle - line[0].middle < within
+        if has_name:
+            goes_on = (is_near and line[0].text[:1].islower()) or (len(line) == 1 and _ends_first_cell(line, lines))
+        elif within > 0:
+            goes_on = is_near or len(line) == 1
+        else:
+            is_row = 1 < len(line) == columns - 1 and all(BEGINNING.match(part.text) for part in line[1:])
+            goes_on = len(line) < columns and not is_row
+        if goes_on and len(bands) > 1:
             bands[-1].append(line)
         else:
             bands.append([line])
     return bands
+
+
+def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
+    """Return the gap between lines below which they belong to the same row; 0 where all gaps are alike.
+
+    Lines that are near each other and begin every cell are rows, in groups.
+    """
+    height = median(line[0].height for line in lines)
+    gaps = sorted(above[0].middle - line[0].middle for above, line in pairwise(lines))
+    wider = next((after for before, after in pairwise(gaps) if after - before > WIDER_GAP * height), 0.0)
+    if not wider or gaps[0] > LINE_GAP * height:
+        return 0.0
+    for above, line in pairwise(lines):
+        is_near = above[0].middle - line[0].middle < wider - 0.1
+        if is_near and len(line) == columns and not line[0].text[:1].islower():
+            return 0.0
+    return wider - 0.1
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int) -> list[list[Sequence[Word]]]:
@@ -401,6 +507,47 @@ def _text(words: Sequence[Word]) -> str:
             text += " " if abs(before.middle - word.middle) < 0.45 * word.height else "\n"
         text += word.text
     return " ".join(normalise_characters(BROKEN.sub("", text)).split())
+
+
+def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
+    """Repeat a head without lines over all columns that have a second head below it, if both begin at one place.
+
+    One in the middle of its columns does not tell how many it has.
+    """
+    if len(grid) < FEWEST_ROWS or len(grid[0]) < 3 or (grid[0][0] and grid[1][0]):
+        return
+    upper, lower = grid[:2]
+    if any(map(AMOUNT.fullmatch, lower)):
+        return
+    begins = [
+        bool(one and other) and abs(one[0].box[0] - other[0].box[0]) < SAME_LINE
+        for one, other in zip(cells[0], cells[1], strict=True)
+    ]
+    for place in range(1, len(upper)):
+        if lower[place] and not upper[place] and lower[place - 1] and begins[place - 1]:
+            upper[place], begins[place] = upper[place - 1], True
+
+
+def _repeat_names(grid: list[list[str]]) -> None:
+    """Repeat a name that stands once beside a group of rows, on top or in the middle, if all groups are alike."""
+    body = grid[max(1, guessed_head_rows(grid)) :]
+    places = [place for place, row in enumerate(body) if row[0]]
+    if len(places) < 2 or len(body[0]) < 3 or not all(row[1] for row in body):
+        return
+    size = len(body) // len(places)
+    for first in {0, (size - 1) // 2 if size % 2 else 0}:
+        if places == list(range(first, len(body), size)) and len(body) == size * len(places):
+            for place, row in enumerate(body):
+                row[0] = body[place // size * size + first][0]
+            return
+
+
+def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
+    """Tell whether cells of several lines begin above the name of their row; their rows cannot be told apart."""
+    return (
+        len(grid) > 2 and all(grid[0]) and len(set(grid[0])) == len(grid[0])
+        and not grid[1][0] and bool(grid[2][0]) and not all(grid[1][1:])
+    )  # fmt: skip
 
 
 def _without_empty(

@@ -23,6 +23,8 @@ class TextObject:
     is_invisible: bool
     #: Runs from left to right.
     is_level: bool
+    #: Quarters against the clock: text of turn 1 runs upwards.
+    turn: int = 0
     #: Raised or lowered against a line of letters, whose size this is; `y` is then that of the line.
     is_small: bool = False
     line_size: float = 0.0

@@ -33,7 +33,17 @@ from rag.ingestion.loaders.pdf_raised import (
     written_lines,
 )
 from rag.ingestion.loaders.pdf_struck import struck_text
-from rag.ingestion.loaders.pdf_words import LINE_END, PlacedWord, box_of, place_words, rules_of
+from rag.ingestion.loaders.pdf_turned import (
+    TurnedWord,
+    put_turned_lines,
+    take_out,
+    turn_of,
+    turned_box,
+    turned_rules,
+    turned_words,
+    upright_heads,
+)
+from rag.ingestion.loaders.pdf_words import LINE_END, RUN, PlacedWord, box_of, place_words, rules_of
 from rag.ingestion.loaders.pictures import is_large
 
 Matrix = tuple[float, float, float, float, float, float]
@@ -127,12 +137,13 @@ class PageObjects:
             order=len(self.texts),
             x=matrix[4],
             y=matrix[5],
-            size=size.value * abs(matrix[3] or matrix[1]),
+            size=size.value * max(abs(matrix[3]), abs(matrix[1])),
             box=box if within is None else _moved(box, within),
             is_bold=self._has_bold_font(item),
             is_white=has_colour and min(red.value, green.value, blue.value) >= WHITE_PART,
             is_invisible=mode == INVISIBLE or (has_colour and alpha.value == 0),
             is_level=matrix[0] > 0 and abs(matrix[1]) < 0.01 * matrix[0],
+            turn=turn_of(matrix[0], matrix[1], matrix[3]),
         )
 
     def _has_bold_font(self, item: Any) -> bool:
@@ -163,7 +174,24 @@ class PageObjects:
             if abs(before.y - after.y) < 0.2 * max(after.size, 1.0)
             and after.box[0] - before.box[2] > max(after.size, 4.0)
         }
+        return len(rows) >= FEWEST_GAPS or self._has_turned_gaps()
+
+    def _has_turned_gaps(self) -> bool:
+        rows: Counter[int] = Counter()
+        for before, after in pairwise(self.texts.values()):
+            if before.turn != after.turn or not after.turn:
+                continue
+            one, other = turned_box(before.box, after.turn), turned_box(after.box, after.turn)
+            if abs(one[1] - other[1]) < 0.5 * after.size and other[0] - one[2] > max(after.size, 4.0):
+                rows[round(other[1])] += 1
         return len(rows) >= FEWEST_GAPS
+
+    def main_turn(self) -> int:
+        """Return the turn with the most text."""
+        lengths: Counter[int] = Counter()
+        for item in self.texts.values():
+            lengths[item.turn] += round(max(item.box[2] - item.box[0], item.box[3] - item.box[1]))
+        return lengths.most_common(1)[0][0] if lengths else 0
 
 
 def read_page(
@@ -203,21 +231,28 @@ def read_page(
         tables: list[PageTable] = []
         words: list[PlacedWord] = []
         is_turned = page.get_rotation() != 0
-        may_have_tables = objects.may_have_tables() and not is_turned
+        turned = _turned_words(text_page, text, letters, objects.texts)
+        may_have_tables = objects.may_have_tables()
         if may_have_tables or annotations.additions:
-            masked = "".join(letter or " " for letter in letters) if hidden.letters or struck.letters else text
+            masked = _masked(text, letters, turned) if hidden.letters or struck.letters or turned else text
             words = place_words(text_page, masked)
             words = with_small_letters(words, masked, runs) if runs else words
         mark_runs(letters, runs)
         additions = place_additions(annotations.additions, words, objects.page_box, is_turned=is_turned)
         if may_have_tables:
             paths = [item for item in objects.paths if item not in struck.paths] if struck.paths else objects.paths
-            tables, within = _tables_with(words, additions, rules_of(paths))
-            additions = [placed for placed in additions if placed not in within]
-            words += [placed.word() for placed in within]
-            if tables and table_above is not None and tables[0].goes_on_from(table_above):
-                tables[0] = tables[0].with_heads_of(table_above)
-            _put_tables(letters, text, words, tables)
+            rules = rules_of(paths)
+            if turned:
+                tables = _put_turned(letters, text, turned, words, rules, table_above, objects.main_turn())
+            else:
+                tables, within = _tables_with(words, [] if is_turned else additions, rules)
+                additions = [placed for placed in additions if placed not in within]
+                words += [placed.word() for placed in within]
+                tables = _going_on(tables, table_above)
+                _put_tables(letters, text, words, tables)
+        else:
+            for found in turned.values():
+                put_turned_lines(letters, text, found)
         _put_spaces(text_page, text, letters, objects.texts)
         below = put_additions(letters, text, additions)
         lines, styles, gaps = _styled_lines(text_page, text, letters, objects.texts)
@@ -238,6 +273,81 @@ def read_page(
         pictures=objects.pictures,
         last_table=tables[-1] if tables else None,
     )
+
+
+def _going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
+    """Give the first table the heads of the page before if it is the rest of a table there."""
+    if tables and table_above is not None and tables[0].goes_on_from(table_above):
+        return [tables[0].with_heads_of(table_above), *tables[1:]]
+    return tables
+
+
+def _turned_words(
+    text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
+) -> dict[int, list[TurnedWord]]:
+    """Return the words that do not run from left to right, by turn."""
+    if not any(item.turn for item in texts.values()):
+        return {}
+    found: dict[int, list[tuple[int, str, Box]]] = {}
+    for run in RUN.finditer(text):
+        # A word is seldom turned in part, and most words of a page with a turned note are level.
+        if not _turn_at(text_page, run.start(), texts):
+            continue
+        for index, letter in enumerate(run[0], run.start()):
+            turn = _turn_at(text_page, index, texts)
+            if letters[index] and turn and (box := box_of(text_page, index)) is not None:
+                found.setdefault(turn, []).append((index, "-" if letter == "\ufffe" else letter, box))
+    return {turn: turned_words(placed, turn) for turn, placed in found.items()}
+
+
+def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
+    item = texts.get(_owner(text_page, index))
+    return item.turn if item is not None else 0
+
+
+def _masked(text: str, letters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
+    """Return the text with a blank for each letter that is left out or turned."""
+    masked = [text[index] if letter else " " for index, letter in enumerate(letters)]
+    for words in turned.values():
+        for word in words:
+            for index in word.indexes:
+                masked[index] = " "
+    return "".join(masked)
+
+
+def _put_turned(
+    letters: list[str],
+    text: str,
+    turned: dict[int, list[TurnedWord]],
+    level: Sequence[PlacedWord],
+    rules: RulingLines,
+    table_above: PageTable | None,
+    main: int,
+) -> list[PageTable]:
+    """Put tables and other turned words in their places; return the tables in the frame `main`."""
+    frames: dict[int, list[PlacedWord | TurnedWord]] = {0: list(level)}
+    frames |= {turn: list(words) for turn, words in turned.items()}
+    free: dict[int, list[TurnedWord]] = {}
+    for turn, words in frames.items():
+        if turn == main:
+            continue
+        tables = tables_among([placed.word for placed in words], turned_rules(rules, turn))
+        taken = _put_tables(letters, text, words, tables)
+        free[turn] = [
+            TurnedWord(placed.word, tuple(placed.indexes)) for placed in words if placed.indexes[0] not in taken
+        ]
+    around = list(frames.get(main, []))
+    upright = [placed.word for placed in around]
+    for turn, found in free.items():
+        if (turn - main) % 2:
+            around += upright_heads(found, turn, main, rules, upright)
+    tables = tables_among([placed.word for placed in around], turned_rules(rules, main))
+    tables = _going_on(tables, table_above)
+    taken = _put_tables(letters, text, around, tables)
+    for turn, found in free.items():
+        if turn:
+            put_turned_lines(letters, text, [word for word in found if word.indexes[0] not in taken])
+    return tables
 
 
 def _words_of(text: str, letters: Sequence[str], indexes: Sequence[int]) -> str:
@@ -379,8 +489,14 @@ def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
     return bool(darkest >= BLANK)
 
 
-def _put_tables(letters: list[str], text: str, words: Sequence[PlacedWord], tables: Sequence[PageTable]) -> None:
-    """Put each table as rows in the place of its first word, and take its other words out of the text."""
+def _put_tables(
+    letters: list[str], text: str, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable]
+) -> set[int]:
+    """Put each table as rows in the place of its first word, and take its other words out of the text.
+
+    Return the indexes of the letters in tables.
+    """
+    taken: set[int] = set()
     for table in tables:
         left, bottom, right, top = table.box
         inside = [
@@ -395,14 +511,19 @@ def _put_tables(letters: list[str], text: str, words: Sequence[PlacedWord], tabl
         if not table.is_ruled and _is_drawn_by_column(inside, table):
             continue
         for placed in inside:
-            letters[placed.start : placed.end] = [""] * (placed.end - placed.start)
-        first = min(placed.start for placed in inside if placed.end > placed.start)
+            if isinstance(placed, PlacedWord):
+                letters[placed.start : placed.end] = [""] * (placed.end - placed.start)
+        turned = [index for placed in inside if isinstance(placed, TurnedWord) for index in placed.indexes]
+        take_out(letters, text, turned)
+        taken.update(index for placed in inside for index in placed.indexes)
+        first = min(min(placed.indexes) for placed in inside if placed.indexes)
         line = max(text.rfind("\n", 0, first), text.rfind("\ufffe", 0, first)) + 1
         begins = not "".join(letters[line:first]).strip()
         letters[first] = ("" if begins else "\n") + "\n".join(table.lines()) + "\n\n"
+    return taken
 
 
-def _is_drawn_by_column(words: Sequence[PlacedWord], table: PageTable) -> bool:
+def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTable) -> bool:
     """Tell whether each column is drawn to its end before the next, as columns of text are."""
     columns = [bisect_right(table.lefts, placed.word.box[0] + 2) for placed in words]
     changes = sum(before != after for before, after in pairwise(columns))

@@ -30,6 +30,10 @@ class PlacedWord:
     start: int
     end: int
 
+    @property
+    def indexes(self) -> range:
+        return range(self.start, self.end)
+
 
 def place_words(text_page: Any, text: str) -> list[PlacedWord]:
     """Find where the words of a page are. `text` has a character for each index by which pdfium knows it."""

@@ -18,6 +18,9 @@ LINE_HEIGHT = 14.0
 #: The largest gap between the rows of a table, in heights of its letters: pictures pad their cells, and recognised
 #: boxes end at the ink.
 ROW_GAP = 5.0
+#: The least gap between cells, in heights of the letters: the recogniser parts lines at wide gaps by itself.
+CELL_GAP = 0.15
+NO_RULES = RulingLines((), ())
 #: In heights of a line: the least gap between columns of text, and the gaps that end a paragraph and a set of columns.
 GUTTER, PARAGRAPH, SECTION = 0.8, 0.9, 3.0
 #: Columns of text have at least this many lines, and this many characters a line; else the lines are rows.
@@ -40,13 +43,14 @@ class Block:
     is_table: bool = False
 
 
-def text_in_order(lines: Sequence[Word]) -> str:
-    """Return the text of a page's lines, tables as rows."""
+def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
+    """Return the text of a page's lines, tables as rows. Lines that the recogniser parted stay apart in tables."""
     if not lines:
         return ""
     scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)
     words = [Word(line.text, _scaled(line.box, scale)) for line in lines]
-    tables = tables_among(words, RulingLines((), ()), row_gap=ROW_GAP)
+    drawn = RulingLines(_scaled_rules(rules.horizontal, scale), _scaled_rules(rules.vertical, scale))
+    tables = tables_among(words, drawn, row_gap=ROW_GAP, column_gap=CELL_GAP)
     free = [word for word in words if not any(is_inside(word, table) for table in tables)]
     blocks = [
         *(Block((word.text,), word.box) for word in free),
@@ -92,6 +96,10 @@ def is_inside(word: Word, table: PageTable) -> bool:
 def _scaled(box: Box, scale: float) -> Box:
     left, bottom, right, top = box
     return left * scale, bottom * scale, right * scale, top * scale
+
+
+def _scaled_rules(rules: Sequence[tuple[float, float, float]], scale: float) -> tuple[tuple[float, float, float], ...]:
+    return tuple((place * scale, begin * scale, end * scale) for place, begin, end in rules)
 
 
 def _text(blocks: Sequence[Block]) -> list[str]:

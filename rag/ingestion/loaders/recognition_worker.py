@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median_low
+from statistics import median, median_low
 from typing import Any, BinaryIO
 
 import cv2
@@ -21,7 +22,7 @@ from rapidocr.utils.process_img import get_rotate_crop_image
 
 from rag.errors import FileDamaged
 from rag.ingestion.loaders import ExtractionLimits
-from rag.ingestion.loaders.page_tables import Word
+from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
 from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, write_message
@@ -38,6 +39,14 @@ SURE = 0.88
 LONG, FEWEST_LETTERS, LETTERS_TO_WIDTH = 6.0, 3, 0.08
 #: A page with less certainty may be upside down.
 MAYBE_TURNED = 0.8
+#: Two numbers without a gap, such as "1,121.501,221.50".
+JOINED_NUMBERS = re.compile(r"\d\.\d+,\d+\.\d|\d,\d+\.\d+,\d")
+#: A page with a smaller slope is level.
+LEVEL = 0.001
+#: Ruling lines in heights of a line of text: the least length across, the least height, and the most thickness.
+LONGER_THAN_DASHES, TALLER_THAN_LETTERS, THIN = 2.5, 1.4, 0.35
+#: The least contrast between a ruling line and the paper, from 0 to 255.
+CONTRAST = 40
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,18 @@ class FoundLine:
         proportion = self.width / max(self.height, 1.0)
         has_few = proportion > LONG and letters < max(FEWEST_LETTERS, LETTERS_TO_WIDTH * proportion)
         return self.certainty >= SURE and not has_few
+
+
+@dataclass(frozen=True)
+class ReadPicture:
+    """The lines of a picture as they were found; upright, its words and ruling lines, heights growing upwards."""
+
+    lines: list[FoundLine]
+    words: list[Word]
+    rules: RulingLines
+
+
+NO_RULES = RulingLines((), ())
 
 
 class Reader:
@@ -91,8 +112,8 @@ class Reader:
         self._engine.recognize_txt([blank])
         Image.init()
 
-    def read(self, picture: Image.Image) -> list[FoundLine]:
-        """Return the lines of a picture, also if it lies on its side or stands on its head."""
+    def read(self, picture: Image.Image) -> ReadPicture:
+        """Read a picture, also if it lies on its side or stands on its head."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
         boxes = self._boxes(image)
         if _is_sideways(boxes):
@@ -102,8 +123,11 @@ class Reader:
         if lines and _certainty(lines) < MAYBE_TURNED:
             turned = numpy.rot90(image, 2).copy()
             other = self._lines(turned, self._boxes(turned))
-            return max(lines, other, key=_certainty)
-        return lines
+            if other and _certainty(other) > _certainty(lines):
+                image, lines = turned, other
+        read = [line for line in lines if line.text]
+        slope = _slope_of(read)
+        return ReadPicture(lines, _straight(read, slope), rules_in(image, slope, read))
 
     def _boxes(self, image: Any) -> list[Any]:
         found = self._engine(image, use_det=True, use_cls=False, use_rec=False)
@@ -141,25 +165,30 @@ def _certainty(lines: list[FoundLine]) -> float:
     return sum(line.certainty * line.width for line in lines if line.is_sure or line.text) / whole if whole else 0.0
 
 
-def summary_of(lines: list[FoundLine]) -> dict[str, Any]:
+def summary_of(found: ReadPicture) -> dict[str, Any]:
     """Return the text in the order of reading, and how many lines are unread or uncertain, also by their width."""
+    lines = found.lines
     unread = [line for line in lines if not line.text]
     unsure = [line for line in lines if line.text and not line.is_sure]
+    joined = sum(line.is_sure and JOINED_NUMBERS.search(line.text) is not None for line in lines)
     whole = sum(line.width for line in lines)
     return {
-        "text": text_in_order(_straight([line for line in lines if line.text])),
+        "text": text_in_order(found.words, found.rules),
         "lines": len(lines),
         "unread": len(unread),
-        "unsure": len(unsure),
+        "unsure": len(unsure) + joined,
         "doubt": sum(line.width for line in (*unread, *unsure)) / whole if whole else 0.0,
     }
 
 
-def _straight(lines: list[FoundLine]) -> list[Word]:
-    """Return lines with upright boxes, as if the page had been put straight; heights grow upwards."""
+def _slope_of(lines: list[FoundLine]) -> float:
     # The longest line has the surest slope; the median of the longer half forgives a wrong one.
     longer = sorted(lines, key=lambda line: -line.width)[: (len(lines) + 1) // 2]
-    slope = median_low(_slope(line) for line in longer) if longer else 0.0
+    return median_low(_slope(line) for line in longer) if longer else 0.0
+
+
+def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
+    """Return lines with upright boxes, as if the page had been put straight; heights grow upwards."""
     cosine, sine = math.cos(slope), math.sin(slope)
     words = []
     for line in lines:
@@ -167,6 +196,40 @@ def _straight(lines: list[FoundLine]) -> list[Word]:
         ys = [x * sine - y * cosine for x, y in line.corners]
         words.append(Word(line.text, (min(xs), min(ys), max(xs), max(ys))))
     return words
+
+
+def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
+    """Find the ruling lines of a picture as if the page had been put straight; heights grow upwards."""
+    if not lines:
+        return NO_RULES
+    height = median(line.height for line in lines)
+    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+    if abs(slope) > LEVEL:
+        cosine, sine = math.cos(slope), math.sin(slope)
+        turned = numpy.array([[cosine, sine, 0.0], [-sine, cosine, 0.0]])
+        grey = cv2.warpAffine(grey, turned, grey.shape[::-1], borderValue=(255,))
+    thick = max(3, round(THIN * height))
+    # The edge of a coloured ground is no thin stroke.
+    thin = numpy.maximum(
+        *(cv2.morphologyEx(grey, cv2.MORPH_BLACKHAT, _kernel(*size)) for size in ((1, thick), (thick, 1)))
+    )
+    ink = (thin > CONTRAST).astype(numpy.uint8)
+    across = _strokes(ink, round(LONGER_THAN_DASHES * height), 1)
+    upright = _strokes(ink, 1, round(TALLER_THAN_LETTERS * height))
+    return RulingLines(
+        tuple((-(y + high / 2), float(x), float(x + wide)) for x, y, wide, high in across if high < wide),
+        tuple((x + wide / 2, -float(y + high), -float(y)) for x, y, wide, high in upright if wide < high),
+    )
+
+
+def _kernel(width: int, height: int) -> Any:
+    return cv2.getStructuringElement(cv2.MORPH_RECT, (width, height))
+
+
+def _strokes(ink: Any, width: int, height: int) -> list[tuple[int, int, int, int]]:
+    """Return the boxes of straight strokes that are this long: left, top, width and height."""
+    count, _, boxes, _ = cv2.connectedComponentsWithStats(cv2.morphologyEx(ink, cv2.MORPH_OPEN, _kernel(width, height)))
+    return [(int(x), int(y), int(wide), int(high)) for x, y, wide, high, _ in boxes[1:count][:MOST_SEGMENTS]]
 
 
 def _slope(line: FoundLine) -> float:

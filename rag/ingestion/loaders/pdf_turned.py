@@ -1,0 +1,246 @@
+"""Read turned text: tables on their side, upward heads, notes along the margin. Runs in the sandbox.
+
+A turn is a number of quarters against the clock: text of turn 1 runs upwards. In the frame of a turn, its text runs
+from left to right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rag.ingestion.loaders.page_tables import COLUMN_GAP, RulingLines, Word, text_lines
+from rag.ingestion.loaders.pdf_objects import Box
+
+#: Letters further apart have a space between them, in heights of the letters.
+SPACE = 0.16
+#: Lines of one head are at most this far apart, in heights of the letters.
+SAME_HEAD = 1.35
+#: Pages with more turned words outside of tables are drawings, or text.
+MOST_HEADS = 400
+#: Lines around a turned name of a row are at most this far away, in heights of the letters.
+BESIDE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedWord:
+    """A word in the frame of its turn, and the indexes of its letters in the page's text."""
+
+    word: Word
+    indexes: tuple[int, ...]
+
+
+def turn_of(a: float, b: float, d: float) -> int:
+    """Return the turn of text by parts of its matrix; 0 also for slanted text."""
+    if abs(a) < 0.01 * abs(b):
+        return 1 if b > 0 else 3
+    return 2 if a < 0 and d < 0 and abs(b) < 0.01 * abs(a) else 0
+
+
+def turned_box(box: Box, turn: int) -> Box:
+    """Return a box of the page in the frame of a turn."""
+    left, bottom, right, top = box
+    match turn % 4:
+        case 1:
+            return bottom, -right, top, -left
+        case 2:
+            return -right, -top, -left, -bottom
+        case 3:
+            return -top, left, -bottom, right
+    return box
+
+
+def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
+    """Return the ruling lines of a page in the frame of a turn."""
+    flat = [turned_box((left, y, right, y), turn) for y, left, right in rules.horizontal]
+    upright = [turned_box((x, bottom, x, top), turn) for x, bottom, top in rules.vertical]
+    if turn % 2:
+        flat, upright = upright, flat
+    return RulingLines(
+        tuple((bottom, left, right) for left, bottom, right, _ in flat),
+        tuple((left, bottom, top) for left, bottom, _, top in upright),
+    )
+
+
+def turned_words(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
+    """Join letters to words by their places alone: pdfium ends lines within turned words, and mixes neighbours."""
+    words: list[TurnedWord] = []
+    for line in _lines_of(_glyphs(letters, turn)):
+        pieces: list[list[TurnedWord]] = []
+        for found in sorted(line, key=lambda found: found.word.box[0]):
+            last = pieces[-1][-1].word if pieces else None
+            if last is None or found.word.box[0] - last.box[2] > SPACE * last.height:
+                pieces.append([])
+            pieces[-1].append(found)
+        words += [_joined(piece) for piece in pieces]
+    return sorted(words, key=lambda word: word.indexes[0])
+
+
+def _glyphs(letters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
+    """Return letters in the frame of their turn. pdfium cuts a turned ligature lengthwise: "ffi" is one glyph."""
+    glyphs: list[TurnedWord] = []
+    for index, letter, box in letters:
+        glyph = TurnedWord(Word(letter, turned_box(box, turn)), (index,))
+        last = glyphs[-1] if glyphs else None
+        if (
+            last is not None
+            and last.indexes[-1] == index - 1
+            and all(abs(last.word.box[edge] - glyph.word.box[edge]) < 0.1 for edge in (0, 2))
+        ):
+            glyphs[-1] = _joined([last, glyph])
+        else:
+            glyphs.append(glyph)
+    return glyphs
+
+
+def _lines_of(glyphs: Sequence[TurnedWord]) -> list[list[TurnedWord]]:
+    lines: list[list[TurnedWord]] = []
+    above = Word("", (0.0, 0.0, 0.0, 0.0))
+    for found in sorted(glyphs, key=lambda found: -found.word.middle):
+        if lines and above.middle - found.word.middle < 0.45 * max(found.word.height, above.height):
+            lines[-1].append(found)
+        else:
+            lines.append([found])
+            above = found.word
+    return lines
+
+
+def _joined(pieces: Sequence[TurnedWord]) -> TurnedWord:
+    boxes = [piece.word.box for piece in pieces]
+    box = boxes[0][0], min(box[1] for box in boxes), boxes[-1][2], max(box[3] for box in boxes)
+    text = "".join(piece.word.text for piece in pieces)
+    return TurnedWord(Word(text, box), tuple(index for piece in pieces for index in piece.indexes))
+
+
+def upright_heads(
+    words: Sequence[TurnedWord], turn: int, main: int, rules: RulingLines, upright: Sequence[Word]
+) -> list[TurnedWord]:
+    """Return turned words as they would stand in a table of the frame `main`: heads beside each other, names of rows.
+
+    `rules` are those of the page, `upright` the words of `main`. A note in the margin is no head: it is outside the
+    lines and columns.
+    """
+    if len(words) > MOST_HEADS:
+        return []
+    groups: list[list[tuple[list[TurnedWord], Box]]] = []
+    heads = [(head, _moved(head, turn, main)) for head in _heads(words, turned_rules(rules, turn))]
+    for found in sorted(heads, key=lambda pair: -pair[1][3]):
+        beside = next((group for group in groups if _overlap(group[0][1], found[1]) > 0), None)
+        if beside is not None:
+            beside.append(found)
+        else:
+            groups.append([found])
+    left, right = min((w.box[0] for w in upright), default=0.0), max((w.box[2] for w in upright), default=0.0)
+    verticals = turned_rules(rules, main).vertical
+    stood: list[TurnedWord] = []
+    for group in groups:
+        inner = [(head, box) for head, box in group if left <= (box[0] + box[2]) / 2 <= right]
+        if len(inner) < 2:
+            inner = []
+        inner += [
+            (head, box)
+            for head, box in group
+            if (head, box) not in inner and _is_enclosed(box, verticals, head[0].word.height)
+        ]
+        if not inner:
+            continue
+        low, high = min(box[1] for _, box in inner), max(box[3] for _, box in inner)
+        beside_them = [word.middle for word in upright if low < word.middle < high] if len(inner) > 1 else []
+        height = min(word.word.height for head, _ in inner for word in head)
+        middle = min(beside_them, default=low + height / 2) if len(inner) > 1 else (low + high) / 2
+        stood += [_stood(head, box, middle) for head, box in inner]
+    return stood
+
+
+def _heads(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
+    """Return the words of each head in their order: those without a gap, and those on lines close below."""
+    by_word = {id(word.word): word for word in words}
+    heads: list[list[TurnedWord]] = []
+    for line in text_lines([word.word for word in words]):
+        for part in _parts([by_word[id(word)] for word in line], rules):
+            above = next((head for head in reversed(heads) if _goes_on(head, part, rules)), None)
+            if above is not None:
+                above += part
+            else:
+                heads.append(part)
+    return heads
+
+
+def _parts(line: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
+    parts: list[list[TurnedWord]] = []
+    for found in line:
+        word = found.word
+        right = parts[-1][-1].word.box[2] if parts else 0.0
+        is_apart = word.box[0] - right > COLUMN_GAP * word.height or any(
+            right - 1 <= x <= word.box[0] + 1 and low <= word.middle <= high for x, low, high in rules.vertical
+        )
+        if not parts or is_apart:
+            parts.append([])
+        parts[-1].append(found)
+    return parts
+
+
+def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: RulingLines) -> bool:
+    """Tell whether a part is the next line of a head: right below it, with no line between."""
+    above, below = head[-1].word, part[0].word
+    left, right = below.box[0], part[-1].word.box[2]
+    return (
+        0.45 * below.height < above.middle - below.middle < SAME_HEAD * below.height
+        and left < above.box[2]
+        and right > min(word.word.box[0] for word in head)
+        and not any(
+            below.middle < y < above.middle and low < right and high > left for y, low, high in rules.horizontal
+        )
+    )
+
+
+def _moved(head: Sequence[TurnedWord], turn: int, main: int) -> Box:
+    """Return the box of a head in another frame."""
+    boxes = [turned_box(word.word.box, main - turn) for word in head]
+    return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+
+
+def _overlap(one: Box, other: Box) -> float:
+    return min(one[3], other[3]) - max(one[1], other[1])
+
+
+def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], height: float) -> bool:
+    middle = (box[1] + box[3]) / 2
+    places = [x for x, low, high in verticals if low <= middle <= high]
+    return any(0 <= box[0] - x < BESIDE * height for x in places) and any(
+        0 <= x - box[2] < BESIDE * height for x in places
+    )
+
+
+def _stood(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
+    """Return a head as one word within its width, on a line at `middle`."""
+    height = min(word.word.height for word in head)
+    said = " ".join(word.word.text for word in head)
+    stood = Word(said, (box[0], middle - height / 2, box[2], middle + height / 2))
+    return TurnedWord(stood, tuple(index for word in head for index in word.indexes))
+
+
+def put_turned_lines(letters: list[str], text: str, words: Sequence[TurnedWord]) -> None:
+    """Write turned words line by line where pdfium broke them."""
+    by_word = {id(word.word): word for word in words}
+    lines = [[by_word[id(word)] for word in line] for line in text_lines([word.word for word in words])]
+    written = [word.word.text for line in lines for word in line]
+    indexes = sorted(index for word in words for index in word.indexes)
+    if not indexes or "".join(text[indexes[0] : indexes[-1] + 1]).replace("\ufffe", "-").split() == written:
+        return
+    take_out(letters, text, indexes)
+    said = "\n".join(" ".join(word.word.text for word in line) for line in lines)
+    letters[indexes[0]] = (
+        "\n" if indexes[0] and "".join(letters[: indexes[0]]).rstrip(" ")[-1:] != "\n" else ""
+    ) + f"{said}\n"
+
+
+def take_out(letters: list[str], text: str, indexes: Iterable[int]) -> None:
+    """Take letters out of a page's text, with the blanks between them."""
+    ordered = sorted(indexes)
+    for index in ordered:
+        letters[index] = ""
+    for before, after in pairwise(ordered):
+        if after - before > 1 and text[before + 1 : after].isspace():
+            letters[before + 1 : after] = [""] * (after - before - 1)
