@@ -142,13 +142,13 @@ NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
 SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
 FIGURE = re.compile(r"\d[\d.,]*")
-#: Opens a list of what is elsewhere: its entries say nothing themselves.
+#: Opens a list of links to other pages, which answers nothing.
 SEE_ALSO = re.compile(
     r"(?:see also|elsewhere|related|further reading|zie ook|siehe auch|voir aussi|véase también|vedi anche|ver também"
     r"|zobacz (?:też|także)|ayrıca bakınız)\b|함께 보기|관련|関連|参考|另见|相关|انظر أيضا",
     re.IGNORECASE,
 )
-#: The word before one for years, which bands of service count; of days and weeks a table may count the other.
+#: A number before "years" in words. Tables count service in years; days and weeks are mixed.
 YEARS = re.compile(
     r"([^\W\d_]+) (?:(?:full|complete|volle|hele) )?(?:years?|jaar|jaren|dienstja\w+|jahre?n?|ans|années|años|ann[io]"
     r"|anos?|lat|lata(?:ch)?|yıl\w*)\b"
@@ -534,8 +534,7 @@ def _candidates(
     in_range = [holds(unit.text, asked_figures) if unit.kind == "row" else None for unit in units]
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
-    # Across languages a sentence alone is too little to compare: "Pay is reviewed in March" was nearer to a question
-    # for the payday than the sentence below "Payday".
+    # Across languages a short sentence is compared better with its heading (benchmarks/README.md, "Replies").
     headed = bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2]) if spoken != language else ""
     is_listed = False
     for position, unit in enumerate(units):

@@ -84,7 +84,7 @@ class CandidateSentence:
     under: frozenset[str] = frozenset()
     #: The number of its paragraph within the passage.
     block: int = 0
-    #: The heading above it, to compare it by meaning together with that; empty where it is compared alone.
+    #: The heading to compare by meaning together with the text; empty within a language.
     headed: str = ""
 
     @property
