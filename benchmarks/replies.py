@@ -20,7 +20,7 @@ import json
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +39,8 @@ from benchmarks.natural import (
     read_samples,
 )
 from rag.answering.extractive import best_quotes, likeness_by, meant_parts
-from rag.answering.reply_odds import MOST_WORDS, ReplySignals, probability
-from rag.answering.writing import evidence_of
+from rag.answering.reply_odds import MOST_WORDS, ReplySignals, log_odds, probability
+from rag.answering.writing import evidence_of, signals_of
 from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
@@ -135,12 +135,7 @@ def ask(
     )
     if quotes is None:
         return Reply(asked, "none", (), None)
-    first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
-    cosine = {result.chunk_id: result.meaning for result in context.results}.get(first.chunk_id)
-    signals = quotes.signals
-    if signals is not None and cosine is not None and context.usual_meaning is not None:
-        signals = replace(signals, meaning=cosine, above_usual=cosine - context.usual_meaning)
-    return Reply(asked, evidence_of(quotes, context), tuple(quotes.text.split("\n\n")), signals)
+    return Reply(asked, evidence_of(quotes, context), tuple(quotes.text.split("\n\n")), signals_of(quotes, context))
 
 
 def report(replies: Sequence[Reply]) -> None:
@@ -165,8 +160,10 @@ def report(replies: Sequence[Reply]) -> None:
 
 def features(signals: ReplySignals) -> tuple[float, ...]:
     """Return the signals in the order of `Coefficients`."""
-    words, *others, _ = astuple(signals)
-    return (float(min(words, MOST_WORDS)), *map(float, others))
+    meaning, likeness = signals.meaning or 0.0, signals.likeness or 0.0
+    words = float(min(signals.words, MOST_WORDS))
+    across = float(signals.is_across)
+    return words, signals.said, signals.above_usual, likeness - meaning, across, log_odds(signals.search)
 
 
 def fitted(rows: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,7 +194,7 @@ def fit(replies: Sequence[Reply]) -> None:
         chosen = likely >= least
         near = sum(r.kind == "near" for r, is_chosen in zip(known, chosen, strict=True) if is_chosen)
         print(f"{least:6.2f}{chosen.sum():6}{int(held[chosen].sum()):6}{near:6}")
-    names = ("base", "words", "said", "meaning", "above_usual", "likeness", "across")
+    names = ("base", "words", "said", "above_usual", "likeness", "across", "search")
     print(", ".join(f"{name}={value:.3f}" for name, value in zip(names, fitted(rows, held), strict=True)))
 
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.answer_types import asked_type
-from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, written
+from rag.answering.number_check import NUMBER_WORDS
+from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, bare_heading, written
 from rag.answering.ranges import holds
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import POINTER, Kind, ends, section_pointed_to, units_of
@@ -141,6 +142,17 @@ NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
 SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
 FIGURE = re.compile(r"\d[\d.,]*")
+#: Opens a list of links to other pages, which answers nothing.
+SEE_ALSO = re.compile(
+    r"(?:see also|elsewhere|related|further reading|zie ook|siehe auch|voir aussi|véase también|vedi anche|ver também"
+    r"|zobacz (?:też|także)|ayrıca bakınız)\b|함께 보기|관련|関連|参考|另见|相关|انظر أيضا",
+    re.IGNORECASE,
+)
+#: A number before "years" in words. Tables count service in years; days and weeks are mixed.
+YEARS = re.compile(
+    r"([^\W\d_]+) (?:(?:full|complete|volle|hele) )?(?:years?|jaar|jaren|dienstja\w+|jahre?n?|ans|années|años|ann[io]"
+    r"|anos?|lat|lata(?:ch)?|yıl\w*)\b"
+)
 #: Words between the parts of a question, by language: "I" is "and" in Polish.
 _AND = {
     "en": "and|or", "nl": "en|of", "de": "und|oder", "fr": "et|ou", "es": "y|e|o", "it": "e|ed|o", "pt": "e|ou",
@@ -253,7 +265,7 @@ def _signals(
     """Return what is known of the first quotation; the caller knows the meaning of its passage."""
     near = (c.terms for c in everything if c.passage == first.passage and abs(c.position - first.position) <= 1)
     said = first.heading.union(*near)
-    likeness = similarities([question], [first.text])[0][0] if similarities is not None else 0.0
+    likeness = similarities([question], [first.compared])[0][0] if similarities is not None else 0.0
     share = _weight(weights, said) / (sum(weights.values()) or 1.0)
     is_across = _spoken(citations[first.passage], language) != language
     return ReplySignals(
@@ -516,19 +528,23 @@ def _candidates(
     section = title | terms_in(citation.section)
     last = terms_in(citation.section.rpartition(PATH_SEPARATOR)[2])
     known = _figures(question)
+    asked_figures = known | _years_in_words(question)
     kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
-    in_range = [holds(unit.text, known) if unit.kind == "row" else None for unit in units]
+    in_range = [holds(unit.text, asked_figures) if unit.kind == "row" else None for unit in units]
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
+    # Across languages a short sentence is compared better with its heading (benchmarks/README.md, "Replies").
+    headed = bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2]) if spoken != language else ""
     is_listed = False
     for position, unit in enumerate(units):
-        is_listed = unit.text.endswith(":") or (is_listed and unit.kind == "item")
+        is_listed = (unit.text.endswith(":") and not SEE_ALSO.match(unit.text)) or (is_listed and unit.kind == "item")
         terms = terms_in(unit.subject or unit.text)
         # Column heads are above each row, row names beside each column.
         heads = terms_in(unit.text) if unit.subject else frozenset()
         if unit.kind == "heading":
             above = terms
+            headed = (bare_heading(unit.text) or headed) if spoken != language else ""
         if unit.kind == "column" and not asked & (terms_in(unit.subject) - title):
             continue
         value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
@@ -566,6 +582,7 @@ def _candidates(
                 is_of_type,
                 above or last,
                 unit.block,
+                headed,
             )
         )
     return found
@@ -639,6 +656,12 @@ def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence
     cut = {text for text, following in pairwise(texts) if len(text) >= LEAST_CUT and following.startswith(text)}
     told = [c for c in told if c.text not in cut]
     return told or [c for c in everything if c.kind != "heading"]
+
+
+def _years_in_words(question: str) -> frozenset[str]:
+    """Return the numbers of years that a question writes as words: "after six years"."""
+    values = (NUMBER_WORDS.get(word, 0) for word in YEARS.findall(question.casefold()))
+    return frozenset(str(value) for value in values if value >= 1)
 
 
 def _figures(text: str) -> frozenset[str]:
@@ -722,7 +745,7 @@ def _meanings(
     ordered = sorted(candidates, key=lambda c: (-likely[c] - NEXT_PASSAGE**c.passage, c.passage, c.position))
     compared = ordered[: MOST_COMPARED + MORE_COMPARED * (len(questions) - 1)]
     found = []
-    for values in similarities(questions, [c.text for c in compared]):
+    for values in similarities(questions, [c.compared for c in compared]):
         least, most = min(values), max(values)
         spread = (most - least) or 1.0
         found.append(

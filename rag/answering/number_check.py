@@ -35,6 +35,7 @@ NUMBER_WORDS = {
         "zero um dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze",
         "sıfır bir iki üç dört beş altı yedi sekiz dokuz on",
         "zero jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć",
+        "zera jednego dwóch trzech czterech pięciu sześciu siedmiu ośmiu dziewięciu dziesięciu",
     )
     for value, word in enumerate(words.split())
 } | {

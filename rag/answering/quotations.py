@@ -84,6 +84,12 @@ class CandidateSentence:
     under: frozenset[str] = frozenset()
     #: The number of its paragraph within the passage.
     block: int = 0
+    #: The heading to compare by meaning together with the text; empty within a language.
+    headed: str = ""
+
+    @property
+    def compared(self) -> str:
+        return f"{self.headed}: {self.text}" if self.headed else self.text
 
 
 def written(
@@ -118,6 +124,10 @@ def written(
             # "… as follows:" says nothing without the following lines.
             if by_place[passage, place].text.endswith(":"):
                 places.update(_items_after(by_place, passage, place))
+            # "… are not covered. These include:"
+            following = by_place.get((passage, place + 1))
+            if following is not None and following.text.endswith(":") and POINTS_BACK.match(following.text):
+                places.update([following.position, *_items_after(by_place, passage, following.position)])
             places.update(_opening_of(by_place, passage, place))
             places.update(_exceptions_around(by_place, passage, place))
         runs: list[list[str]] = []

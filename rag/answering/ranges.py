@@ -67,7 +67,13 @@ def range_in(text: str) -> Range | None:
 
 
 def holds(row: str, figures: Iterable[str]) -> bool | None:
-    """Whether the range in a row's first cell includes a figure from the question; None without a range or figure."""
-    found = range_in(row.partition(" — ")[0][:LONGEST_NAME])
-    numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(r"\d+(?:[.,]\d+)?", figure)]
+    """Whether the range in a row's first cell includes a figure from the question; None without a range or figure.
+
+    A cell may also be a bare number; other bare numbers do not speak against the row.
+    """
+    name = row.partition(" — ")[0][:LONGEST_NAME].strip()
+    numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(_NUMBER, figure)]
+    if re.fullmatch(_NUMBER, name):
+        return float(name.replace(",", ".")) in numbers or None
+    found = range_in(name)
     return any(number in found for number in numbers) if found is not None and numbers else None

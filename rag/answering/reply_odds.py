@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from rag.types import Evidence
 
 #: Least probability of the outcomes "answered" and "perhaps".
-ANSWERED, PERHAPS = 0.55, 0.2
-#: Least probability of "answered" for an exact quotation. Exact ones without an answer have 0.27 at most in the fit.
+ANSWERED, PERHAPS = 0.55, 0.17
+#: Least probability of "answered" for an exact quotation. In the fit, six exact ones do not answer: two have 0.7 or
+#: more, four less than 0.2.
 ANSWERED_EXACTLY = 0.4
 #: The word count of a longer question is capped.
 MOST_WORDS = 10
+SUREST = 0.999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +29,16 @@ class ReplySignals:
     words: int
     #: Share of these words, 0 … 1, weighted by rarity, in the sentence, its neighbours and its headings.
     said: float
-    #: The cosine of its passage to the question by the built-in model of meaning, and how far that is above the median
-    #: of all passages found; None without the model.
+    #: The cosine between its passage and the question by the built-in model of meaning, and the distance to the median
+    #: cosine in the passage's language; None without the model.
     meaning: float | None
     above_usual: float = 0.0
     #: The cosine of the sentence itself.
     likeness: float | None = None
     #: Question and sentence differ in language.
     is_across: bool = False
+    #: The search's probability that the best passage answers.
+    search: float = 0.5
     #: In the question's language, with all words and the asked kind of fact. Not a part of the odds.
     is_exact: bool = False
 
@@ -46,17 +50,19 @@ class Coefficients:
     base: float
     words: float
     said: float
-    meaning: float
     above_usual: float
+    #: For the difference between the cosines of sentence and passage.
     likeness: float
     across: float
+    #: For the log odds of the search's probability.
+    search: float
 
 
-#: `python -m benchmarks.replies --fit`, 2026-11-26: 348 replies to questions in twelve languages on 109 documents and
-#: the samples, 144 of them with the answering words. In ten-fold validation replies called answered hold them in 77 %,
-#: and 7 of 220 questions near the subject without an answer are called answered (benchmarks/README.md, "Replies").
+#: `python -m benchmarks.replies --fit`, 2026-11-27: 359 replies to questions in twelve languages on 109 documents and
+#: the samples, 136 of them with the answering words. In ten-fold validation replies called answered hold them in 77 %,
+#: and 11 of 224 questions near the subject without an answer are called answered (benchmarks/README.md, "Replies").
 FITTED = Coefficients(
-    base=-20.815, words=0.209, said=2.533, meaning=-3.985, above_usual=42.51, likeness=23.977, across=1.636
+    base=-4.087, words=0.268, said=0.993, above_usual=46.432, likeness=29.701, across=0.803, search=0.528
 )
 
 
@@ -68,12 +74,18 @@ def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float |
         fitted.base
         + fitted.words * min(signals.words, MOST_WORDS)
         + fitted.said * signals.said
-        + fitted.meaning * signals.meaning
         + fitted.above_usual * signals.above_usual
-        + fitted.likeness * signals.likeness
+        + fitted.likeness * (signals.likeness - signals.meaning)
         + fitted.across * signals.is_across
+        + fitted.search * log_odds(signals.search)
     )
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
+
+
+def log_odds(share: float) -> float:
+    """Return the log odds of a probability, capped at `SUREST`."""
+    share = min(SUREST, max(1 - SUREST, share))
+    return math.log(share / (1 - share))
 
 
 def outcome_of(likely: float, *, is_exact: bool = False) -> Evidence:

@@ -33,7 +33,7 @@ from rag.answering.extractive import Similarities, best_quotes, likeness_by, mea
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns
 from rag.answering.quotations import Quotes
-from rag.answering.reply_odds import PERHAPS, outcome_of, probability
+from rag.answering.reply_odds import PERHAPS, ReplySignals, outcome_of, probability
 from rag.answering.since import SinceReply, since_reply
 from rag.answering.unsourced import SourceFinder, first_of
 from rag.errors import (
@@ -75,17 +75,25 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
 
     Else the search decides, and quotations without the kind of fact asked for, or not on what is named, perhaps do.
     """
-    # A passage from a section pointed to has no search result.
-    meanings = {result.chunk_id: result.meaning for result in context.results}
-    first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
-    meaning = meanings.get(first.chunk_id)
+    signals = signals_of(quotes, context)
     is_reranked = any(result.rerank_score is not None for result in context.results)
-    if quotes.signals is not None and meaning is not None and context.usual_meaning is not None and not is_reranked:
-        signals = replace(quotes.signals, meaning=meaning, above_usual=meaning - context.usual_meaning)
-        if (likely := probability(signals)) is not None:
-            is_anothers = context.lacks_name and likely >= PERHAPS
-            return "perhaps" if is_anothers else outcome_of(likely, is_exact=signals.is_exact)
+    if signals is not None and not is_reranked and (likely := probability(signals)) is not None:
+        is_anothers = context.lacks_name and likely >= PERHAPS
+        return "perhaps" if is_anothers else outcome_of(likely, is_exact=signals.is_exact)
     return context.evidence if quotes.answers else "perhaps"
+
+
+def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
+    """Return the signals of the first quotation, completed from the search."""
+    first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
+    # A passage from a section pointed to has no search result.
+    meaning = next((result.meaning for result in context.results if result.chunk_id == first.chunk_id), None)
+    usual = context.usual_meanings.get(first.chunk_id)
+    if quotes.signals is None:
+        return None
+    if meaning is None or usual is None or context.probability is None:
+        return replace(quotes.signals, meaning=None)
+    return replace(quotes.signals, meaning=meaning, above_usual=meaning - usual, search=context.probability)
 
 
 @dataclass(frozen=True, kw_only=True)

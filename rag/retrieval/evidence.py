@@ -393,7 +393,8 @@ def in_order(
     """Order the passages by search and probability together, if meaning was compared and no reranker ran.
 
     Some of the first `places` go to passages in other languages if none in the question's own is sure or the question
-    names their country, because cosines across languages are lower. Passages of a document come last by probability if
+    names their country, because cosines across languages are lower: the last places, or the first if the question
+    names a country or has no passage in its language. Passages of a document come last by probability if
     the question names its near twin.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
@@ -424,8 +425,9 @@ def in_order(
     chosen = {item.result.chunk_id for item in others}
     rest = [item for item in ordered if item.result.chunk_id not in chosen]
     others = [replace(item, has_place=True) for item in others]
-    first = max(0, places - len(others))
-    return [*others, *rest] if named else [*rest[:first], *others, *rest[first:]]
+    # If no passage is in the question's language, the place is the first.
+    first = max(0, places - len(others)) if own and not named else 0
+    return [*rest[:first], *others, *rest[first:]]
 
 
 def _of_other_languages(
@@ -475,3 +477,16 @@ def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
         return relevance >= RELEVANCE_FLOOR and 0 < needed <= item.coverage.share
     is_near = item.result.meaning is not None and item.probability >= CITED_SHARE * best
     return item.has_place or is_near or 0 < needed <= item.coverage.share
+
+
+def usual_meanings(scored: Sequence[ScoredHit], cited: Sequence[ScoredHit]) -> dict[UUID, float]:
+    """Return for each cited passage the median cosine in its language; with few passages, the median in all.
+
+    Cosines across languages are lower, so a common median would call every foreign passage unusually far.
+    """
+    known = [(item.language, item.result.meaning) for item in scored if item.result.meaning is not None]
+    if not known:
+        return {}
+    usual = statistics.median(meaning for _, meaning in known)
+    own = {item.language: background([m for spoken, m in known if spoken == item.language]) for item in cited}
+    return {item.result.chunk_id: usual if (of_own := own[item.language]) is None else of_own for item in cited}

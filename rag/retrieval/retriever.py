@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from statistics import median
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -35,6 +34,7 @@ from rag.retrieval.evidence import (
     named_first,
     outcome_of,
     score_hits,
+    usual_meanings,
     without_name,
     worth_citing,
 )
@@ -238,7 +238,7 @@ class Retriever:
             results=tuple(item.result for item in cited),
             evidence=evidence.outcome if profile.ranking.only_evidence or not cited else "answered",
             probability=evidence.probability,
-            usual_meaning=_usual_meaning(scored),
+            usual_meanings=usual_meanings(scored, cited),
             versions=trace.versions,
             staying=trace.staying,
             lacks_name=bool(cited) and all(item.signals.lacks_name for item in cited),
@@ -597,11 +597,6 @@ class Retriever:
         trace.details.search.final_top_k = trace.top_k
         trace.details.costs = costs_from(trace.charges)
         trace.details.timing.total_ms = ms_since(started)
-
-
-def _usual_meaning(scored: Sequence[ScoredHit]) -> float | None:
-    known = [item.result.meaning for item in scored if item.result.meaning is not None]
-    return median(known) if known else None
 
 
 @dataclass(frozen=True)

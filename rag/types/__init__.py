@@ -415,8 +415,9 @@ class ContextResponse:
     evidence: Evidence = "answered"
     #: Probability that the best passage answers, 0 … 1; None without passages.
     probability: float | None = None
-    #: The median cosine by meaning of all passages found; None where meaning was not compared.
-    usual_meaning: float | None = None
+    #: By chunk cited, the median cosine by meaning of the passages found in its language; empty where meaning was not
+    #: compared.
+    usual_meanings: Mapping[UUID, float] = field(default_factory=dict)
     #: Whether no passage cited is of a document that says whose rules the question asks for.
     lacks_name: bool = False
     #: Earlier versions that were searched in the place of published ones, because they were valid on the day asked

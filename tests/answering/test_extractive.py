@@ -1088,3 +1088,97 @@ def test_an_example_gives_way_to_its_rule() -> None:
     quotes = best_quotes("After how many years may a sabbatical be taken?", [example, rule])
     assert quotes is not None
     assert quotes.text.startswith("“A sabbatical may be taken after five years.”")
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text", "wanted"),
+    [
+        (
+            "en",
+            "Is jewellery insured?",
+            "Phones are insured. Some belongings are not insured.\nThese include:\n- Jewellery\n- Cash",
+            "not insured. These include: Jewellery; Cash",
+        ),
+        (
+            "de",
+            "Ist Schmuck versichert?",
+            "Handys sind versichert. Manches ist nicht versichert.\nDies sind:\n- Schmuck\n- Bargeld",
+            "nicht versichert. Dies sind: Schmuck; Bargeld",
+        ),
+        (
+            "nl",
+            "Zijn sieraden verzekerd?",
+            "Telefoons zijn verzekerd. Sommige spullen zijn niet verzekerd.\nDit zijn:\n- Sieraden\n- Contant geld",
+            "niet verzekerd. Dit zijn: Sieraden; Contant geld",
+        ),
+    ],
+)
+def test_a_list_that_says_what_a_sentence_means_comes_with_it(
+    language: str, question: str, text: str, wanted: str
+) -> None:
+    quotes = best_quotes(question, [passage(1, text)], language=language)
+    assert quotes is not None
+    assert wanted in quotes.text.replace("**", "")
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text", "wanted"),
+    [
+        (
+            "en",
+            "Who pays for travel?",
+            "# Trips\n\nSee also:\n- Travel pay\n- Travel forms\n\nThe office pays for every trip you make for work.",
+            "The office pays",
+        ),
+        (
+            "de",
+            "Wer zahlt die Reise?",
+            "# Wege\n\nSiehe auch:\n- Reise zahlen\n- Reise planen\n\nDas Büro zahlt jede Fahrt zur Arbeit.",
+            "Das Büro zahlt",
+        ),
+        (
+            "fr",
+            "Qui paie le voyage ?",
+            "# Trajets\n\nVoir aussi :\n- Paie voyage\n- Voyage privé\n\nLe bureau paie tout trajet pour le travail.",
+            "Le bureau paie",
+        ),
+    ],
+)
+def test_the_names_of_other_pages_are_no_answer(language: str, question: str, text: str, wanted: str) -> None:
+    quotes = best_quotes(question, [passage(1, text)], language=language)
+    assert quotes is not None
+    assert quotes.text.replace("**", "").startswith(f"“{wanted}")
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("fr", "Quand le salaire est-il versé ?"),
+        ("tr", "Maaşlar ne zaman yatıyor?"),
+        ("ja", "給料日はいつですか?"),
+        ("ar", "متى يُدفع الراتب؟"),
+    ],
+)
+def test_a_sentence_in_another_language_is_compared_with_its_heading(language: str, question: str) -> None:
+    """By meaning the heading says what "it" is; in the question's own language the words do."""
+    text = "# Rises\n\nIt is reviewed in March by the board.\n\n# Payday\n\nIt reaches your account in the last week."
+
+    def near(asked: Sequence[str], said: Sequence[str]) -> Sequence[Sequence[float]]:
+        return [[float(sentence.startswith("Payday: ")) for sentence in said] for _ in asked]
+
+    quotes = best_quotes(question, [passage(1, text)], language=language, similarities=near)
+    assert quotes is not None
+    assert "“It reaches your account in the last week." in quotes.text
+    assert quotes.signals is not None
+    assert quotes.signals.likeness == 1.0
+
+
+def test_a_sentence_in_the_questions_language_is_compared_alone() -> None:
+    compared: list[str] = []
+
+    def near(asked: Sequence[str], said: Sequence[str]) -> Sequence[Sequence[float]]:
+        compared.extend(said)
+        return [[0.5] * len(said) for _ in asked]
+
+    best_quotes("When do wages arrive?", [passage(1, "# Payday\n\nIt comes in May.")], language="en", similarities=near)
+    assert set(compared) == {"It comes in May."}

@@ -47,6 +47,8 @@ def test_the_range_of_a_row(text: str, wanted: Range | None) -> None:
         ("Up to 2 years — Notice by you: 1 month", [], None),
         ("Up to 2 years — Notice by you: 1 month", ["2.3.4"], None),
         (f"{'1' * 100_000} — Price: £1", ["1"], None),
+        ("10 — Gift: £600", ["10"], True),
+        ("15 — Gift: £900", ["10"], None),
     ],
 )
 def test_whether_the_range_of_a_row_holds_a_figure(row: str, figures: list[str], held: bool | None) -> None:
@@ -66,3 +68,25 @@ def test_the_row_that_holds_the_questions_figure_is_quoted_first() -> None:
         quotes = best_quotes(f"What is my notice after {years} years of service?", [passage(1, text)], language="en")
         assert quotes is not None
         assert f"“{row} — " in quotes.text.splitlines()[0], quotes.text
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "What is the notice after six years?"),
+        ("nl", "Wat is de opzegtermijn na zes jaar?"),
+        ("de", "Wie lang ist die Kündigungsfrist nach sechs Jahren?"),
+        ("fr", "Quel est le préavis après six ans ?"),
+        ("it", "Quanto è il preavviso dopo sei anni?"),
+        ("pl", "Ile trwa wypowiedzenie po sześciu latach?"),
+        ("tr", "Altı yıldan sonra ihbar süresi ne kadar?"),
+    ],
+)
+def test_years_in_words_find_their_row(language: str, question: str) -> None:
+    text = (
+        "Years | By you | By us\nUp to 2 years | 1 month | 3 weeks\n2 to 5 years | 2 months | 6 weeks\n"
+        "5 to 10 years | 3 months | 9 weeks\n10 years or more | 4 months | 12 weeks"
+    )
+    quotes = best_quotes(question, [passage(1, text)], language=language)
+    assert quotes is not None
+    assert quotes.text == "Vacation: “5 to 10 years — By you: 3 months; By us: 9 weeks” [1]"

@@ -11,7 +11,7 @@ import pytest
 from rag.answering.extractive import best_quotes
 from rag.answering.quotations import Quotes
 from rag.answering.reply_odds import ANSWERED, ANSWERED_EXACTLY, PERHAPS, ReplySignals, outcome_of, probability
-from rag.answering.writing import evidence_of
+from rag.answering.writing import evidence_of, signals_of
 from rag.types import ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
 
@@ -24,7 +24,7 @@ def test_more_of_any_signal_makes_an_answer_likelier() -> None:
     likely = [probability(signals) or 0.0 for signals in (NOTHING, NEAR, SURE)]
     assert likely == sorted(likely)
     assert [outcome_of(p) for p in likely] == ["none", "none", "answered"]
-    for more in ({"said": 0.7}, {"above_usual": 0.04}, {"likeness": 0.86}, {"words": 6}):
+    for more in ({"said": 0.7}, {"above_usual": 0.04}, {"likeness": 0.86}, {"words": 6}, {"search": 0.8}):
         assert (probability(replace(NEAR, **more)) or 0.0) > likely[1], more
 
 
@@ -92,7 +92,8 @@ def context(meaning: float | None, *, rerank_score: float | None = None) -> Cont
         rag_details=RAGDetails(),
         results=(result,),
         evidence="answered",
-        usual_meaning=None if meaning is None else 0.82,
+        probability=0.7,
+        usual_meanings={} if meaning is None else {citation.chunk_id: 0.82},
     )
 
 
@@ -100,6 +101,14 @@ def test_the_probability_of_the_reply_decides_where_meaning_was_compared() -> No
     quotes = Quotes("“Soup is served at noon.” [1]", (1,), signals=replace(NOTHING, meaning=None))
     assert evidence_of(quotes, context(0.8)) == "none"
     assert evidence_of(replace(quotes, signals=replace(SURE, meaning=None)), context(0.9)) == "answered"
+
+
+def test_what_the_search_knows_of_the_passage_is_a_signal() -> None:
+    quotes = Quotes("“Soup is served at noon.” [1]", (1,), signals=replace(NEAR, meaning=None))
+    signals = signals_of(quotes, context(0.9))
+    assert signals is not None
+    assert (signals.meaning, signals.above_usual, signals.search) == pytest.approx((0.9, 0.08, 0.7))
+    assert signals_of(quotes, context(None)) == quotes.signals
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from rag.retrieval.evidence import (
     outcome_of,
     probability,
     score_hits,
+    usual_meanings,
     worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
@@ -264,6 +265,29 @@ def test_the_place_of_another_language_goes_to_the_passage_that_also_holds_the_q
     assert order[3].result.chunk_id == held[1].chunk_id
     assert order[3].has_place
     assert [i.has_place for i in order].count(True) == 1
+
+
+@pytest.mark.parametrize("asked_in", ["pl", "tr", "ar"])
+def test_what_stands_out_in_its_language_comes_first_where_nothing_is_in_the_questions(asked_in: str) -> None:
+    others = [item(number, meaning=0.83, in_language="nl") for number in range(1, 5)]
+    stands_out = item(5, meaning=0.825, in_language="ko")
+    everything = [*others, stands_out]
+    found = replace(found_of([result for _, result in everything], {}), from_others=(stands_out[1].chunk_id,))
+    order = in_order([judged for judged, _ in everything], found, places=4, language=asked_in)
+    assert order[0].result.chunk_id == stands_out[1].chunk_id
+    beside_own = in_order([judged for judged, _ in everything], found, places=4, language="nl")
+    assert beside_own[3].result.chunk_id == stands_out[1].chunk_id
+
+
+def test_the_usual_cosine_of_a_passage_is_that_of_its_language_where_enough_are_known() -> None:
+    own = [item(number, meaning=0.8 + number / 1000)[0] for number in range(1, 10)]
+    others = [item(number, meaning=0.7 + number / 1000, in_language="nl")[0] for number in range(11, 20)]
+    few = item(20, meaning=0.75, in_language="ko")[0]
+    everything = [*own, *others, few]
+    usual = usual_meanings(everything, [own[0], others[0], few])
+    assert [usual[hit.result.chunk_id] for hit in (own[0], others[0], few)] == pytest.approx([0.805, 0.715, 0.75])
+    unknown = replace(few, result=replace(few.result, meaning=None))
+    assert usual_meanings([unknown], [unknown]) == {}
 
 
 def test_a_passage_of_another_language_that_would_be_refused_has_no_place() -> None:
