@@ -217,7 +217,7 @@ def test_a_page_that_takes_a_parser_hours_is_the_only_one_that_is_not_read(site:
     attributes = " ".join(f"a{number}=1" for number in range(400_000))
     site.pages["/attributes"] = Page(f"<html><body><p>{LONG}</p><div {attributes}></div></body></html>".encode())
     site.write("/after", "After", f"{LONG} This comes after it.")
-    limits = ExtractionLimits(timeout_seconds=patient(5))
+    limits = ExtractionLimits(timeout_seconds=patient(2))
     sandbox = Sandbox(limits, processes=1)
     sandbox.warm_up()
     website = Website.of({"address": f"{site.url}/"})
