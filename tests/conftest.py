@@ -182,6 +182,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _nothing_translated() -> None:
+    """Forget the translations of other tests, which had other replies."""
+    if (translation := sys.modules.get("rag.retrieval.translation")) is not None:
+        translation.TRANSLATIONS.clear()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def kept_readers() -> Iterator[None]:
     """Keep the processes that read files from one test to the next: each takes 0.4 s of processor time to start.

@@ -8,6 +8,7 @@ from typing import Any
 
 import genai_prices
 import pytest
+from genai_prices.types import StartDateConstraint
 
 from rag.money.price_list import charge, retirement_notice
 from rag.types import Operation, Usage
@@ -29,7 +30,6 @@ def cost(provider: str, model: str, overrides: dict[str, Any] | None = None, **c
         ("openai", "gpt-4o-mini", {"input_tokens": 1000, "output_tokens": 1000}, "0.00075"),
         ("openai", "gpt-6-luna", {"input_tokens": 1000, "output_tokens": 1000}, "0.0006"),
         ("openai", "gpt-6-luna", {"input_tokens": 300_000, "output_tokens": 1000}, "0.06075"),
-        ("gemini", "gemini-flash-latest", {"input_tokens": 1000, "output_tokens": 1000}, "0.0045"),
         ("gemini", "gemini-embedding-001", {"input_tokens": 1000}, "0.00015"),
         ("openrouter", "meta-llama/llama-3.1-8b-instruct:free", {"input_tokens": 9, "output_tokens": 9}, "0"),
         ("cohere", "rerank-multilingual-v3.0", {"search_units": 1}, "0.002"),
@@ -39,6 +39,21 @@ def cost(provider: str, model: str, overrides: dict[str, Any] | None = None, **c
 )
 def test_costs_follow_the_lists(provider: str, model: str, counts: dict[str, Any], expected: str) -> None:
     assert cost(provider, model, **counts) == Decimal(expected)
+    assert not changes_by_date(provider, model), "on that day this test would fail"
+
+
+def changes_by_date(provider: str, model: str) -> bool:
+    """Whether genai-prices knows another price of a model from some day on."""
+    try:
+        found = genai_prices.calc_price(genai_prices.Usage(input_tokens=1), model_ref=model, provider_id=provider)
+    except LookupError:  # of prices.toml
+        return False
+    prices = found.model.prices
+    return isinstance(prices, list) and any(isinstance(each.constraint, StartDateConstraint) for each in prices)
+
+
+def test_a_price_that_changes_on_a_day_is_noticed() -> None:
+    assert changes_by_date("google", "gemini-flash-latest")
 
 
 @pytest.mark.parametrize(

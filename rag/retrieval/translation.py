@@ -34,7 +34,7 @@ class Translation:
     usage: Usage | None = None
 
 
-class _Cache:
+class Remembered:
     """The translations used last, by text and model: only texts that the caller already has are found in them."""
 
     def __init__(self, size: int) -> None:
@@ -54,8 +54,12 @@ class _Cache:
             while len(self._entries) > self._size:
                 self._entries.popitem(last=False)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
 
-_cache = _Cache(CACHED_TRANSLATIONS)
+
+TRANSLATIONS = Remembered(CACHED_TRANSLATIONS)
 
 
 def needs_translation(query: str, language: str, target_language: str) -> bool:
@@ -81,7 +85,7 @@ def translate_query_if_needed(
     if model is None or not needs_translation(query, language, target_language):
         return Translation(query=query)
     key = (query, source, target, model.provider, model.model)
-    known = _cache.get(key)
+    known = TRANSLATIONS.get(key)
     if known is not None:
         return known
     completion = model.complete(
@@ -99,5 +103,5 @@ def translate_query_if_needed(
         report_lost(completion.usage)
         raise ProviderAnswerInvalid("The model sent no usable translation.")
     translation = Translation(query=text, translated_from=source, usage=completion.usage)
-    _cache.put(key, replace(translation, usage=None))
+    TRANSLATIONS.put(key, replace(translation, usage=None))
     return translation

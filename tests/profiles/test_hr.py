@@ -129,7 +129,9 @@ def test_a_question_in_the_chat_is_logged_with_every_field_of_rag_details(
     )
     provider_standin.reply(
         lambda messages: (
-            "Iedereen heeft 25 dagen verlof [1]." if "<passages>" in str(messages) else "What is the vacation policy?"
+            "Iedereen heeft 25 dagen verlof [1]."
+            if "<passages>" in str(messages)
+            else "What is the vacation policy? How many days of paid leave?"
         )
     )
     ask(app_services.documents.collection("demo", collection.id), QUESTION)

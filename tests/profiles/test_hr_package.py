@@ -24,7 +24,6 @@ from rag import (
 )
 from rag.errors import RagError, SettingsError
 from rag.profile import Options
-from rag.retrieval import translation
 from rag.services import Services
 from rag.types import Collection, Identity
 from tests.hostile import leave_policy
@@ -191,7 +190,6 @@ def test_results_are_reranked(app_services: Services, policies: Collection, monk
 def test_a_question_is_translated_or_it_is_said_why_not(
     app_services: Services, provider_standin: ProviderStandin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translation, "_cache", type(translation._cache)(10))  # of this process, with other replies
     provider_standin.reply(QUESTION)
     assert rag.translate_query_if_needed("Wat is het vakantiebeleid?", "nl") == QUESTION
     assert rag.detect_language_heuristic("Wat is het vakantiebeleid?") == "nl"
