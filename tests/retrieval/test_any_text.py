@@ -49,8 +49,8 @@ from rag.retrieval.spelling import corrections
 from rag.ui.text import answer_markdown, plain
 
 LONGEST = 4000
-#: An ordinary text of the longest length takes 25 ms of a processor of today: any other may take 100 ms. One long word takes
-#: 1.5 times as long on Python 3.11 and 2.9 times on 3.14, whose language detector is another release; growth by the square 40.
+#: An ordinary text of the longest length takes 25 ms of a processor of today: any other may take 100 ms. One long word
+#: takes 1.5 times as long on Python 3.11 and 2.9 times on 3.14, whose language detector is another release.
 MOST_TIMES = 4.0
 TODAY = date(2026, 1, 1)
 _TEXTS = " ".join(p.read_text("utf-8") for p in sorted((Path(rag.__file__).parent / "samples/texts").glob("*.md")))
