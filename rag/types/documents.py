@@ -67,6 +67,23 @@ class Step(StrEnum):
     PUBLISH = "publish"
 
 
+#: What a place on a page was read as. A note is also a stamp or the value of a form.
+MarkKind = Literal["table", "heading", "note", "left out"]
+#: A page keeps at most so many.
+MOST_MARKS = 1000
+
+
+@dataclass(frozen=True)
+class PageMark:
+    """What a place was read as. Its edges are parts of the page as it is shown, 0 to 1 from the top left."""
+
+    kind: MarkKind
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """The text of a page. `number` counts from 1; `label` is the printed page number, if different."""
@@ -77,6 +94,8 @@ class Page:
     language: str = ""
     label: str = ""
     warnings: tuple[str, ...] = ()
+    #: None where reading does not know the places.
+    marks: tuple[PageMark, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,6 +426,8 @@ class DocumentPage:
     language: str
     label: str
     warnings: list[str]
+    #: `PageMark`s as JSON; None where they are not known.
+    marks: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

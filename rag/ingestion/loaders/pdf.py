@@ -33,14 +33,16 @@ from rag.ingestion.loaders.page_text import (
     PICTURED_PAGE,
     RawPage,
     RawPages,
+    StyledPage,
     attachment_remarks,
     unreadable_reason,
 )
 from rag.ingestion.loaders.pdf_annotations import MOST_ANNOTATIONS, Annotations, annotations_of, pinned_files
 from rag.ingestion.loaders.pdf_structure import (
     PdfFacts,
-    StyledPage,
     facts_of,
+    headings_by_outline,
+    headings_by_style,
     labels_of,
     outline_of,
     sections_by_outline,
@@ -135,10 +137,15 @@ def extract_pages(
         labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
         outline = list(outline_of(opened.reader)) if opened.reader is not None else []
 
+        def headings(page: StyledPage) -> Sequence[Sequence[str]]:
+            if outline:
+                return headings_by_outline(outline, page)
+            return [heading.lines for heading in headings_by_style(page, raw.body_size)]
+
         def finished() -> Iterator[StyledPage]:
-            for page, styles in raw.finished(labels, said_first):
+            for page, styled in raw.finished(labels, said_first, headings):
                 (take or pages.append)(page)
-                yield StyledPage(page.number, page.text, styles)
+                yield styled
 
         sections = (
             sections_by_outline(outline, (page.text for page in finished()))

@@ -1,0 +1,52 @@
+"""Convert places on a PDF's page to marks on its picture, whatever box is shown of it and however it is turned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from rag.ingestion.loaders.pdf_objects import Box
+from rag.ingestion.loaders.pictures import turned
+
+#: Letters further apart are not on one line, in heights of the letters.
+APART = 2.0
+
+
+def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
+    """Return what converts a box in points to parts of the shown page from its top left; None for one off the page."""
+    left, bottom, right, top = page.get_bbox()
+    rotation = page.get_rotation() % 360
+    width, height = max(right - left, 1.0), max(top - bottom, 1.0)
+    across, down = (height, width) if rotation % 180 else (width, height)
+
+    def part(edge: float, whole: float) -> float:
+        return round(min(max(edge / whole, 0.0), 1.0), 4)
+
+    def convert(box: Box) -> Box | None:
+        corners = [turned(x - left, y - bottom, width, height, rotation) for x, y in (box[:2], box[2:])]
+        xs, ys = (sorted(places) for places in zip(*corners, strict=True))
+        found = part(xs[0], across), part(ys[0], down), part(xs[1], across), part(ys[1], down)
+        return found if found[0] < found[2] and found[1] < found[3] else None
+
+    return convert
+
+
+def around(one: Box, other: Box) -> Box:
+    """Return the box around two boxes."""
+    return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
+
+
+def line_boxes(letters: Iterable[Box]) -> Iterator[Box]:
+    """Join the boxes of letters, in their order, to one for each run of them on a line."""
+    run: Box | None = None
+    for box in letters:
+        high = box[3] - box[1]
+        is_beside = run is not None and min(run[3], box[3]) - max(run[1], box[1]) > 0.5 * high
+        if run is not None and is_beside and run[0] - APART * high < box[0] < run[2] + APART * high:
+            run = around(run, box)
+            continue
+        if run is not None:
+            yield run
+        run = box
+    if run is not None:
+        yield run
