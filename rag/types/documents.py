@@ -67,15 +67,15 @@ class Step(StrEnum):
     PUBLISH = "publish"
 
 
-#: What a place on a page was read as. A note is also a stamp or the value of a form.
-MarkKind = Literal["table", "heading", "note", "left out"]
-#: A page keeps at most so many.
+#: A note may be a stamp or a form value; a picture may hold text for recognition.
+MarkKind = Literal["table", "heading", "note", "left out", "picture"]
+#: The most marks to keep for a page.
 MOST_MARKS = 1000
 
 
 @dataclass(frozen=True)
 class PageMark:
-    """What a place was read as. Its edges are parts of the page as it is shown, 0 to 1 from the top left."""
+    """A box on a page and how reading took it. The edges are parts of the shown page, 0 to 1 from the top left."""
 
     kind: MarkKind
     left: float
@@ -94,7 +94,7 @@ class Page:
     language: str = ""
     label: str = ""
     warnings: tuple[str, ...] = ()
-    #: None where reading does not know the places.
+    #: None where the places are not known.
     marks: tuple[PageMark, ...] | None = None
 
 
@@ -426,7 +426,7 @@ class DocumentPage:
     language: str
     label: str
     warnings: list[str]
-    #: `PageMark`s as JSON; None where they are not known.
+    #: JSON of `PageMark`s, or NULL.
     marks: list[dict[str, Any]] | None = None
 
 

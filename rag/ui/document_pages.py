@@ -46,17 +46,18 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     _draw_report(document, read)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         number = st.pagination(len(read), key=f"documents_page_{document.id}")
-        shows_chunks = st.toggle(
-            _("Show passages"),
-            key="documents_shows_chunks",
-            help=_("Marks where passages begin and end, and what they share."),
-        )
-        shows_marks = has_pictures(document) and st.toggle(
-            _("Show marks"),
-            True,
-            key="documents_shows_marks",
-            help=_("Marks on the picture what was read as a table, a heading or a note, and what was left out."),
-        )
+        with st.container(horizontal=True, width="content"):
+            shows_marks = has_pictures(document) and st.toggle(
+                _("Show marks"),
+                True,
+                key="documents_shows_marks",
+                help=_("Marks on the picture what was read as a table, a heading or a note, and what was left out."),
+            )
+            shows_chunks = st.toggle(
+                _("Show passages"),
+                key="documents_shows_chunks",
+                help=_("Marks where passages begin and end, and what they share."),
+            )
     page = read[min(number, len(read)) - 1]
     facts = [
         _("Page {number}", number=page.number)

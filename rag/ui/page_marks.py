@@ -1,11 +1,12 @@
-"""Draw on the picture of a page what its places were read as. Each kind of mark has a colour, a line and a sign."""
+"""Draw marks on the picture of a page: tables, headings, notes, and text that was left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
+from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.language import N_, _
 from rag.types import DocumentPage, MarkKind, PageMark
 from rag.ui.formats import thousands
@@ -13,7 +14,7 @@ from rag.ui.formats import thousands
 
 @dataclass(frozen=True)
 class MarkLook:
-    """How a kind of mark looks and is named. Colours are those of ink: a page is white, whatever the theme."""
+    """The names, sign, line and colour of a kind of mark. A page is white in the dark theme too."""
 
     one: str
     all: str
@@ -28,22 +29,33 @@ LOOKS: dict[MarkKind, MarkLook] = {
     "note": MarkLook(N_("Note or form value"), N_("Notes and form values"), "*", "2px dotted", "#15803d"),
     "left out": MarkLook(N_("Left out"), N_("Left out"), "×", "4px double", "#b91c1c"),
 }
-SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .7rem/1.15 sans-serif"
+SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 sans-serif"
 
 
 def marks_of(page: DocumentPage) -> list[PageMark] | None:
-    """Return the marks of a page; None where they are not known, as on pages whose text was recognised."""
-    return None if page.marks is None or page.method == "ocr" else [PageMark(**mark) for mark in page.marks]
+    """Return the marks of a page; None where they are not known.
+
+    A picture counts as left out until text recognition has read it.
+    """
+    if page.marks is None or page.method == "ocr":
+        return None
+    is_read = page.method == "text" and PICTURED_PAGE not in page.warnings
+    marks = [PageMark(**mark) for mark in page.marks]
+    return [
+        replace(mark, kind="left out") if mark.kind == "picture" else mark
+        for mark in marks
+        if mark.kind != "picture" or not is_read
+    ]
 
 
 def marks_html(marks: Sequence[PageMark]) -> str:
-    """Return frames with their signs, to lie over the picture of the page at any size."""
+    """Return frames with signs, to put over the picture of the page at any size."""
     frames = "".join(_frame(mark, LOOKS[mark.kind]) for mark in marks)
     return f'<div aria-hidden="true">{frames}</div>' if frames else ""
 
 
 def legend_html(marks: Sequence[PageMark]) -> str:
-    """Return what the marks mean, each with how many there are."""
+    """Return the legend: each kind with its sign and count."""
     entries = []
     for kind, look in LOOKS.items():
         number = thousands(sum(mark.kind == kind for mark in marks))
@@ -58,9 +70,11 @@ def legend_html(marks: Sequence[PageMark]) -> str:
 
 def _frame(mark: PageMark, look: MarkLook) -> str:
     width, height = mark.right - mark.left, mark.bottom - mark.top
+    # At the edge of the page there is no room outside the frame.
+    offset, sign = ("-5px", "right:5px;top:5px") if mark.right > 0.95 else ("1px", "left:100%;top:-.75rem")
     return (
         f'<div title="{escape(_(look.one), quote=True)}" style="position:absolute;left:{mark.left:.2%};'
         f"top:{mark.top:.2%};width:{width:.2%};height:{height:.2%};outline:{look.line} {look.colour};"
-        f'outline-offset:1px;border-radius:2px"><span style="position:absolute;left:100%;top:-.7rem;{SIGN};'
+        f'outline-offset:{offset};border-radius:2px"><span style="position:absolute;{sign};{SIGN};'
         f'color:{look.colour}">{look.sign}</span></div>'
     )

@@ -95,8 +95,8 @@ def open_page_view(
 def picture_html(address: str, alt: str, *, zoom_percent: int = 100, over: str = "") -> str:
     """Return a page of a PDF as a picture from our own route, which checks the reader.
 
-    Its place is as high as a page before it is there, and of no colour: nothing jumps or flashes. The HTML `over` lies
-    on it.
+    Its place is as high as a page before it is there, and of no colour: nothing jumps or flashes. `over` is HTML to
+    put over it.
     """
     return (
         '<div tabindex="0" style="overflow:auto;border:1px solid rgba(128,138,165,.35);border-radius:8px">'

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Literal
+from uuid import uuid4
 
 import pytest
 from pypdf import PdfReader, PdfWriter
@@ -12,8 +14,11 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Table
 
 from rag.ingestion.loaders import ExtractionLimits, page_from_json
+from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.pdf import extract_pages
-from rag.types import Page, PageMark
+from rag.types import DocumentPage, Page, PageMark
+from rag.ui.page_marks import marks_of
+from tests import hostile
 
 WIDTH, HEIGHT = 600, 800
 ROWS = [["Band", "Leave", "Notice"], ["A", "25 days", "1 month"], ["B", "30 days", "2 months"]]
@@ -172,6 +177,30 @@ def test_typed_notes_are_notes_and_comments_are_left_out() -> None:
     (comment,) = marks(buffer.getvalue(), "left out")
     assert is_near(note, 60, HEIGHT - 320, 160, HEIGHT - 300)
     assert is_near(comment, 400, HEIGHT - 320, 420, HEIGHT - 300)
+
+
+@pytest.mark.parametrize("content", [hostile.scanned_page(), hostile.pictured_table()], ids=["scan", "beside text"])
+def test_pictures_that_wait_for_recognition_are_marked(content: bytes) -> None:
+    assert len(marks(content, "picture")) == 1
+
+
+def test_an_empty_page_has_no_picture_to_mark() -> None:
+    assert marks(hostile.blank_pages(1), "picture") == []
+
+
+def test_a_picture_counts_as_left_out_until_it_is_recognised() -> None:
+    def kinds(method: Literal["text", "ocr", "none"], *warnings: str) -> list[str] | None:
+        found = marks_of(
+            DocumentPage(
+                document_id=uuid4(), number=1, text="", characters=0, method=method, language="", label="",
+                warnings=list(warnings), marks=[asdict(PageMark("picture", 0.1, 0.1, 0.2, 0.2))],
+            )
+        )  # fmt: skip
+        return None if found is None else [mark.kind for mark in found]
+
+    assert kinds("none") == kinds("text", PICTURED_PAGE) == ["left out"]
+    assert kinds("text", "Text + recognised") == []
+    assert kinds("ocr") is None
 
 
 def test_what_a_reader_could_not_have_marked_is_not_taken() -> None:

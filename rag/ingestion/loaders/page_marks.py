@@ -1,19 +1,18 @@
-"""Convert places on a PDF's page to marks on its picture, whatever box is shown of it and however it is turned."""
+"""Convert boxes in points to parts of the picture of a PDF's page, cropped and turned pages too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rag.ingestion.loaders.pdf_objects import Box
-from rag.ingestion.loaders.pictures import turned
+from rag.ingestion.loaders.pdf_objects import Box, turned
 
-#: Letters further apart are not on one line, in heights of the letters.
+#: The largest gap in a line, in heights of the letters.
 APART = 2.0
 
 
 def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
-    """Return what converts a box in points to parts of the shown page from its top left; None for one off the page."""
+    """Return a function to convert boxes to left, top, right, bottom; it returns None for boxes off the page."""
     left, bottom, right, top = page.get_bbox()
     rotation = page.get_rotation() % 360
     width, height = max(right - left, 1.0), max(top - bottom, 1.0)
@@ -37,7 +36,7 @@ def around(one: Box, other: Box) -> Box:
 
 
 def line_boxes(letters: Iterable[Box]) -> Iterator[Box]:
-    """Join the boxes of letters, in their order, to one for each run of them on a line."""
+    """Join the boxes of letters beside each other on a line."""
     run: Box | None = None
     for box in letters:
         high = box[3] - box[1]

@@ -167,7 +167,7 @@ class RepeatedLines:
         return [line for position, line in enumerate(lines) if position not in dropped]
 
     def dropped(self, number: int, lines: Sequence[str]) -> Set[int]:
-        """Return the positions of the lines of a page that repeat."""
+        """Return the positions of running lines on a page."""
         if self._pages < FEWEST_PAGES:
             return set()
         dropped = {
@@ -267,9 +267,9 @@ class RawPage:
     pictures: list[tuple[float, float, float, float]] = field(default_factory=list)
     #: The last table on the page, which may go on on the next.
     last_table: PageTable | None = None
-    #: What its places were read as; None where they are not known.
+    #: None where the places are not known.
     marks: list[PageMark] | None = None
-    #: The edges of lines, in parts of the shown page, by their positions in the text.
+    #: Where lines are, in parts of the page, by their positions in the text.
     line_places: dict[int, tuple[float, float, float, float]] = field(default_factory=dict)
 
 
@@ -310,9 +310,9 @@ class RawPages:
         said_first: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
-        """Yield the pages with their labels, and with the styles of their lines; the first warns of `said_first` too.
+        """Yield the pages with their labels and marks, and with styles; the first warns of `said_first` too.
 
-        `headings` finds the lines of each heading on a page, for its marks.
+        `headings` finds the headings on a page, each as a list of lines.
         """
         compounds = frozenset(self._compounds)
         for number, packed in enumerate(self._packed, 1):

@@ -35,7 +35,7 @@ ARTICLE = re.compile(r"^(제\s?\d+\s?[조장절관편]|第[\d一二三四五六�
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading on a page: its lines, how important it is, and where it begins in the page's text."""
+    """A heading on a page: the lines, the rank, and the start in the page's text."""
 
     lines: tuple[str, ...]
     rank: float
@@ -62,7 +62,7 @@ def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section
 
 
 def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
-    """Find the headings of a page by how its lines are set beside the text."""
+    """Find the headings of a page by size and weight."""
     found: list[Heading] = []
     position, previous_end = 0, -1
     for line in page.text.split("\n"):
@@ -117,7 +117,7 @@ def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable
 
 
 def headings_by_outline(entries: Sequence[tuple[str, int, int]], page: StyledPage) -> list[tuple[str, ...]]:
-    """Find the lines on a page that the titles of its entries stand in."""
+    """Find the lines on a page with titles of the outline."""
     found = []
     for title in (title for title, _, number in entries[:MOST_SECTIONS] if number == page.number):
         if (match := _title_in(page.text, title)) is not None:

@@ -289,7 +289,7 @@ def read_page(
 
 
 def _positions(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
-    """Return the places by the positions of their lines in the text, where a table has several."""
+    """Return places by line numbers in the text; a table has several lines."""
     found: dict[int, Box] = {}
     position = 0
     for index, line in enumerate(lines):
@@ -351,7 +351,7 @@ def _put_turned(
 ) -> list[PageTable]:
     """Put tables and other turned words in their places; return the tables in the frame `main`.
 
-    The boxes of the tables that were put are added to `as_tables`.
+    Add the boxes of these tables to `as_tables`.
     """
     frames: dict[int, list[PlacedWord | TurnedWord]] = {0: list(level)}
     frames |= {turn: list(words) for turn, words in turned.items()}
@@ -527,7 +527,7 @@ def _put_tables(
 ) -> set[int]:
     """Put each table as rows in the place of its first word, and take its other words out of the text.
 
-    Return the indexes of the letters in tables; add the boxes of these, which are in the frame of `turn`.
+    Return the indexes of the letters in tables; add the boxes, turned back by `turn`, to `as_tables`.
     """
     taken: set[int] = set()
     for table in tables:
@@ -567,7 +567,7 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
 def _styled_lines(
     text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
-    """Return the lines of a page, how they are set by their content, and by their place the gaps above and the boxes.
+    """Return the lines of a page, their styles by content, and by place the gaps above and the boxes.
 
     A gap is measured from baseline to baseline, in sizes of the smaller letters.
     """
