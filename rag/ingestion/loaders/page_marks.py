@@ -22,9 +22,9 @@ def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
         return round(min(max(edge / whole, 0.0), 1.0), 4)
 
     def convert(box: Box) -> Box | None:
-        corners = [turned(x - left, y - bottom, width, height, rotation) for x, y in (box[:2], box[2:])]
-        xs, ys = (sorted(places) for places in zip(*corners, strict=True))
-        found = part(xs[0], across), part(ys[0], down), part(xs[1], across), part(ys[1], down)
+        x, y = turned(box[0] - left, box[1] - bottom, width, height, rotation)
+        x2, y2 = turned(box[2] - left, box[3] - bottom, width, height, rotation)
+        found = part(min(x, x2), across), part(min(y, y2), down), part(max(x, x2), across), part(max(y, y2), down)
         return found if found[0] < found[2] and found[1] < found[3] else None
 
     return convert

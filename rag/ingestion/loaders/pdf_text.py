@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -734,7 +733,7 @@ def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, T
         return None
     sizes = [found.size for found in seen]
     style = Style(max(sizes, key=sizes.count), all(found.is_bold for found in seen))
-    return _Line(seen[0], seen[-1], style, reduce(around, (found.box for found in seen)))
+    return _Line(seen[0], seen[-1], style, around(seen[0].box, seen[-1].box))
 
 
 def _matrix_of(item: Any) -> Matrix:
