@@ -17,6 +17,7 @@ from uuid import UUID
 import numpy as np
 from pgvector import HalfVector
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int4
 
 from rag.errors import RagError
@@ -104,6 +105,7 @@ def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
         "language": language,
         "label": page.label,
         "warnings": list(page.warnings),
+        "marks": None if page.marks is None else Jsonb([asdict(mark) for mark in page.marks]),
     }
 
 

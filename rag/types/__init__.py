@@ -17,6 +17,7 @@ from uuid import UUID
 
 from rag.types.documents import (
     ATTACHMENT_HEADS,
+    MOST_MARKS,
     AnsweredQuestion,
     BoardFigures,
     Chunk,
@@ -33,7 +34,9 @@ from rag.types.documents import (
     DocumentRow,
     DocumentSort,
     DocumentStatus,
+    MarkKind,
     Page,
+    PageMark,
     PdfType,
     PostFilters,
     ProcessingCosts,
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTACHMENT_HEADS",
+    "MOST_MARKS",
     "Account",
     "AnsweredQuestion",
     "BoardFigures",
@@ -82,12 +86,14 @@ __all__ = [
     "EvidenceDetails",
     "FloatMatrix",
     "Identity",
+    "MarkKind",
     "Message",
     "MessageState",
     "OpenAIDetails",
     "Operation",
     "Outcome",
     "Page",
+    "PageMark",
     "PdfType",
     "PostFilters",
     "ProcessingCosts",

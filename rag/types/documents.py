@@ -67,6 +67,23 @@ class Step(StrEnum):
     PUBLISH = "publish"
 
 
+#: A note may be a stamp or a form value; a picture may hold text for recognition.
+MarkKind = Literal["table", "heading", "note", "left out", "picture"]
+#: The most marks to keep for a page.
+MOST_MARKS = 1000
+
+
+@dataclass(frozen=True)
+class PageMark:
+    """A box on a page and how reading took it. The edges are parts of the shown page, 0 to 1 from the top left."""
+
+    kind: MarkKind
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """The text of a page. `number` counts from 1; `label` is the printed page number, if different."""
@@ -77,6 +94,8 @@ class Page:
     language: str = ""
     label: str = ""
     warnings: tuple[str, ...] = ()
+    #: None where the places are not known.
+    marks: tuple[PageMark, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,6 +426,8 @@ class DocumentPage:
     language: str
     label: str
     warnings: list[str]
+    #: JSON of `PageMark`s, or NULL.
+    marks: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.language import N_, _
 from rag.types import Document, DocumentChunk, DocumentPage
 from rag.ui.formats import count, language_name, pages, thousands
+from rag.ui.page_marks import legend_html, marks_html, marks_of
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
@@ -45,11 +46,18 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     _draw_report(document, read)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         number = st.pagination(len(read), key=f"documents_page_{document.id}")
-        shows_chunks = st.toggle(
-            _("Show passages"),
-            key="documents_shows_chunks",
-            help=_("Marks where passages begin and end, and what they share."),
-        )
+        with st.container(horizontal=True, width="content"):
+            shows_marks = has_pictures(document) and st.toggle(
+                _("Show marks"),
+                True,
+                key="documents_shows_marks",
+                help=_("Marks on the picture what was read as a table, a heading or a note, and what was left out."),
+            )
+            shows_chunks = st.toggle(
+                _("Show passages"),
+                key="documents_shows_chunks",
+                help=_("Marks where passages begin and end, and what they share."),
+            )
     page = read[min(number, len(read)) - 1]
     facts = [
         _("Page {number}", number=page.number)
@@ -73,11 +81,22 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
         else:
             st.html(page_html(page.text))
     if image is not None:
-        image.html(
-            picture_html(
-                page_image_url(document.id, page.number), _("Page {number} as it is printed", number=page.number)
-            )
+        with image:
+            _draw_picture(document, page, shows_marks=shows_marks)
+
+
+def _draw_picture(document: Document, page: DocumentPage, *, shows_marks: bool) -> None:
+    marks = marks_of(page) if shows_marks else []
+    if marks is None:
+        st.caption(
+            _("No marks: the text of this page was recognised in its picture.")
+            if page.method == "ocr"
+            else _("No marks are known for this page. If it was read before there were marks, read the file again.")
         )
+    elif shows_marks:
+        st.html(legend_html(marks))
+    described = _("Page {number} as it is printed", number=page.number)
+    st.html(picture_html(page_image_url(document.id, page.number), described, over=marks_html(marks or ())))
 
 
 def page_html(text: str) -> str:

@@ -119,6 +119,7 @@ LOOK = """
 }
 [dir=rtl] .stApp:has([data-testid=stExpandSidebarButton]) [data-testid=stSidebar] { transform: translateX(100vw); }
 [dir=rtl] [data-testid=stHeader] div:has(> div > [data-testid=stHeaderLogo]) { margin: 0 15px 0 0; }
+[dir=rtl] label:has([role=switch]) > div:first-of-type { direction: ltr; transform: scaleX(-1); }
 [dir=rtl] section[role=dialog] > button { right: auto; left: 1.4rem; }
 [dir=rtl] section[role=dialog] > h2 { padding-inline: 0 2.5rem; }
 [dir=rtl] [data-testid=stTextInputRootElement] > div:has([data-testid=stTextInputIcon]) { padding: 0 .6rem 0 0; }

@@ -92,15 +92,18 @@ def open_page_view(
                 st.markdown(marked(passage, terms))
 
 
-def picture_html(address: str, alt: str, *, zoom_percent: int = 100) -> str:
+def picture_html(address: str, alt: str, *, zoom_percent: int = 100, over: str = "") -> str:
     """Return a page of a PDF as a picture from our own route, which checks the reader.
 
-    Its place is as high as a page before it is there, and of no colour: nothing jumps or flashes.
+    Its place is as high as a page before it is there, and of no colour: nothing jumps or flashes. `over` is HTML to
+    put over it.
     """
     return (
         '<div tabindex="0" style="overflow:auto;border:1px solid rgba(128,138,165,.35);border-radius:8px">'
+        f'<div style="position:relative;overflow:hidden;width:{zoom_percent}%">'
         f'<img src="{escape(address, quote=True)}" alt="{escape(alt, quote=True)}" '
-        f'style="display:block;width:{zoom_percent}%;max-width:none;aspect-ratio:auto 210/297;min-height:320px"></div>'
+        'style="display:block;width:100%;max-width:none;aspect-ratio:auto 210/297;min-height:320px">'
+        f"{over}</div></div>"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import TITLE, click_row, tick, until_shown
@@ -148,3 +148,40 @@ def test_a_row_opens_wherever_it_is_clicked_and_no_box_and_no_key_opens_one(
     close()
     assert page.locator(".dvn-scroller").first.evaluate("table => table.scrollLeft") == 300
     page.close()
+
+
+def test_marks_lie_on_the_picture_of_a_page_until_they_are_switched_off(
+    browser: Browser, offline_product: Product, offline_admin: BrowserContext
+) -> None:
+    page = offline_admin.new_page()
+    stored = page.request.get(offline_product.address + "/api/documents?limit=100").json()["documents"]
+    handbook = next(document["id"] for document in stored if document["fileName"] == "ottermere_handbook.pdf")
+    address = f"{offline_product.address}/documents?document={handbook}"
+    picture = page.locator("img[src*='pages/1.png']")
+
+    def open_panel() -> None:
+        page.goto(address)
+
+    until_shown(open_panel, picture)
+    heading = page.locator("[title=Heading]").first
+    expect(heading).to_be_visible()
+    around, inner = picture.bounding_box(), heading.bounding_box()
+    assert around is not None
+    assert inner is not None
+    assert around["x"] < inner["x"] < inner["x"] + inner["width"] < around["x"] + around["width"]
+    assert around["y"] < inner["y"] < inner["y"] + inner["height"] < around["y"] + around["height"]
+
+    page.get_by_role("switch", name="Show marks").press("Space")
+    expect(heading).to_have_count(0)
+    expect(page.get_by_text("Headings:")).to_have_count(0)
+    page.close()
+
+    arabic = browser.new_context(locale="ar", storage_state=offline_admin.storage_state())
+    page = arabic.new_page()
+    page.goto(address)
+    label = page.locator("[data-testid=stCheckbox] label").filter(has=page.get_by_role("switch", checked=True)).first
+    track, knob = label.locator("> div").first.bounding_box(), label.locator("> div > div").first.bounding_box()
+    assert track is not None
+    assert knob is not None
+    assert track["x"] < knob["x"] < track["x"] + track["width"] / 2  # from right to left, as all of the page
+    arabic.close()

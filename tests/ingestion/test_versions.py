@@ -272,6 +272,16 @@ def test_chunking_again_makes_a_version_that_waits_for_its_yes(
         library.upload(admin, collection, "policy.pdf", policy(3))
 
 
+def test_marks_are_stored_with_the_pages_and_kept_by_a_version_of_the_same_file(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection
+) -> None:
+    document = add(library, work, admin, collection, hostile.hidden_text())
+    marks = [page.marks for page in library.pages("demo", document.id)]
+    assert {mark["kind"] for found in marks for mark in found or ()} == {"left out"}
+    again = library.versions.run_again(admin, document.id, Step.CHUNK, chunking_method="fixed")
+    assert [page.marks for page in library.pages("demo", again.id)] == marks
+
+
 def test_nothing_missing_is_said_and_costs_nothing(
     library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection
 ) -> None:

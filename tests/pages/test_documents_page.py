@@ -648,6 +648,56 @@ def test_an_opened_document_shows_its_pages_and_survives_a_refresh(
     assert any("Annual leave is 25 days." in str(getattr(html, "value", "")) for html in again.run().get("html"))
 
 
+def html_of(page: AppTest) -> str:
+    return " ".join(str(getattr(html, "value", "")) for html in page.get("html"))
+
+
+def test_the_picture_of_a_page_shows_what_was_read_as_what_until_the_marks_are_switched_off(
+    page: AppTest, add: Add, database: Database
+) -> None:
+    document_id = add("Handbook", "completed")
+    place = '"left": 0.1, "top": 0.2, "right": 0.5, "bottom": 0.25'
+    marks = f'[{{"kind": "table", {place}}}, {{"kind": "left out", {place}}}, {{"kind": "left out", {place}}}]'
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, marks) VALUES "
+            "(%(id)s, 1, 'demo', 'Leave', 5, 'text', %(marks)s), (%(id)s, 2, 'demo', 'Leave', 5, 'text', NULL), "
+            "(%(id)s, 3, 'demo', 'Leave', 5, 'ocr', '[]')",
+            {"id": document_id, "marks": marks},
+        )
+    page.query_params["document"] = str(document_id)
+
+    shown = html_of(page.run())
+    assert "left:10.00%;top:20.00%;width:40.00%;height:5.00%" in shown
+    assert all(words in shown for words in ("Tables: 1", "Headings: 0", "Notes and form values: 0", "Left out: 2"))
+
+    page.toggle("documents_shows_marks").set_value(False).run()
+    assert "Tables: 1" not in html_of(page)
+    assert "left:10.00%" not in html_of(page)
+
+    page.toggle("documents_shows_marks").set_value(True)
+    for number, words_shown in ((2, "read the file again"), (3, "was recognised in its picture")):
+        page.session_state[f"documents_page_{document_id}"] = number
+        assert words_shown in words(page.run())
+        assert "Tables:" not in html_of(page)
+    assert not page.exception
+
+
+def test_a_document_without_pictures_has_no_marks_to_show(page: AppTest, add: Add, database: Database) -> None:
+    document_id = add("Handbook", "completed", file_name="handbook.html")
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET mime_type = 'text/html' WHERE id = %s", (document_id,))
+        connection.execute(
+            "INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method) "
+            "VALUES (%s, 1, 'demo', 'Leave', 5, 'text')",
+            (document_id,),
+        )
+    page.query_params["document"] = str(document_id)
+    page.run()
+    assert "documents_shows_marks" not in {toggle.key for toggle in page.toggle}
+    assert "marks" not in words(page)
+
+
 @pytest.mark.parametrize("given", ["nonsense", "00000000-0000-0000-0000-000000000000", "' OR 1=1"])
 def test_an_unknown_document_in_the_address_opens_nothing(page: AppTest, add: Add, given: str) -> None:
     add("Handbook", "completed")

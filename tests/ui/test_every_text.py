@@ -94,6 +94,7 @@ HTML_BUILDERS = {
     "page_html",
     "copy_button",
     "chunk_html",
+    "legend_html",
     "account_actions",
     "link_here",
     "copy_html",

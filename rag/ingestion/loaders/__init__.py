@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath, PurePosixPath
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 from uuid import UUID
 
 from rag.errors import FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge
 from rag.settings import Settings
-from rag.types import Page, Section, sections_from_json, storable, storable_json
+from rag.types import MOST_MARKS, MarkKind, Page, PageMark, Section, sections_from_json, storable, storable_json
 
 #: The name of a format in `LOADERS`.
 FileKind: TypeAlias = str
@@ -108,6 +108,18 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
         method=page["method"] if page["method"] in ("text", "ocr") else "none",
         label=storable(page["label"]),
         warnings=tuple(storable(warning) for warning in page["warnings"]),
+        marks=_marks_from_json(page.get("marks")),
+    )
+
+
+def _marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark, ...] | None:
+    if marks is None:
+        return None
+    edges = ("left", "top", "right", "bottom")
+    return tuple(
+        PageMark(mark["kind"], *(float(mark[edge]) for edge in edges))
+        for mark in marks[:MOST_MARKS]
+        if mark["kind"] in get_args(MarkKind) and all(0 <= mark[edge] <= 1 for edge in edges)
     )
 
 

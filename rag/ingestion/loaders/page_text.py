@@ -10,11 +10,13 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import astuple, dataclass, field
+from functools import reduce
 
+from rag.ingestion.loaders.page_marks import around
 from rag.ingestion.loaders.page_tables import PageTable
-from rag.types import Page
+from rag.types import MOST_MARKS, Page, PageMark
 
 BLANK_LINES = re.compile(r"\n{3,}")
 BROKEN_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,}+)[-\u2010]\n([^\W\d_]+)")
@@ -161,15 +163,19 @@ class RepeatedLines:
 
     def without(self, number: int, lines: Sequence[str]) -> list[str]:
         """Return the lines of a page, counted from 1, that do not repeat. All pages have to be added first."""
+        dropped = self.dropped(number, lines)
+        return [line for position, line in enumerate(lines) if position not in dropped]
+
+    def dropped(self, number: int, lines: Sequence[str]) -> Set[int]:
+        """Return the positions of running lines on a page."""
         if self._pages < FEWEST_PAGES:
-            return list(lines)
+            return set()
         dropped = {
             position
             for position in _edges(lines)
             if self._repeats(lines[position], number) and not _is_row(lines, position)
         }
-        kept = [line for position, line in enumerate(lines) if position not in dropped]
-        return kept if any(kept) else list(lines)
+        return dropped if any(line for position, line in enumerate(lines) if position not in dropped) else set()
 
     def _repeats(self, line: str, number: int) -> bool:
         # A page number may be missing on title pages and begin again in an appendix.
@@ -240,6 +246,15 @@ class Style:
     is_bold: bool
 
 
+@dataclass(frozen=True)
+class StyledPage:
+    """The final text of a page, and the styles of its lines by their content."""
+
+    number: int
+    text: str
+    styles: dict[str, Style]
+
+
 @dataclass
 class RawPage:
     """A page as pdfium or pypdf reads it."""
@@ -252,6 +267,10 @@ class RawPage:
     pictures: list[tuple[float, float, float, float]] = field(default_factory=list)
     #: The last table on the page, which may go on on the next.
     last_table: PageTable | None = None
+    #: None where the places are not known.
+    marks: list[PageMark] | None = None
+    #: Where lines are, in parts of the page, by their positions in the text.
+    line_places: dict[int, tuple[float, float, float, float]] = field(default_factory=dict)
 
 
 #: zlib's fastest level: a page of 2,000 characters with its styles takes about a kilobyte and a tenth of a millisecond.
@@ -276,25 +295,49 @@ class RawPages:
         for line, style in page.styles.items():
             self._sizes[round(style.size, 1)] += len(line)
         styles = [(line, style.size, style.is_bold) for line, style in page.styles.items()]
-        self._packed.append(zlib.compress(json.dumps((page.text, styles, page.warnings)).encode(), FASTEST))
+        marks = None if page.marks is None else [astuple(mark) for mark in page.marks]
+        packed = (page.text, styles, page.warnings, marks, list(page.line_places.items()))
+        self._packed.append(zlib.compress(json.dumps(packed).encode(), FASTEST))
 
     @property
     def body_size(self) -> float:
         """Return the size in points that most characters are set in; 0 when no page has sizes."""
         return self._sizes.most_common(1)[0][0] if self._sizes else 0.0
 
-    def finished(self, labels: Sequence[str], said_first: Sequence[str]) -> Iterator[tuple[Page, dict[str, Style]]]:
-        """Yield the pages with their labels and the styles of their lines; the first warns of `said_first` as well."""
+    def finished(
+        self,
+        labels: Sequence[str],
+        said_first: Sequence[str],
+        headings: Callable[[StyledPage], Sequence[Sequence[str]]],
+    ) -> Iterator[tuple[Page, StyledPage]]:
+        """Yield the pages with their labels and marks, and with styles; the first warns of `said_first` too.
+
+        `headings` finds the headings on a page, each as a list of lines.
+        """
         compounds = frozenset(self._compounds)
         for number, packed in enumerate(self._packed, 1):
-            raw, styles, warnings = json.loads(zlib.decompress(packed))
-            text = joined_lines(self._repeated.without(number, raw.split("\n")), compounds)
+            raw, styles, warnings, marks, places = json.loads(zlib.decompress(packed))
+            lines = raw.split("\n")
+            dropped = self._repeated.dropped(number, lines)
+            kept = {position: line for position, line in enumerate(lines) if position not in dropped}
+            text = joined_lines(list(kept.values()), compounds)
+            styled = StyledPage(number, text, {line: Style(size, is_bold) for line, size, is_bold in styles})
             label = labels[number - 1] if labels else ""
+            found = None
+            if marks is not None:
+                at = dict(places)
+                found = [PageMark(*mark) for mark in marks]
+                found += [PageMark("left out", *at[position]) for position in sorted(dropped) if position in at]
+                by_line = {line: at[position] for position, line in reversed(kept.items()) if position in at}
+                for heading in headings(styled):
+                    if boxes := [by_line[line] for line in heading if line in by_line]:
+                        found.append(PageMark("heading", *reduce(around, boxes)))
             page = Page(
                 number=number,
                 text=text,
                 method="text" if text.strip() else "none",
                 label=label if label != str(number) else "",
                 warnings=(*warnings, *(said_first if number == 1 else ())),
+                marks=None if found is None else tuple(found[:MOST_MARKS]),
             )
-            yield page, {line: Style(size, is_bold) for line, size, is_bold in styles}
+            yield page, styled

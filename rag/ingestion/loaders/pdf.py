@@ -28,19 +28,23 @@ from rag.errors import (
 )
 from rag.ingestion.loaders import CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.page_marks import parts_of_page
 from rag.ingestion.loaders.page_text import (
     BLANK_PAGE,
     PICTURED_PAGE,
     RawPage,
     RawPages,
+    StyledPage,
     attachment_remarks,
     unreadable_reason,
 )
 from rag.ingestion.loaders.pdf_annotations import MOST_ANNOTATIONS, Annotations, annotations_of, pinned_files
+from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.pdf_structure import (
     PdfFacts,
-    StyledPage,
     facts_of,
+    headings_by_outline,
+    headings_by_style,
     labels_of,
     outline_of,
     sections_by_outline,
@@ -48,7 +52,7 @@ from rag.ingestion.loaders.pdf_structure import (
 )
 from rag.ingestion.loaders.pdf_text import read_page
 from rag.ingestion.loaders.pictures import looks_like_print
-from rag.types import Page
+from rag.types import Page, PageMark
 
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
 MAGIC_WITHIN = 1024
@@ -135,10 +139,15 @@ def extract_pages(
         labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
         outline = list(outline_of(opened.reader)) if opened.reader is not None else []
 
+        def headings(page: StyledPage) -> Sequence[Sequence[str]]:
+            if outline:
+                return headings_by_outline(outline, page)
+            return [heading.lines for heading in headings_by_style(page, raw.body_size)]
+
         def finished() -> Iterator[StyledPage]:
-            for page, styles in raw.finished(labels, said_first):
+            for page, styled in raw.finished(labels, said_first, headings):
                 (take or pages.append)(page)
-                yield StyledPage(page.number, page.text, styles)
+                yield styled
 
         sections = (
             sections_by_outline(outline, (page.text for page in finished()))
@@ -268,8 +277,9 @@ class OpenPdf:
         except (pypdfium2.PdfiumError, ValueError, IndexError):
             first, failure = RawPage(""), "could not be had"
         if not failure and first.text.strip():
-            if first.pictures and page is not None and _has_print(page, first.pictures):
+            if first.pictures and page is not None and (printed := _with_print(page, first.pictures)):
                 first.warnings.append(PICTURED_PAGE)
+                _mark_pictures(page, first, printed)
             return first
         if not failure and not first.has_hidden and self._has_fonts(number):
             failure = "was empty although the page has fonts"
@@ -328,8 +338,12 @@ class OpenPdf:
 
     def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
         """Warn of a page without text when it shows nothing at all."""
-        if not read.has_hidden and self._shows_nothing(page, number):
+        if read.has_hidden:
+            return read
+        if self._shows_nothing(page, number):
             read.warnings.append(BLANK_PAGE)
+        elif page is not None:
+            _mark_pictures(page, read, [page.get_bbox()])
         return read
 
     def _shows_nothing(self, page: pypdfium2.PdfPage | None, number: int) -> bool:
@@ -385,16 +399,24 @@ def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
         return None
 
 
-def _has_print(page: pypdfium2.PdfPage, places: Sequence[tuple[float, float, float, float]]) -> bool:
-    """Tell whether a picture on the page seems to contain text."""
+def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
+    """Return the pictures on the page that seem to contain text."""
     if page.get_rotation() % 360 or (drawn := _drawn(page, scale=PRINT_SCALE)) is None:
-        return False
+        return []
     x, _, _, y = page.get_bbox()
-    for left, bottom, right, top in places:
+
+    def has_print(box: Box) -> bool:
+        left, bottom, right, top = box
         area = (left - x, y - top, right - x, y - bottom)
-        if looks_like_print(drawn.crop(tuple(max(0, round(edge * PRINT_SCALE)) for edge in area))):
-            return True
-    return False
+        return looks_like_print(drawn.crop(tuple(max(0, round(edge * PRINT_SCALE)) for edge in area)))
+
+    return [box for box in places if has_print(box)]
+
+
+def _mark_pictures(page: pypdfium2.PdfPage, read: RawPage, pictures: Sequence[Box]) -> None:
+    if read.marks is not None:
+        convert = parts_of_page(page)
+        read.marks += [PageMark("picture", *parts) for box in pictures if (parts := convert(box)) is not None]
 
 
 def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:

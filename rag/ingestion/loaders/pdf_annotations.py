@@ -80,6 +80,8 @@ class Annotations:
 
     additions: list[Addition] = field(default_factory=list)
     comments: int = 0
+    #: Boxes of comments.
+    commented: list[Box] = field(default_factory=list)
     #: Boxes around text that is struck out.
     struck: list[Box] = field(default_factory=list)
     #: Names of files that are attached to a place of the page.
@@ -130,7 +132,9 @@ def _add(found: Annotations, page: pypdf.PageObject, annotation: DictionaryObjec
         if kind == "/StrikeOut":
             found.struck += _quads(annotation)
         # States such as "accepted" are stored as replies.
-        found.comments += bool(_text(annotation.get("/Contents"))) and "/StateModel" not in annotation
+        if _text(annotation.get("/Contents")) and "/StateModel" not in annotation:
+            found.comments += 1
+            found.commented += [box] if (box := _box(annotation)) is not None else []
         return
     box = _box(annotation)
     if box is None:

@@ -28,3 +28,14 @@ class TextObject:
     #: Raised or lowered against a line of letters, whose size this is; `y` is then that of the line.
     is_small: bool = False
     line_size: float = 0.0
+
+
+def turned(x: float, y: float, width: float, height: float, rotation: int) -> tuple[float, float]:
+    """Convert a point of the unturned page (origin bottom left) to the page as shown (origin top left)."""
+    if rotation == 90:
+        return y, x
+    if rotation == 180:
+        return width - x, y
+    if rotation == 270:
+        return height - y, width - x
+    return x, height - y

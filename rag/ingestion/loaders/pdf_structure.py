@@ -17,7 +17,7 @@ import pypdf
 from pypdf.generic import IndirectObject
 
 from rag.ingestion.loaders.characters import normalise_characters
-from rag.ingestion.loaders.page_text import Style
+from rag.ingestion.loaders.page_text import Style, StyledPage
 from rag.types import Section
 
 #: Longest line that may be a heading, in characters.
@@ -34,12 +34,12 @@ ARTICLE = re.compile(r"^(제\s?\d+\s?[조장절관편]|第[\d一二三四五六�
 
 
 @dataclass(frozen=True)
-class StyledPage:
-    """The final text of a page, and the styles of its lines by their content."""
+class Heading:
+    """A heading on a page: the lines, the rank, and the start in the page's text."""
 
-    number: int
-    text: str
-    styles: dict[str, Style]
+    lines: tuple[str, ...]
+    rank: float
+    start: int
 
 
 def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
@@ -47,19 +47,10 @@ def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section
     found: list[tuple[str, float, int, int]] = []
     start = 0
     for page in pages:
-        position = start
-        previous_end = -1
-        for line in page.text.split("\n"):
-            style = page.styles.get(line)
-            rank = _rank(line, style, body)
-            if rank:
-                last = found[-1] if found else None
-                if last and previous_end == position and _goes_on(last[0], line, last[1] == rank and style is not None):
-                    found[-1] = (f"{last[0]} {line}", rank, last[2], last[3])
-                else:
-                    found.append((line, rank, page.number, position))
-                previous_end = position + len(line) + 1
-            position += len(line) + 1
+        found += [
+            (" ".join(heading.lines), heading.rank, page.number, start + heading.start)
+            for heading in headings_by_style(page, body)
+        ]
         start += len(page.text) + 1
     if len(found) > MOST_SECTIONS:
         return ()
@@ -68,6 +59,25 @@ def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section
     return tuple(
         Section(title=title, level=levels[rank], page=number, start=position) for title, rank, number, position in found
     )
+
+
+def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
+    """Find the headings of a page by size and weight."""
+    found: list[Heading] = []
+    position, previous_end = 0, -1
+    for line in page.text.split("\n"):
+        style = page.styles.get(line)
+        rank = _rank(line, style, body)
+        if rank:
+            last = found[-1] if found else None
+            is_set_alike = last is not None and last.rank == rank and style is not None
+            if last and previous_end == position and _goes_on(" ".join(last.lines), line, is_set_alike):
+                found[-1] = Heading((*last.lines, line), rank, last.start)
+            else:
+                found.append(Heading((line,), rank, position))
+            previous_end = position + len(line) + 1
+        position += len(line) + 1
+    return found
 
 
 def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
@@ -99,12 +109,25 @@ def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable
     start = 0
     for number, text in enumerate(texts, 1):
         for title, level in wanted.get(number, ()):
-            words = [re.escape(word) for word in title.split()]
-            match = re.search(r"\s+".join(words), text, re.IGNORECASE)
+            match = _title_in(text, title)
             offset = match.start() if match else 0
             sections.append(Section(title=title, level=min(level, LEVELS), page=number, start=start + offset))
         start += len(text) + 1
     return tuple(sorted(sections, key=lambda section: section.start))
+
+
+def headings_by_outline(entries: Sequence[tuple[str, int, int]], page: StyledPage) -> list[tuple[str, ...]]:
+    """Find the lines on a page with titles of the outline."""
+    found = []
+    for title in (title for title, _, number in entries[:MOST_SECTIONS] if number == page.number):
+        if (match := _title_in(page.text, title)) is not None:
+            first = page.text.rfind("\n", 0, match.start()) + 1
+            found.append(tuple(page.text[first : match.end()].split("\n")))
+    return found
+
+
+def _title_in(text: str, title: str) -> re.Match[str] | None:
+    return re.search(r"\s+".join(map(re.escape, title.split())), text, re.IGNORECASE)
 
 
 #: `D:20240131094500+09'00'`, anything after the year may be missing; some leave out the mark, some the quotes.

@@ -20,6 +20,7 @@ from typing import Any
 import pypdfium2.raw as pdfium
 
 from rag.ingestion.loaders.characters import normalise_characters
+from rag.ingestion.loaders.page_marks import around, line_boxes, parts_of_page
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, RawPage, Style, shortened
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
@@ -45,6 +46,7 @@ from rag.ingestion.loaders.pdf_turned import (
 )
 from rag.ingestion.loaders.pdf_words import LINE_END, RUN, PlacedWord, box_of, place_words, rules_of
 from rag.ingestion.loaders.pictures import is_large
+from rag.types import MarkKind, PageMark
 
 Matrix = tuple[float, float, float, float, float, float]
 
@@ -227,6 +229,10 @@ def read_page(
         struck_words = _words_of(text, letters, struck.letters)
         for index in struck.letters:
             letters[index] = ""
+        places: list[tuple[MarkKind, Box]] = [("left out", box) for box in annotations.commented]
+        for indexes in (hidden.letters, struck.letters):
+            boxes = (box_of(text_page, index) for index in sorted(indexes) if not text[index].isspace())
+            places += [("left out", box) for box in line_boxes(box for box in boxes if box is not None)]
         runs = _small_runs(text_page, text, letters, objects.texts)
         tables: list[PageTable] = []
         words: list[PlacedWord] = []
@@ -239,26 +245,30 @@ def read_page(
             words = with_small_letters(words, masked, runs) if runs else words
         mark_runs(letters, runs)
         additions = place_additions(annotations.additions, words, objects.page_box, is_turned=is_turned)
+        places += [("note", placed.addition.box) for placed in additions]
+        as_tables: list[Box] = []
         if may_have_tables:
             paths = [item for item in objects.paths if item not in struck.paths] if struck.paths else objects.paths
             rules = rules_of(paths)
             if turned:
-                tables = _put_turned(letters, text, turned, words, rules, table_above, objects.main_turn())
+                tables = _put_turned(letters, text, turned, words, rules, table_above, objects.main_turn(), as_tables)
             else:
                 tables, within = _tables_with(words, [] if is_turned else additions, rules)
                 additions = [placed for placed in additions if placed not in within]
                 words += [placed.word() for placed in within]
                 tables = _going_on(tables, table_above)
-                _put_tables(letters, text, words, tables)
+                _put_tables(letters, text, words, tables, as_tables)
         else:
             for found in turned.values():
                 put_turned_lines(letters, text, found)
         _put_spaces(text_page, text, letters, objects.texts)
         below = put_additions(letters, text, additions)
-        lines, styles, gaps = _styled_lines(text_page, text, letters, objects.texts)
+        lines, styles, gaps, boxes_of_lines = _styled_lines(text_page, text, letters, objects.texts)
         if has_paragraphs_by_gaps:
-            lines = _parted(lines, gaps)
+            lines, boxes_of_lines = _parted(lines, gaps, boxes_of_lines)
         lines, styles = written_lines(lines, styles)
+        convert = parts_of_page(page)
+        places += [("table", box) for box in as_tables]
     finally:
         text_page.close()
     return RawPage(
@@ -272,7 +282,20 @@ def read_page(
         has_hidden=bool(hidden.letters or struck.letters),
         pictures=objects.pictures,
         last_table=tables[-1] if tables else None,
+        marks=[PageMark(kind, *parts) for kind, box in places if (parts := convert(box)) is not None],
+        line_places=_positions(lines, {line: convert(box) for line, box in boxes_of_lines.items()}),
     )
+
+
+def _positions(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
+    """Return places by line numbers in the text; a table has several lines."""
+    found: dict[int, Box] = {}
+    position = 0
+    for index, line in enumerate(lines):
+        if (place := places.get(index)) is not None:
+            found[position] = place
+        position += 1 + line.count("\n")
+    return found
 
 
 def _going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
@@ -323,8 +346,12 @@ def _put_turned(
     rules: RulingLines,
     table_above: PageTable | None,
     main: int,
+    as_tables: list[Box],
 ) -> list[PageTable]:
-    """Put tables and other turned words in their places; return the tables in the frame `main`."""
+    """Put tables and other turned words in their places; return the tables in the frame `main`.
+
+    Add the boxes of these tables to `as_tables`.
+    """
     frames: dict[int, list[PlacedWord | TurnedWord]] = {0: list(level)}
     frames |= {turn: list(words) for turn, words in turned.items()}
     free: dict[int, list[TurnedWord]] = {}
@@ -332,18 +359,18 @@ def _put_turned(
         if turn == main:
             continue
         tables = tables_among([placed.word for placed in words], turned_rules(rules, turn))
-        taken = _put_tables(letters, text, words, tables)
+        taken = _put_tables(letters, text, words, tables, as_tables, turn)
         free[turn] = [
             TurnedWord(placed.word, tuple(placed.indexes)) for placed in words if placed.indexes[0] not in taken
         ]
-    around = list(frames.get(main, []))
-    upright = [placed.word for placed in around]
+    of_main = list(frames.get(main, []))
+    upright = [placed.word for placed in of_main]
     for turn, found in free.items():
         if (turn - main) % 2:
-            around += upright_heads(found, turn, main, rules, upright)
-    tables = tables_among([placed.word for placed in around], turned_rules(rules, main))
+            of_main += upright_heads(found, turn, main, rules, upright)
+    tables = tables_among([placed.word for placed in of_main], turned_rules(rules, main))
     tables = _going_on(tables, table_above)
-    taken = _put_tables(letters, text, around, tables)
+    taken = _put_tables(letters, text, of_main, tables, as_tables, main)
     for turn, found in free.items():
         if turn:
             put_turned_lines(letters, text, [word for word in found if word.indexes[0] not in taken])
@@ -490,11 +517,16 @@ def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
 
 
 def _put_tables(
-    letters: list[str], text: str, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable]
+    letters: list[str],
+    text: str,
+    words: Sequence[PlacedWord | TurnedWord],
+    tables: Sequence[PageTable],
+    as_tables: list[Box],
+    turn: int = 0,
 ) -> set[int]:
     """Put each table as rows in the place of its first word, and take its other words out of the text.
 
-    Return the indexes of the letters in tables.
+    Return the indexes of the letters in tables; add the boxes, turned back by `turn`, to `as_tables`.
     """
     taken: set[int] = set()
     for table in tables:
@@ -516,6 +548,7 @@ def _put_tables(
         turned = [index for placed in inside if isinstance(placed, TurnedWord) for index in placed.indexes]
         take_out(letters, text, turned)
         taken.update(index for placed in inside for index in placed.indexes)
+        as_tables.append(turned_box(table.box, -turn))
         first = min(min(placed.indexes) for placed in inside if placed.indexes)
         line = max(text.rfind("\n", 0, first), text.rfind("\ufffe", 0, first)) + 1
         begins = not "".join(letters[line:first]).strip()
@@ -532,8 +565,8 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
 
 def _styled_lines(
     text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
-) -> tuple[list[str], dict[str, Style], dict[int, float]]:
-    """Return the lines of a page, how they are set by their content, and the gaps above them by their place.
+) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
+    """Return the lines of a page, their styles by content, and by place the gaps above and the boxes.
 
     A gap is measured from baseline to baseline, in sizes of the smaller letters.
     """
@@ -542,6 +575,7 @@ def _styled_lines(
     lines: list[str] = []
     styles: dict[str, Style] = {}
     gaps: dict[int, float] = {}
+    boxes: dict[int, Box] = {}
     above: _Line | None = None
     for start, end, is_broken in _line_spans(text):
         content = "".join(letters[start:end])
@@ -550,27 +584,32 @@ def _styled_lines(
         content = normalise_characters(f"{content}-\n" if is_broken else f"{content}\n").removesuffix("\n")
         if line is not None and above is not None and line.goes_on_from(above):
             content = f"{lines.pop()}{' ' if is_apart else line.space_after(above)}{content}"
-            line = replace(line, first=above.first, style=above.style)
+            line = replace(line, first=above.first, style=above.style, box=around(above.box, line.box))
         elif line is not None and above is not None and blanks and _has_between(blanks, above, line):
             lines.append("")
         elif line is not None and above is not None and (gap := line.gap_below(above)) > 0:
             gaps[len(lines)] = gap
+        if line is not None:
+            boxes[len(lines)] = line.box
         lines.append(content)
         if line is not None and content:
             styles.setdefault(content, line.style)
         above = line
-    return lines, styles, gaps
+    return lines, styles, gaps, boxes
 
 
-def _parted(lines: Sequence[str], gaps: dict[int, float]) -> list[str]:
+def _parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box]) -> tuple[list[str], dict[int, Box]]:
     """Put an empty line above each line whose gap is wider than the gaps within paragraphs."""
     usual = sorted(gaps.values())[len(gaps) // 4] if len(gaps) >= FEWEST_LINE_GAPS else USUAL_LINE_GAP
     parted: list[str] = []
+    moved: dict[int, Box] = {}
     for index, line in enumerate(lines):
         if gaps.get(index, 0.0) > WIDER_GAP * usual:
             parted.append("")
+        if index in boxes:
+            moved[len(parted)] = boxes[index]
         parted.append(line)
-    return parted
+    return parted, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,6 +619,7 @@ class _Line:
     first: TextObject
     last: TextObject
     style: Style
+    box: Box
 
     def goes_on_from(self, above: _Line) -> bool:
         """Tell whether it is the rest of the line above: pdfium ends a line at a raised figure."""
@@ -692,7 +732,8 @@ def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, T
     if not seen:
         return None
     sizes = [found.size for found in seen]
-    return _Line(seen[0], seen[-1], Style(max(sizes, key=sizes.count), all(found.is_bold for found in seen)))
+    style = Style(max(sizes, key=sizes.count), all(found.is_bold for found in seen))
+    return _Line(seen[0], seen[-1], style, around(seen[0].box, seen[-1].box))
 
 
 def _matrix_of(item: Any) -> Matrix:

@@ -12,7 +12,7 @@ import pypdfium2
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, UnidentifiedImageError
 
 from rag.errors import FileDamaged, PdfDamaged
-from rag.ingestion.loaders.pdf_objects import Box
+from rag.ingestion.loaders.pdf_objects import Box, turned
 
 #: Multiplied with the page, to keep print dark: for a passage, and for the used sentence.
 MARK, STRONG_MARK = (255, 246, 196), (255, 212, 64)
@@ -149,17 +149,6 @@ def line_boxes(boxes: list[Box]) -> list[Box]:
                 continue
         merged.append(box)
     return merged
-
-
-def turned(x: float, y: float, width: float, height: float, rotation: int) -> tuple[float, float]:
-    """Convert a point of the unturned page (origin bottom left) to the page as shown (origin top left)."""
-    if rotation == 90:
-        return y, x
-    if rotation == 180:
-        return width - x, y
-    if rotation == 270:
-        return height - y, width - x
-    return x, height - y
 
 
 #: Models look at no more; a larger picture only costs more. Pixels.

@@ -322,8 +322,9 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed',
 
 -- copy_pages --
 -- Copy the pages of one version to another one of the same file.
-INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
-SELECT %(new_id)s, number, tenant_id, text, characters, method, language, label, warnings
+INSERT INTO document_pages
+    (document_id, number, tenant_id, text, characters, method, language, label, warnings, marks)
+SELECT %(new_id)s, number, tenant_id, text, characters, method, language, label, warnings, marks
 FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- note_estimate --
@@ -750,7 +751,7 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed',
 
 -- find_pages --
 -- List the pages of a document in their order.
-SELECT document_id, number, text, characters, method, language, label, warnings
+SELECT document_id, number, text, characters, method, language, label, warnings, marks
 FROM document_pages
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 ORDER BY number
@@ -829,9 +830,10 @@ DELETE FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(do
 
 -- add_page --
 -- Add a page of a document; many are sent in one pipeline.
-INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
+INSERT INTO document_pages
+    (document_id, number, tenant_id, text, characters, method, language, label, warnings, marks)
 VALUES (%(document_id)s, %(number)s, rag_tenant(), %(text)s, %(characters)s, %(method)s, %(language)s, %(label)s,
-        %(warnings)s)
+        %(warnings)s, %(marks)s)
 
 -- finish_reading --
 -- Store the results of reading and the estimated cost.

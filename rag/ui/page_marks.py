@@ -1,0 +1,80 @@
+"""Draw marks on the picture of a page: tables, headings, notes, and text that was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+from rag.ingestion.loaders.page_text import PICTURED_PAGE
+from rag.language import N_, _
+from rag.types import DocumentPage, MarkKind, PageMark
+from rag.ui.formats import thousands
+
+
+@dataclass(frozen=True)
+class MarkLook:
+    """The names, sign, line and colour of a kind of mark. A page is white in the dark theme too."""
+
+    one: str
+    all: str
+    sign: str
+    line: str
+    colour: str
+
+
+LOOKS: dict[MarkKind, MarkLook] = {
+    "table": MarkLook(N_("Table"), N_("Tables"), "▦", "2px solid", "#1d4ed8"),
+    "heading": MarkLook(N_("Heading"), N_("Headings"), "#", "2px dashed", "#7e22ce"),
+    "note": MarkLook(N_("Note or form value"), N_("Notes and form values"), "*", "2px dotted", "#15803d"),
+    "left out": MarkLook(N_("Left out"), N_("Left out"), "×", "4px double", "#b91c1c"),
+}
+SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 sans-serif"
+
+
+def marks_of(page: DocumentPage) -> list[PageMark] | None:
+    """Return the marks of a page; None where they are not known.
+
+    A picture counts as left out until text recognition has read it.
+    """
+    if page.marks is None or page.method == "ocr":
+        return None
+    is_read = page.method == "text" and PICTURED_PAGE not in page.warnings
+    marks = [PageMark(**mark) for mark in page.marks]
+    return [
+        replace(mark, kind="left out") if mark.kind == "picture" else mark
+        for mark in marks
+        if mark.kind != "picture" or not is_read
+    ]
+
+
+def marks_html(marks: Sequence[PageMark]) -> str:
+    """Return frames with signs, to put over the picture of the page at any size."""
+    frames = "".join(_frame(mark, LOOKS[mark.kind]) for mark in marks)
+    return f'<div aria-hidden="true">{frames}</div>' if frames else ""
+
+
+def legend_html(marks: Sequence[PageMark]) -> str:
+    """Return the legend: each kind with its sign and count."""
+    entries = []
+    for kind, look in LOOKS.items():
+        number = thousands(sum(mark.kind == kind for mark in marks))
+        sign = f'<span aria-hidden="true" style="{SIGN};color:{look.colour};border:{look.line}">{look.sign}</span>'
+        words = escape(_("{kind}: {number}", kind=_(look.all), number=number))
+        entries.append(f'<li style="display:flex;align-items:center;gap:.4rem;margin:0">{sign}{words}</li>')
+    return (
+        f'<ul aria-label="{escape(_("Marks on this page"), quote=True)}" style="display:flex;flex-wrap:wrap;'
+        f'gap:.3rem 1rem;list-style:none;margin:0;padding:0;font-size:.86rem">{"".join(entries)}</ul>'
+    )
+
+
+def _frame(mark: PageMark, look: MarkLook) -> str:
+    width, height = mark.right - mark.left, mark.bottom - mark.top
+    # At the edge of the page there is no room outside the frame.
+    offset, sign = ("-5px", "right:5px;top:5px") if mark.right > 0.95 else ("1px", "left:100%;top:-.75rem")
+    return (
+        f'<div title="{escape(_(look.one), quote=True)}" style="position:absolute;left:{mark.left:.2%};'
+        f"top:{mark.top:.2%};width:{width:.2%};height:{height:.2%};outline:{look.line} {look.colour};"
+        f'outline-offset:{offset};border-radius:2px"><span style="position:absolute;{sign};{SIGN};'
+        f'color:{look.colour}">{look.sign}</span></div>'
+    )
