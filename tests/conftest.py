@@ -9,6 +9,7 @@ import gc
 import itertools
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -72,6 +73,10 @@ def fast_folder() -> str | None:
     has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= LEAST_MEMORY_BYTES
     return str(MEMORY) if has_room and os.access(MEMORY, os.W_OK) else None
 
+
+# Started in the background of a shell, a run ignores Ctrl-C, and so would the commands that it sends Ctrl-C to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before the workers of the run start, which take it from the environment.
 factor()
