@@ -328,6 +328,7 @@ AS_THE_SOURCE: Mapping[str, Mapping[str, Any]] = {
         **OUR_OWN_STEPS,
         "filter_by_category": False,
         "filter_by_date": False,
+        "share_requests": True,
         "pinned_floor": 0.0,
         "source_prompt": True,
         "numbered_passages": False,

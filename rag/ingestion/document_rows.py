@@ -208,6 +208,24 @@ def keep_embedded(
     return frozenset(kept)
 
 
+def keep_asked(
+    connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
+) -> tuple[bool, frozenset[int]]:
+    """Store the chunks without vectors; return whether vectors of all were asked for already, and the indexes of those
+    that got none.
+    """
+    key = {"document_id": document.id}
+    rows = connection.execute(queries["chunks_asked_for"], key).fetchall()
+    stored = {(index, start, end): (model == embedding_model, has_one) for index, start, end, model, has_one in rows}
+    wanted = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
+    if stored.keys() != wanted:
+        connection.execute(queries["remove_other_chunks"], {**key, "kept": []})
+        add_bare_chunks(connection, document, chunks)
+        return not chunks, frozenset()
+    is_whole = all(is_asked for is_asked, _ in stored.values())
+    return is_whole, frozenset(index for (index, _, _), (_, has_one) in stored.items() if not has_one)
+
+
 log = logging.getLogger("rag.ingestion")
 
 

@@ -36,11 +36,11 @@ SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True)
 class Batch(Generic[Item]):
-    """Items with the texts that one call embeds, and the document that is charged."""
+    """Items with the texts that one call embeds, and the document to charge; None for items of several documents."""
 
     items: Sequence[Item]
     texts: Sequence[str]
-    document_id: UUID
+    document_id: UUID | None
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class EmbeddedBatch(Generic[Item]):
 
     items: Sequence[Item]
     texts: Sequence[str]
-    document_id: UUID
+    document_id: UUID | None
     embeddings: Embeddings
     call: PaidCall | None
 
@@ -72,9 +72,9 @@ def embed_batches(
 ) -> Iterator[list[EmbeddedBatch[Item]]]:
     """Embed batches, and yield those that are ready together, to be stored in one transaction.
 
-    `owner_id` is the document or the move that the calls belong to. With a pause between calls, only one runs at a
-    time, and the pause holds from one document to the next. Raises `JobInterrupted` and `ProviderError`s, after the
-    calls under way were yielded.
+    `owner_id` is the document, the move or the collection that the calls belong to. With a pause between calls, only
+    one runs at a time, and the pause holds from one document to the next. Raises `JobInterrupted` and `ProviderError`s,
+    after the calls under way were yielded.
     """
 
     def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:
@@ -91,6 +91,7 @@ def embed_batches(
                 make,
                 expected=expected_embedding(embedder.provider, embedder.model, batch.texts),
                 document_id=batch.document_id,
+                collection_id=owner_id if batch.document_id is None else None,
             )
             return EmbeddedBatch(batch.items, batch.texts, batch.document_id, embeddings, call)
         return EmbeddedBatch(batch.items, batch.texts, batch.document_id, make(), None)
@@ -148,6 +149,22 @@ class EmbedStep:
         # The batches are the same on every run, and each is stored as a whole: a call sent again is the same call.
         batches = [[c for c in batch if c.index not in stored] for batch in self._batches(job, chunks)]
         return self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
+
+    def run_together(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk] | None:
+        """Store the chunks and leave their vectors to `SharedRequests`.
+
+        Returns None until the vectors were asked for, then as `run`. Raises `DocumentGone`, `VectorUnusable`.
+        """
+        document = job.document
+        with self._control.database.transaction(document.tenant_id) as connection:
+            hold(connection, job)
+            is_whole, bare = document_rows.keep_asked(connection, document, chunks, embedder.id)
+        if not is_whole:
+            self._control.note_progress(job, Step.EMBED, 0, len(chunks))
+            return None
+        if bare and len(bare) == len(chunks):
+            raise VectorUnusable
+        return [chunk for chunk in chunks if chunk.index in bare]
 
     def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
         """Embed stored chunks that have no vector, and leave their other columns alone. Returns and raises as `run`."""

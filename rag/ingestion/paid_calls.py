@@ -49,7 +49,8 @@ class PaidCall:
     tenant_id: str
     owner_id: UUID
     operation: Operation
-    document_id: UUID
+    document_id: UUID | None
+    collection_id: UUID | None
     sent: int
     on_end: Callable[[], None] = field(compare=False)
 
@@ -97,12 +98,14 @@ class PaidCalls:
         *,
         expected: Usage,
         document_id: UUID | None = None,
+        collection_id: UUID | None = None,
     ) -> tuple[PaidCall, Value]:
         """Make one call, identified by its owner, its operation and its texts. Raises what `function` raises.
 
-        `expected` is the usage it will be billed for. `document_id` is the document charged, where it is not the owner.
+        `expected` is the usage it will be billed for. `document_id` is the document charged, where it is not the owner;
+        `collection_id` is charged where the call is for several documents.
         """
-        document_id = document_id or owner_id
+        document_id = None if collection_id else document_id or owner_id
         key = self._key(owner_id, operation, digest_of(texts))
         parameters = {
             "owner_id": owner_id,
@@ -120,13 +123,13 @@ class PaidCalls:
 
         def record(usage: Usage) -> None:
             item = charge(operation, usage, price_overrides(self._database, tenant_id))
-            self._ledger.record(tenant_id, item, document_id=document_id)
+            self._ledger.record(tenant_id, item, document_id=document_id, collection_id=collection_id)
 
         def send() -> Value:
             if made:
                 self._database.execute(tenant_id, "resend_paid_call", id=made[0].id)
             else:
-                made.append(self._begin(tenant_id, operation, parameters, expected, forget))
+                made.append(self._begin(tenant_id, operation, parameters, expected, collection_id, forget))
             with lost_calls(record), sending(str(made[0].id), retries=0):
                 try:
                     return function()
@@ -158,7 +161,13 @@ class PaidCalls:
             return
         for usage in usages:
             item = charge(call.operation, usage, prices)
-            self._ledger.record(call.tenant_id, item, document_id=call.document_id, connection=connection)
+            self._ledger.record(
+                call.tenant_id,
+                item,
+                document_id=call.document_id,
+                collection_id=call.collection_id,
+                connection=connection,
+            )
         connection.execute(queries["finish_paid_call"], {"id": call.id})
         if call.sent > 1:
             repeated = {"document_id": call.owner_id, "times": call.sent - 1}
@@ -173,11 +182,12 @@ class PaidCalls:
         with self._database.transaction(tenant_id) as connection:
             parameters = {"owner_id": owner_id, "quiet_seconds": quiet_seconds}
             rows = connection.execute(queries["take_abandoned_calls"], parameters).fetchall()
-            for operation, unsettled, expected, document_id in rows:
+            for operation, unsettled, expected, document_id, collection_id in rows:
                 if expected:  # of a version before this was kept
                     item = charge(operation, usage_from_json(expected), prices)
+                    charged = {"document_id": document_id, "collection_id": collection_id}
                     for _ in range(unsettled):
-                        self._ledger.record(tenant_id, item, document_id=document_id, connection=connection)
+                        self._ledger.record(tenant_id, item, **charged, connection=connection)
         for touched in {row[3] for row in rows if row[3] is not None}:
             note_costs(self._database, self._ledger, tenant_id, touched)
         return len(rows)
@@ -198,10 +208,12 @@ class PaidCalls:
         operation: Operation,
         parameters: dict[str, Any],
         expected: Usage,
+        collection_id: UUID | None,
         on_end: Callable[[], None],
     ) -> PaidCall:
         """Commit the call's row. Attempts of a dead process may have been billed: they are recorded by estimate."""
         owner_id, document_id = parameters["owner_id"], parameters["document_id"]
+        charged = {"document_id": document_id, "collection_id": collection_id}
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["begin_paid_call"], parameters).fetchone()
             assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
@@ -209,9 +221,9 @@ class PaidCalls:
             if unsettled > 1:
                 item = charge(operation, expected, price_overrides(self._database, tenant_id))
                 for _ in range(unsettled - 1):
-                    self._ledger.record(tenant_id, item, document_id=document_id, connection=connection)
+                    self._ledger.record(tenant_id, item, **charged, connection=connection)
                 connection.execute(queries["account_for_paid_call"], {"id": call_id, "unsettled": 1})
-        return PaidCall(call_id, tenant_id, owner_id, operation, document_id, sent, on_end)
+        return PaidCall(call_id, tenant_id, owner_id, operation, document_id, collection_id, sent, on_end)
 
 
 def note_costs(database: Database, ledger: Ledger, tenant_id: str, document_id: UUID) -> None:

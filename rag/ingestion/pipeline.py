@@ -38,6 +38,7 @@ from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
 from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
+from rag.ingestion.shared_requests import SharedRequests
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.suggestions import SuggestStep
@@ -105,6 +106,7 @@ class IngestionPipeline:
         self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition, posts)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)
+        self._shared_requests = SharedRequests(self.control, providers, calls, self._embed_step, self.mark_failed)
         self._tag_step = TagStep(providers, calls)
         self._suggest_step = SuggestStep(database, settings)
         self._isolated_runs = isolated_runs or IsolatedRuns(database, settings)
@@ -154,7 +156,11 @@ class IngestionPipeline:
         pages, sections = self._recognise_step.run(job, pages, sections)
         embedder = self._providers.embedder_for(job.collection.embedding_model)
         chunks = self._chunk(job, pages, sections, spans, embedder)
-        set_aside = self._embed_step.run(job, chunks, embedder)
+        is_shared = job.profile.embedding.share_requests and job.document.is_synced and embedder.is_paid
+        embed = self._embed_step.run_together if is_shared else self._embed_step.run
+        set_aside = embed(job, chunks, embedder)
+        if set_aside is None:
+            return
         read = _sentences(reading_message(pages), set_aside_message(set_aside, len(chunks), embedder.id))
         tags, refused = self._tag(job, pages)
         try:
@@ -299,6 +305,7 @@ class IngestionPipeline:
                 self._try(tenant_id, document_id)
             else:
                 self.run_claimed(tenant_id, document_id)
+        self._shared_requests.run_if_due(tenant_id, document_id)
 
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
         """Work as `run`, on a document that the caller has claimed."""

@@ -32,10 +32,14 @@ class Ledger:
         *,
         document_id: UUID | None = None,
         chat_log_id: UUID | None = None,
+        collection_id: UUID | None = None,
         connection: Connection | None = None,
     ) -> None:
-        """Write one row; with `connection`, in the caller's transaction, so that both are stored or neither."""
-        row = self._row_of(tenant_id, charge, document_id, chat_log_id)
+        """Write one row; with `connection`, in the caller's transaction, so that both are stored or neither.
+
+        A call for a document or a question also belongs to its collection; `collection_id` is for others.
+        """
+        row = {**self._row_of(tenant_id, charge, document_id, chat_log_id), "collection_id": collection_id}
         if connection is None:
             self._database.execute(tenant_id, "record_charge", **row)
         else:
@@ -106,7 +110,7 @@ class Ledger:
         }  # fmt: skip
         return UUID(str(self._database.fetch_value(tenant_id, "begin_paid_call", **row)))
 
-    def finish_for_collection(self, tenant_id: str, call_id: UUID, charge: Charge | None) -> None:
+    def finish_for_collection(self, tenant_id: str, collection_id: UUID, call_id: UUID, charge: Charge | None) -> None:
         """Write the charge of a recorded call and remove its record.
 
         Where the record is gone, the call took so long that its estimate was charged: nothing is charged twice.
@@ -114,7 +118,7 @@ class Ledger:
         with self._database.transaction(tenant_id) as connection:
             is_open = connection.execute(queries["finish_paid_call"], {"id": call_id}).rowcount > 0
             if is_open and charge is not None:
-                self.record(tenant_id, charge, connection=connection)
+                self.record(tenant_id, charge, collection_id=collection_id, connection=connection)
 
     def finish(self, tenant_id: str, finished: Iterable[Finished], *, chat_log_id: UUID) -> None:
         """Write the charges of calls and remove their records, in one transaction.
@@ -131,7 +135,7 @@ class Ledger:
         for charge, call_id in finished:
             row = self._row_of(tenant_id, charge, None, chat_log_id) if charge is not None else {}
             if call_id is None:
-                statements += [("record_charge", row)] if row else []
+                statements += [("record_charge", {**row, "collection_id": None})] if row else []
             else:
                 statements.append(("record_charge_of_call" if row else "finish_paid_call", {**row, "id": call_id}))
         return statements

@@ -259,6 +259,10 @@ class Embedding(Part):
     embedding_batch_size: int = setting(
         100, "Passages per request", "Sent to the embedding model at once.", unit="passages", ge=1, le=2048,
         source="000 OpenAI Embedding")
+    share_requests: bool = setting(
+        False, "Requests for several documents",
+        "Documents of a source wait until a request to a paid embedding model is full. What these requests cost is "
+        "counted for the collection, not for each document.", source="000 Batch Size")
     embedding_delay_ms: int = setting(
         0, "Pause between requests", unit="ms", ge=0, le=60_000, source="001 Embedding Generation")
 

@@ -396,6 +396,8 @@ class Syncs:
         if (state := getattr(source, "state", None)) is not None and state != before:
             self._database.execute(tenant_id, "keep_source_state", **where, state=Jsonb(state))
         self._end(collection, run_id, report)
+        # Those that came first may have waited for the last.
+        self._database.execute(tenant_id, "enqueue_one_that_shares", collection_id=collection.id)
         return report
 
     def _required_readers(self, collection: Collection, source: Source) -> tuple[str, ...] | None:

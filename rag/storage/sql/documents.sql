@@ -871,6 +871,75 @@ SELECT chunk_index, start_character, end_character FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
   AND embedding_model = %(embedding_model)s AND embedding IS NOT NULL
 
+-- chunks_asked_for --
+-- List the stored chunks of a document: for which model vectors were asked, "" before that, and whether one came.
+SELECT chunk_index, start_character, end_character, embedding_model, embedding IS NOT NULL AS has_vector
+FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- chunks_to_share --
+-- List the passages that wait for a request of several documents, document by document.
+SELECT c.id, c.document_id, d.title, c.section, c.content
+FROM document_chunks c
+JOIN documents d ON d.id = c.document_id AND d.tenant_id = c.tenant_id
+WHERE c.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sync_key IS NOT NULL
+  AND d.status = 'processing' AND c.embedding_model <> %(embedding_model)s
+ORDER BY d.created_at, c.document_id, c.chunk_index
+
+-- collection_that_shares --
+-- Return the document's collection where passages wait for a request of several documents.
+SELECT d.collection_id FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND EXISTS (
+    SELECT FROM documents o JOIN document_chunks c ON c.document_id = o.id AND c.embedding_model = ''
+    WHERE o.tenant_id = rag_tenant() AND o.collection_id = d.collection_id AND o.sync_key IS NOT NULL
+      AND o.status = 'processing'
+)
+
+-- passages_still_come --
+-- True while a source is compared with the collection, or one of its documents is read and has no passages yet.
+SELECT EXISTS (
+    SELECT FROM sync_runs r
+    WHERE r.tenant_id = rag_tenant() AND r.collection_id = %(collection_id)s AND r.status = 'running'
+) OR EXISTS (
+    SELECT FROM documents d
+    JOIN procrastinate_jobs j ON j.lock = d.id::text AND j.status IN ('todo', 'doing')
+        AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sync_key IS NOT NULL
+      AND d.status IN ('reading', 'estimated', 'processing')
+      AND NOT EXISTS (SELECT FROM document_chunks c WHERE c.document_id = d.id)
+)
+
+-- set_shared_vectors --
+-- Store the vectors of a request of several documents.
+UPDATE document_chunks c SET embedding = made.embedding, embedding_model = %(embedding_model)s
+FROM unnest(%(embeddings)b::halfvec[], %(ids)s::uuid[]) AS made (embedding, id)
+WHERE c.tenant_id = rag_tenant() AND c.id = made.id
+
+-- enqueue_whole_documents --
+-- Queue those of the documents whose passages were all asked for.
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+SELECT 'documents', 'process_document', d.id::text, d.id::text,
+       jsonb_build_object('tenant_id', rag_tenant(), 'document_id', d.id::text)
+FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s) AND d.status = 'processing'
+  AND NOT EXISTS (
+      SELECT FROM document_chunks c WHERE c.document_id = d.id AND c.embedding_model <> %(embedding_model)s
+  )
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- enqueue_one_that_shares --
+-- Queue one document whose passages wait for a request of several documents, whose job then looks whether it is due.
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+SELECT 'documents', 'process_document', d.id::text, d.id::text,
+       jsonb_build_object('tenant_id', rag_tenant(), 'document_id', d.id::text)
+FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sync_key IS NOT NULL
+  AND d.status = 'processing'
+  AND EXISTS (SELECT FROM document_chunks c WHERE c.document_id = d.id AND c.embedding_model = '')
+ORDER BY d.created_at
+LIMIT 1
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
 -- remove_other_chunks --
 -- Remove chunks of earlier spans or of another model before the missing ones are written.
 DELETE FROM document_chunks

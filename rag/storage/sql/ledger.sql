@@ -1,13 +1,13 @@
 -- record_charge --
--- Record one paid call.
+-- Record one paid call; a collection that is gone is named no more.
 INSERT INTO cost_ledger (
     tenant_id, operation, provider, model, input_tokens, cached_input_tokens, output_tokens, search_units, pages,
-    unit_prices, cost, is_estimated, document_id, chat_log_id
+    unit_prices, cost, is_estimated, document_id, chat_log_id, collection_id
 )
 VALUES (
     %(tenant)s, %(operation)s, %(provider)s, %(model)s, %(input_tokens)s, %(cached_input_tokens)s, %(output_tokens)s,
     %(search_units)s, %(pages)s, %(unit_prices)s, %(cost)s, %(is_estimated)s, %(document_id)s,
-    %(chat_log_id)s
+    %(chat_log_id)s, (SELECT id FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s)
 )
 
 -- record_charge_of_call --
@@ -76,7 +76,8 @@ WHERE p.tenant_id = rag_tenant() AND p.chat_log_id IS NULL
       THEN pg_try_advisory_xact_lock(hashtextextended('document ' || p.owner_id::text, 0))
       ELSE false
   END
-RETURNING p.operation, p.unsettled, p.expected, p.document_id
+RETURNING p.operation, p.unsettled, p.expected, p.document_id,
+          CASE WHEN p.document_id IS NULL THEN p.owner_id END
 
 -- take_calls_of_questions --
 -- Take over open calls for questions whose process is gone, with the text of the answer so far; and calls that were

@@ -120,7 +120,7 @@ RETURNING id
 
 -- find_runs --
 -- List runs of a collection, the latest first; the cost of a run is that of the collection's documents until the next
--- run.
+-- run, with the requests that they share.
 SELECT r.id, r.collection_id, r.kind, r.status, r.items_done, r.items_total, r.added, r.updated, r.unchanged, r.removed,
        r.failed, r.message, r.asked_by, r.created_at, r.started_at, r.finished_at,
        paid.cost, coalesce(paid.is_priced, true) AS is_priced
@@ -130,8 +130,9 @@ FROM (
 ) AS r
 LEFT JOIN LATERAL (
     SELECT sum(l.cost) AS cost, bool_and(l.cost IS NOT NULL) AS is_priced
-    FROM cost_ledger l JOIN documents d ON d.id = l.document_id
-    WHERE l.tenant_id = rag_tenant() AND d.collection_id = r.collection_id AND d.sync_key IS NOT NULL
+    FROM cost_ledger l LEFT JOIN documents d ON d.id = l.document_id
+    WHERE l.tenant_id = rag_tenant() AND l.collection_id = r.collection_id
+      AND (d.sync_key IS NOT NULL OR l.document_id IS NULL AND l.chat_log_id IS NULL AND l.operation = 'embedding')
       AND l.created_at >= r.started_at AND (r.next_started_at IS NULL OR l.created_at < r.next_started_at)
 ) AS paid ON true
 WHERE %(run_id)s::uuid IS NULL OR r.id = %(run_id)s

@@ -1,0 +1,167 @@
+"""Fill requests to the embedding model with passages of several documents of a source.
+
+With `share_requests`, a document's job stores its passages and ends. The job that fills a request, or finds that no
+more passages come, embeds all passages that wait. A document with all its vectors then continues in a new job. A
+request has one row in the ledger, charged to the collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from uuid import UUID
+
+from rag.errors import RagError, SettingsError
+from rag.ingestion.document_jobs import (
+    TEMPORARY,
+    DocumentGone,
+    JobControl,
+    JobTaken,
+    find_collection,
+    price_overrides,
+    require_active,
+)
+from rag.ingestion.document_rows import find_bare_chunks, halfvecs
+from rag.ingestion.embed import Batch, EmbeddedBatch, EmbedStep, embed_batches
+from rag.ingestion.paid_calls import PaidCalls
+from rag.profile import Profile
+from rag.profiles import profile_of
+from rag.providers import Embedder
+from rag.providers.registry import Providers
+from rag.retrieval.bm25.index import contextual_text
+from rag.storage.database import queries
+from rag.types import Collection
+
+MarkFailed = Callable[[str, UUID, str], None]
+"""Ends the work on a tenant's document with a sentence."""
+
+
+@dataclass(frozen=True)
+class WaitingPassage:
+    """A stored passage without a vector, of a document that shares requests."""
+
+    id: UUID
+    document_id: UUID
+    title: str
+    section: str
+    content: str
+
+
+class SharedRequests:
+    """Embeds passages that wait for company. Thread-safe; one worker at a time does a collection's."""
+
+    def __init__(
+        self,
+        control: JobControl,
+        providers: Providers,
+        calls: PaidCalls,
+        embed_step: EmbedStep,
+        mark_failed: MarkFailed,
+    ) -> None:
+        self._control = control
+        self._database = control.database
+        self._providers = providers
+        self._calls = calls
+        self._embed_step = embed_step
+        self._mark_failed = mark_failed
+
+    def run_if_due(self, tenant_id: str, document_id: UUID) -> None:
+        """Embed what waits in this document's collection: full requests, and the rest once no more passages come.
+
+        Raises `JobInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
+        """
+        collection_id = self._database.fetch_value(tenant_id, "collection_that_shares", document_id=document_id)
+        if collection_id is None:
+            return
+        try:
+            collection = find_collection(self._database, tenant_id, collection_id)
+            embedder = self._providers.embedder_for(collection.embedding_model)
+        except (DocumentGone, SettingsError):  # without a model, each document says so when its job is tried again
+            return
+        profile = profile_of(collection)
+        # A worker looks again after it let go, so passages that came meanwhile are not forgotten.
+        while self._due(collection, embedder, profile):
+            try:
+                with self._control.claimed(tenant_id, collection.id):
+                    self._embed(collection, self._due(collection, embedder, profile), embedder, profile)
+            except JobTaken:
+                return
+
+    def _due(self, collection: Collection, embedder: Embedder, profile: Profile) -> list[Sequence[WaitingPassage]]:
+        size = profile.embedding.embedding_batch_size
+        key = {"collection_id": collection.id, "embedding_model": embedder.id}
+        with self._database.transaction(collection.tenant_id) as connection:
+            more = connection.execute(queries["passages_still_come"], key).fetchone()
+            rows = connection.execute(queries["chunks_to_share"], key).fetchall()
+        waiting = [WaitingPassage(*row) for row in rows]
+        batches = [waiting[first : first + size] for first in range(0, len(waiting), size)]
+        return [batch for batch in batches if len(batch) == size or not (more and more[0])]
+
+    def _embed(
+        self, collection: Collection, batches: Sequence[Sequence[WaitingPassage]], embedder: Embedder, profile: Profile
+    ) -> None:
+        has_titles = profile.embedding.index_titles
+        wanted = [
+            Batch(
+                batch,
+                [contextual_text(p.title, p.section, p.content) if has_titles else p.content for p in batch],
+                None,
+            )
+            for batch in batches
+        ]
+        try:
+            for group in embed_batches(
+                self._calls,
+                embedder,
+                wanted,
+                tenant_id=collection.tenant_id,
+                owner_id=collection.id,
+                pause_ms=profile.embedding.embedding_delay_ms,
+            ):
+                self._store(collection, group, embedder)
+        except TEMPORARY:
+            raise
+        except RagError:
+            # One refused text must not stop the documents beside it.
+            self._embed_apart(collection, batches, embedder)
+
+    def _store(
+        self, collection: Collection, group: Sequence[EmbeddedBatch[WaitingPassage]], embedder: Embedder
+    ) -> None:
+        prices = price_overrides(self._database, collection.tenant_id)
+        with self._database.transaction(collection.tenant_id) as connection:
+            for embedded in group:
+                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, prices)
+                made = {
+                    "embedding_model": embedder.id,
+                    "embeddings": halfvecs(embedded.embeddings.vectors),
+                    "ids": [passage.id for passage in embedded.items],
+                }
+                connection.execute(queries["set_shared_vectors"], made)
+                touched = list({passage.document_id for passage in embedded.items})
+                connection.execute(
+                    queries["enqueue_whole_documents"], {"document_ids": touched, "embedding_model": embedder.id}
+                )
+            require_active(connection)
+
+    def _embed_apart(
+        self, collection: Collection, batches: Sequence[Sequence[WaitingPassage]], embedder: Embedder
+    ) -> None:
+        """Embed each document with requests of its own, and end the work on documents that fail."""
+        tenant_id = collection.tenant_id
+        passages = [passage for batch in batches for passage in batch]
+        for document_id, _ in groupby(passages, key=lambda passage: passage.document_id):
+            try:
+                job = self._control.job(tenant_id, document_id)
+                bare = find_bare_chunks(self._database, job.document, embedder.id)
+                self._embed_step.run_on_stored(job, bare, embedder)
+            except DocumentGone:
+                continue
+            except TEMPORARY:
+                raise
+            except RagError as exc:
+                self._mark_failed(tenant_id, document_id, exc.message)
+            else:
+                whole = {"document_ids": [document_id], "embedding_model": embedder.id}
+                self._database.execute(tenant_id, "enqueue_whole_documents", **whole)
