@@ -354,7 +354,7 @@ reading = Viewer(
 question = next((message.content for message in reversed(messages) if message.role == "user"), "")
 if conversation is not None and any(message.help_status not in ("", "open") for message in messages):
     running.help_requests.mark_seen(identity, conversation.id)
-#: Where the figures of an answer come that is drawn before it is stored.
+#: Place for the figures of an answer that is drawn before it is stored.
 figures: DeltaGenerator | None = None
 is_drawn = False
 with log:

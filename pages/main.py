@@ -153,7 +153,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
 
 
 def company_mark(identity: Identity) -> bytes:
-    """Return the company's own mark, loaded once a session; empty if it has none."""
+    """Return the company's logo, loaded once a session; empty without a logo."""
     if "frame_mark" not in st.session_state:
         st.session_state.frame_mark = services().tenants.mark(identity)
     return bytes(st.session_state.frame_mark)
@@ -216,12 +216,12 @@ except AccessError as exc:
 
 language.begin(identity)
 st.logo(company_mark(identity) or WORDMARK, size="large")
-# Read once a run; pages that ask for nothing else of them take these.
+# Read once a run, and used by the pages too.
 st.session_state.frame_collections = services().documents.collections(identity)
 waiting = services().help_requests.count_open(identity) if identity.may(Role.MANAGER) else 0
 pages = pages_for(identity, st.session_state.frame_collections, waiting=waiting)
 page = st.navigation(pages, expanded=True)
-# What a page keeps only until it is left is forgotten when it is opened the next time.
+# A page that is opened again starts without the state of its last visit.
 st.session_state.frame_is_entered = st.session_state.get("frame_page_path") != page.url_path
 st.session_state.frame_page_path = page.url_path
 # Once: a second call with another width would make the page jump.

@@ -244,7 +244,7 @@ class Sessions:
             self._elsewhere.sign_out(bytes(secret))
 
     def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
-        """End one session by its id: your own, or as an administrator any other. Do nothing when it has ended.
+        """End one session of this person, or of anybody if an administrator asks. Does nothing when it has ended.
 
         Raises `NotAllowed`.
         """

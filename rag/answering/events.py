@@ -55,13 +55,13 @@ class CitationsEvent:
 
     @property
     def notice(self) -> str:
-        """Return all notices in one line; "" where there is none."""
+        """Return all notices in one line, "" without any."""
         return " ".join(self.notices)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoneEvent:
-    """The end; always the last event, and the log is written when it comes."""
+    """The last event. The log is written when it comes."""
 
     outcome: Outcome
     state: MessageState
@@ -76,7 +76,7 @@ class DoneEvent:
 
     @property
     def notice(self) -> str:
-        """Return all notices in one line; "" where there is none."""
+        """Return all notices in one line, "" without any."""
         return " ".join(self.notices)
 
 

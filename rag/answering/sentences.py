@@ -26,8 +26,8 @@ MONTH = re.compile(
     r"(?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[czs]|styc|lut|kwie|czerw|lip|sierp|wrze|paź|list|grud)",
     re.IGNORECASE,
 )
-#: What a statute says of its own amendments, and the marks that open its further paragraphs; the first one stays with
-#: the article's name.
+#: Notes of a statute about amendments, and the marks before its paragraphs from the second on. The first paragraph
+#: stands on the line of the article's name.
 AMENDMENT = re.compile(r"\s*[<\[〈](?:전문|본조|제목)?(?:개정|신설|삭제|이동)[^<>\[\]〈〉]{0,300}[>\]〉]")
 PARAGRAPH_MARK = re.compile(r"(?<=\S)\s+(?=[②-⑳])")
 #: The title of a part of a document: "제7장 기능 습득", "Chapter 3".

@@ -25,8 +25,9 @@ CONTEXT_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class FollowUps:
-    """The questions, and what they took: `usage` of the call, estimated where the provider did not say, None for
-    one that was refused; `lost` of an attempt before it.
+    """Next questions, with the usage of the call that wrote them and of `lost` attempts before it.
+
+    `usage` is an estimate if the provider gave no figures, and None after a refusal.
     """
 
     questions: tuple[str, ...] = ()

@@ -42,7 +42,7 @@ class CommandListener:
     """Listens in the data folder from `start` to `stop`. Of several servers of one folder the first one does."""
 
     def __init__(self, services: Services, settings_digest: str) -> None:
-        """`settings_digest` is of the settings as the environment gives them: others have to match it."""
+        """`settings_digest` is a digest of the environment's settings; commands with other settings are refused."""
         self._services = services
         self._settings_digest = settings_digest
         self._stop = Event()

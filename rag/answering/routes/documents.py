@@ -63,7 +63,7 @@ class WholeDocument:
 
 @dataclass(frozen=True)
 class OutlineSection:
-    """The text below one heading, with the passage it begins in; `chunk` is None where no passage holds it."""
+    """The text below one heading. `chunk` is the passage in which the text begins, None if no passage holds it."""
 
     title: str
     path: str
@@ -158,7 +158,7 @@ class NumberedPassages:
 
 
 class ReadableDocuments:
-    """The documents that one question may be answered from: its collection, and the asker's own choice of them."""
+    """The documents that may answer a question: those of its collection, narrowed by the asker's choice."""
 
     def __init__(self, database: Database, question: Question) -> None:
         self._database = database

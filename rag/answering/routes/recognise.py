@@ -55,7 +55,7 @@ class Recognised:
     since: str = ""
     #: For coming changes, the last day on which they may begin; None for past changes.
     until: date | None = None
-    #: The asker knows what it costs and wants it.
+    #: The asker has read the price and said yes.
     is_confirmed: bool = False
     #: The language of its wording; "" if a model interpreted the message.
     language: str = field(default="", compare=False)
