@@ -10,6 +10,7 @@ if __name__ == "__main__":
 import argparse
 import gc
 import logging
+import os
 import signal
 import sys
 from types import FrameType
@@ -66,7 +67,13 @@ def main() -> int:
         if settings.log_format == "json":
             write_json(progress)
         hide_secrets(settings, [*logging.getLogger().handlers, progress])
-        return int(arguments.run(arguments, settings))
+        status = int(arguments.run(arguments, settings))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Nobody reads on, as after `| head`. Python would complain once more when it closes the output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except RagError as exc:
         print(exc.message, file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -49,10 +50,10 @@ def command(database: Database, owner_conninfo: str, tmp_path: Path, provider_st
         "OPENAI_BASE_URL": provider_standin.openai_url,
     }
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*forked_python(), "-m", "rag", *arguments],
-            cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=patient(120), check=False,
+            [*forked_python(), "-m", "rag", *arguments], cwd=PROJECT, env=environment, stdout=stdout,
+            stderr=subprocess.PIPE, text=True, timeout=patient(120), check=False,
         )  # fmt: skip
 
     return run
@@ -303,6 +304,20 @@ def test_documents_are_listed_binned_taken_back_and_deleted(command: Command, ru
     assert command("documents", "delete", chosen, "--for-good", "--tenant", "demo").returncode == 0
     gone = command("documents", "restore", chosen, "--tenant", "demo")
     assert (gone.returncode, gone.stdout) == (1, "This document is no longer in the bin.\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["documents list", "collection list", "search holiday", "ask holiday", "doctor", "prices list", "tenant list"],
+)
+def test_a_command_whose_reader_has_gone_ends_without_a_word(command: Command, rules: Collection, line: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = command(*line.split(), stdout=writer)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 @pytest.mark.parametrize(

@@ -180,8 +180,6 @@ def audit(arguments: argparse.Namespace, settings: Settings) -> int:
                     raise
                 print(exc.message, file=sys.stderr)
                 time.sleep(POLL_SECONDS)
-            except BrokenPipeError:  # the reader has gone
-                return 0
     finally:
         parts.close()
 

@@ -91,6 +91,8 @@ def metadata_from_answer(answer: str) -> dict[str, Any]:
 
 CHUNK_OUTPUT_TOKENS = 300
 MAXIMUM_FIELD_CHARACTERS = 120
+#: Said of a document whose passages would have been tagged.
+NO_TAGS = "Its passages have no tags, because there is no language model. A key on the page Set-up adds one."
 #: Fields of every tagged chunk, whether its profile names them or not.
 ALWAYS = ("summary", "keywords")
 #: The words a tag may be, by its name.
@@ -206,8 +208,8 @@ class TagStep:
         self._control.stop_if_asked()
         model = self._providers.translation_model_for(job.profile) if job.document.generate_metadata else None
         messages = [self._tag_document(job, pages, model)]
-        if model is not None and job.profile.reading.chunk_tags:
-            messages.append(self._tag_chunks(job, model))
+        if job.profile.reading.chunk_tags and job.document.generate_metadata:
+            messages.append(NO_TAGS if model is None else self._tag_chunks(job, model))
         return " ".join(filter(None, messages))
 
     def _tag_document(self, job: DocumentJob, pages: Sequence[Page], model: ChatModel | None) -> str:

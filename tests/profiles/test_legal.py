@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from rag import build_full_prompt
 from rag.answering.opinions import Draft, as_docx, reference_query
 from rag.errors import NotFound, ProviderError
-from rag.ingestion.tagging import chunk_tags_from_answer, vocabulary_of
+from rag.ingestion.tagging import NO_TAGS, chunk_tags_from_answer, vocabulary_of
 from rag.profiles import LEGAL
 from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.services import Services
@@ -420,6 +420,9 @@ def test_without_a_model_it_is_said_that_nothing_is_drafted_or_tagged(
         assert (answer.status_code, body["success"], body["code"]) == (503, False, "settings_error")
         assert "There is no language model" in body["error"]
         assert "Set-up" in body["error"]
+    another = ingest(client, korean_pdf + b"% another file").json()
+    assert (another["success"], another["tagged"], another["embedded"]) == (True, 0, another["chunksCount"])
+    assert another["message"] == NO_TAGS
 
 
 def test_each_call_of_an_opinion_is_a_row_of_the_ledger_whatever_became_of_it(
