@@ -71,7 +71,7 @@ def main() -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Nobody reads on, as after `| head`. Python would complain once more when it closes the output.
+        # The reader has gone, as after `| head`. Without this, Python prints an error when it closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except RagError as exc:

@@ -266,10 +266,10 @@ class Opinions:
             return paid
 
         def pay(usage: Usage) -> None:
-            self._ledger.record(tenant_id, priced(usage), collection_id=collection.id)
+            self._ledger.record(tenant_id, priced(usage))
 
         def finish(usage: Usage | None) -> None:
-            self._ledger.finish_for_collection(tenant_id, collection.id, call_id, priced(usage) if usage else None)
+            self._ledger.finish_for_collection(tenant_id, call_id, priced(usage) if usage else None)
 
         try:
             with lost_calls(pay):

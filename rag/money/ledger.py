@@ -110,7 +110,7 @@ class Ledger:
         }  # fmt: skip
         return UUID(str(self._database.fetch_value(tenant_id, "begin_paid_call", **row)))
 
-    def finish_for_collection(self, tenant_id: str, collection_id: UUID, call_id: UUID, charge: Charge | None) -> None:
+    def finish_for_collection(self, tenant_id: str, call_id: UUID, charge: Charge | None) -> None:
         """Write the charge of a recorded call and remove its record.
 
         Where the record is gone, the call took so long that its estimate was charged: nothing is charged twice.
@@ -118,7 +118,7 @@ class Ledger:
         with self._database.transaction(tenant_id) as connection:
             is_open = connection.execute(queries["finish_paid_call"], {"id": call_id}).rowcount > 0
             if is_open and charge is not None:
-                self.record(tenant_id, charge, collection_id=collection_id, connection=connection)
+                self.record(tenant_id, charge, connection=connection)
 
     def finish(self, tenant_id: str, finished: Iterable[Finished], *, chat_log_id: UUID) -> None:
         """Write the charges of calls and remove their records, in one transaction.

@@ -133,14 +133,14 @@ class Calibrations:
             sent.append(self._ledger.begin_for_collection(tenant_id, collection.id, "embedding", expected))
 
         def drop() -> None:
-            self._ledger.finish_for_collection(tenant_id, collection.id, sent.pop(), None)
+            self._ledger.finish_for_collection(tenant_id, sent.pop(), None)
 
         def record(usage: Usage) -> None:
             paid = charge("embedding", usage, prices)
             if sent:
-                self._ledger.finish_for_collection(tenant_id, collection.id, sent.popleft(), paid)
+                self._ledger.finish_for_collection(tenant_id, sent.popleft(), paid)
             else:
-                self._ledger.record(tenant_id, paid, collection_id=collection.id)
+                self._ledger.record(tenant_id, paid)
 
         with lost_calls(record, notes=Notes(send, drop)):
             yield record

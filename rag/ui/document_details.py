@@ -189,11 +189,13 @@ def _draw_costs(document: Document) -> None:
         st.caption(_("Costs are known once the document has been read."))
         return
     steps = {**_cost_steps(), "total": _("Total")}
+    is_shared = has_shared_requests(document)
+    spent = {step: cost for step, cost in document.costs.items() if not (is_shared and step == "embedding")}
     st.table(
         pd.DataFrame(
             {
                 _("Estimated"): [_shown(document.estimate, step) for step in steps],
-                _("Spent"): [_shown(document.costs if has_costs else None, step) for step in steps],
+                _("Spent"): [_shown(spent if has_costs else None, step) for step in steps],
             },
             index=list(steps.values()),
         ),
@@ -201,6 +203,10 @@ def _draw_costs(document: Document) -> None:
         width=420,
         alt=_("Cost per step, estimated and spent"),
     )
+    if is_shared:
+        st.caption(
+            _("Its passages were embedded in requests with passages of other documents; the collection is charged.")
+        )
     if document.repeated_calls:
         st.caption(
             _(
@@ -216,6 +222,13 @@ def _draw_costs(document: Document) -> None:
                 processing_ms=duration(document.processing_ms),
             )
         )
+
+
+def has_shared_requests(document: Document) -> bool:
+    """Whether a paid embedding of this document is charged to its collection (`share_requests`)."""
+    costs, estimate = (known_cost(amounts, "embedding") for amounts in (document.costs, document.estimate))
+    is_whole = document.status in (DocumentStatus.COMPLETED, DocumentStatus.SUPERSEDED)
+    return document.is_synced and is_whole and bool(estimate) and costs == 0
 
 
 def _shown(values: Mapping[str, Any] | None, step: str) -> str:

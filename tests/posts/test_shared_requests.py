@@ -9,6 +9,7 @@ import pytest
 from rag.services import Services
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
+from rag.ui.document_details import has_shared_requests
 from tests.patience import patient
 from tests.posts.boards import Board
 from tests.standin import ProviderStandin
@@ -68,6 +69,9 @@ def test_posts_fill_requests_of_100_and_each_request_is_a_row_of_the_collection(
     assert (bare, open_calls) == ((0,), (0,))
     (run,) = parts.syncs.runs("demo", shared.id)
     assert run.cost == sum((cost for _, _, cost in rows), Decimal(0)) > 0
+    figures = parts.documents.figures("demo")
+    assert (sum(f.cost for f in figures), sum(f.documents for f in figures)) == (run.cost, 230)
+    assert all(has_shared_requests(document) for document in documents)
     assert parts.syncs.sync_now(administrator, shared).unchanged == 230
     work(parts)
     assert len(sizes(provider_standin)) == len(sent)

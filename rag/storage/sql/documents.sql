@@ -89,7 +89,8 @@ LIMIT %(limit)s
 
 -- library_figures --
 -- Count the library's documents by everything it can be filtered by; unknown costs are counted separately. Of earlier
--- versions and of what is in the bin only the costs count: what was spent stays spent.
+-- versions and of what is in the bin only the costs count: what was spent stays spent. So do requests that several
+-- documents shared, which are in a row of their own.
 SELECT collection_id, status, language, chunking_method, mime_type,
        count(*) FILTER (WHERE status NOT IN ('superseded', 'binned')) AS documents,
        coalesce(sum(page_count) FILTER (WHERE status NOT IN ('superseded', 'binned')), 0) AS pages,
@@ -104,6 +105,13 @@ SELECT collection_id, status, language, chunking_method, mime_type,
 FROM documents
 WHERE tenant_id = (SELECT rag_tenant())
 GROUP BY collection_id, status, language, chunking_method, mime_type
+UNION ALL
+SELECT collection_id, 'superseded', '', 'smart', '', 0, 0, 0, coalesce(sum(cost), 0), count(*) - count(cost),
+       0, 0, 0, 0, max(created_at), max(created_at)
+FROM cost_ledger
+WHERE tenant_id = (SELECT rag_tenant()) AND operation = 'embedding' AND collection_id IS NOT NULL
+  AND document_id IS NULL AND chat_log_id IS NULL
+GROUP BY collection_id
 
 -- sample_documents --
 -- List the documents with the content of a sample, and the posts of the sample notice board, except in the bin.
