@@ -16,7 +16,7 @@ import httpx
 
 from benchmarks.leak_calls import PARAMETER
 from benchmarks.product import Product
-from rag.api.app import API_ROUTES
+from rag.server import API_ROUTES
 from tests.api.bodies_at_random import random_body
 
 

@@ -13,9 +13,9 @@ from uuid import UUID, uuid4
 from starlette.routing import BaseRoute, Route
 
 from benchmarks.leak_world import PERIOD, Shelf
-from rag.api.app import API_ROUTES
 from rag.profiles import HR
 from rag.records.analytics import Filters, Period, QuestionFilters
+from rag.server import API_ROUTES
 from rag.services import Services
 from rag.types import DocumentFilters, Identity, PostFilters, Question, Step
 

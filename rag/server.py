@@ -23,9 +23,8 @@ from streamlit.runtime import app_session
 
 from rag import language
 from rag.access.guard import PUBLIC_METHODS, SECURITY_HEADERS, AuthGuard
-from rag.access.problems import problem, unexpected
+from rag.access.problems import FORMS, problem, unexpected
 from rag.api import app, service, sign_in, source_sign_in, widget
-from rag.api.app import API_ROUTES
 from rag.api.health import retirement_notices
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
@@ -182,10 +181,13 @@ def on_script_error(exc: Exception) -> bool:
     return True
 
 
+FORMS.update(registry.refusals())
+API = app.make_api(registry.routers())
+API_ROUTES = API.api_routes
 ROUTES: list[BaseRoute] = [
     *sign_in.routes(services),
     live_text.ROUTE,
-    *app.ROUTES,
+    *app.routes_to(API),
     *source_sign_in.ROUTES,
     *widget.ROUTES,
     *registry.routes(),

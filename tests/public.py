@@ -11,9 +11,8 @@ from starlette.routing import Mount, Route
 
 import rag
 from rag.__main__ import command_line
-from rag.api.app import API
 from rag.profiles import PROFILES
-from rag.server import ROUTES
+from rag.server import API, ROUTES
 
 PROJECT = Path(__file__).resolve().parent.parent
 NAMES = PROJECT / "tests" / "public.txt"

@@ -15,8 +15,8 @@ from prometheus_client import REGISTRY
 
 from rag.__main__ import command_line
 from rag.api import health
-from rag.api.app import API_ROUTES
 from rag.monitoring import metrics
+from rag.server import API_ROUTES
 from rag.settings import environment_names
 from tests.doc_blocks import PROJECT, blocks
 from tests.helm_template import rendered

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from rag.__main__ import command_line
-from rag.api.app import API
 from rag.profile import SETTINGS
+from rag.server import API
 
 PROJECT = Path(__file__).resolve().parents[1]
 TEXT = (PROJECT / "docs" / "sources.md").read_text("utf-8")

@@ -25,7 +25,8 @@ from rag.access.api_keys import SECRET, KeyUse
 from rag.access.connected_apps import PREFIX as APP_PREFIX
 from rag.access.connected_apps import SECRET as APP_SECRET
 from rag.access.identity import AccessServices
-from rag.access.problems import OPENAI_API, SCIM, refusal
+from rag.access.problems import FORMS as PROTOCOLS
+from rag.access.problems import refusal
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.websockets import CLOSE_CODE, ShownMedia, Sockets
 from rag.access.websockets import PATH as MEDIA_PATH
@@ -119,7 +120,7 @@ def with_headers(send: Send, added: Mapping[str, str]) -> Send:
 
 SESSION_COOKIE = "hr_session"
 FORMS = frozenset({"GET", "HEAD", "POST"})
-#: Where programs call, with a key in place of a session: our own API and the Model Context Protocol, beside OpenAI's.
+#: Programs call these paths, and the prefixes of integrations, with a key instead of a session.
 API = "/api/"
 MCP_PATH = "/mcp"
 #: Asked by the monitoring system, whose right to it the route checks.
@@ -438,7 +439,7 @@ def route_path(scope: Scope) -> str:
 
 def is_for_programs(path: str) -> bool:
     """Return whether programs call this path, with a key."""
-    return path.startswith((API, OPENAI_API, SCIM)) or path == MCP_PATH
+    return path.startswith((API, *PROTOCOLS)) or path == MCP_PATH
 
 
 def is_https(scope: Scope, settings: Settings) -> bool:

@@ -6,7 +6,7 @@ The sentence is for a person, the code for a program, the id finds the request i
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -27,33 +27,14 @@ ADDING_ROUTES = ("/api/reference-documents", "/api/reference-documents/ingest")
 NOT_USABLE = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 #: Providers that recognise scans.
 RECOGNISERS = frozenset({"upstage"})
-#: The beginning of OpenAI's routes; errors there have OpenAI's form.
-OPENAI_API = "/v1/"
 #: Where a directory keeps people and groups equal.
 SCIM = "/scim/v2/"
-SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
+#: Writes an error in a protocol's form, with additional headers.
+Refusal = Callable[[RagError, Mapping[str, str] | None], Response]
+#: Path prefixes of other protocols, with their form of errors. The server adds the prefixes of integrations.
+FORMS: dict[str, Refusal] = {}
 #: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
-#: An error of OpenAI's API.
-OPENAI_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code"],
-            "properties": {
-                "message": {"type": "string", "description": "A sentence that says what is wrong and what to do."},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"type": "string"},
-                "request_id": {"type": "string"},
-            },
-        }
-    },
-}
-#: The `type` of an error by its status, as OpenAI's API has it; other statuses below 500 are `invalid_request_error`.
-OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 class FieldProblem(BaseModel):
@@ -106,30 +87,15 @@ def problem(
     )
 
 
-def scim_error(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer as SCIM does (RFC 7644, 3.12), so that a directory shows our sentence."""
-    status = 400 if error.status == HTTPStatus.UNPROCESSABLE_ENTITY else error.status
-    kind = {400: "invalidValue", 409: "uniqueness"}.get(status)
-    fields = {"schemas": [SCIM_ERROR], "status": str(status), "detail": error.message}
-    wait = {"Retry-After": str(error.details["wait_seconds"])} if "wait_seconds" in error.details else {}
-    return JSONResponse(
-        {**fields, **({"scimType": kind} if kind else {})},
-        status_code=status,
-        media_type="application/scim+json",
-        headers={"Cache-Control": "no-store", **wait, **(headers or {})},
-    )
-
-
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer an error in the form that callers of this route read: OpenAI's or SCIM's below theirs, else a problem.
+    """Answer an error as a problem, or in the form of the path's protocol.
 
     Routes of reference documents and opinions have the fields and statuses of their description (002) besides.
     """
     path = _path(scope)
-    if path.startswith("/v1/"):
-        return openai_error(error, headers=headers)
-    if path.startswith(SCIM):
-        return scim_error(error, headers=headers)
+    for prefix, write in FORMS.items():
+        if path.startswith(prefix):
+            return write(error, headers)
     is_unusable = isinstance(error, RequestInvalid) and error.status in NOT_USABLE
     if path in ADDING_ROUTES and scope.get("method") == "POST" and is_unusable:
         return problem(error, headers=headers, is_reference=True, status=HTTPStatus.BAD_REQUEST)
@@ -143,28 +109,6 @@ def _reference_status(error: RagError) -> int:
     if is_file or is_recognition:
         return HTTPStatus.BAD_REQUEST
     return HTTPStatus.INTERNAL_SERVER_ERROR if isinstance(error, ProviderError) else error.status
-
-
-def openai_error(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer like OpenAI's API, for clients to show the sentence."""
-    wait = {"Retry-After": str(error.details["wait_seconds"])} if "wait_seconds" in error.details else {}
-    return JSONResponse(
-        {"error": openai_fields(error)},
-        status_code=error.status,
-        headers={"Cache-Control": "no-store", **wait, **(headers or {})},
-    )
-
-
-def openai_fields(error: RagError) -> dict[str, Any]:
-    """Return the `error` of OpenAI's API: message, type, param, code, and the id of the request."""
-    fields: list[FieldProblem] = list(error.details.get("fields", []))
-    return {
-        "message": error.message,
-        "type": OPENAI_TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error"),
-        "param": fields[0].field if fields else None,
-        "code": error.code,
-        "request_id": request_id(),
-    }
 
 
 def unexpected(scope: Scope, error: BaseException) -> Response:
@@ -206,18 +150,8 @@ def reference_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": _phrase(status), "content": content} for status in sorted({*statuses, 500})}
 
 
-def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the refusals with these statuses in OpenAI's form, for `responses` of a route."""
-    content = {"application/json": {"schema": OPENAI_ERROR}}
-    return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
-
-
 def _path(scope: Scope) -> str:
     return str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")).rstrip("/"))
-
-
-def _is_openai(scope: Scope) -> bool:
-    return _path(scope).startswith(OPENAI_API)
 
 
 def _phrase(status: int) -> str:

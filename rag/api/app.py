@@ -20,8 +20,8 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from rag.access.problems import OPENAI_API, Problem, invalid, refusal, unexpected
-from rag.api import collections, documents, openai_routes, prices, questions, references, service, webhooks, widget
+from rag.access.problems import Problem, invalid, refusal, unexpected
+from rag.api import collections, documents, prices, questions, references, service, webhooks, widget
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
 
@@ -45,18 +45,6 @@ SECURITY_SCHEMES = {
     "keyHeader": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "session": {"type": "apiKey", "in": "cookie", "name": "hr_session", "description": "Who is signed in."},
 }
-TAGS = (
-    "Questions",
-    "Notice board",
-    "Collections",
-    "Documents",
-    "Reference documents",
-    "Prices",
-    "Webhooks",
-    "Widgets",
-    "OpenAI",
-    "Service",
-)
 #: Swagger UI, from the package that serves it without a network.
 ASSETS = Path(fastapi_offline.__file__).parent / "static"
 ASSET_NAMES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
@@ -145,7 +133,7 @@ class Api(FastAPI):
             description=DESCRIPTION,
             routes=self.routes,
             servers=[{"url": "/"}],
-            tags=[{"name": tag} for tag in TAGS],
+            tags=[{"name": tag} for tag in dict.fromkeys(str(tag) for route in self.api_routes for tag in route.tags)],
         )
         # FastAPI's form of a refusal, which is never sent.
         schemas = described["components"]["schemas"]
@@ -180,7 +168,7 @@ class Api(FastAPI):
         return unexpected(request.scope, exc)
 
     def _methods_at(self, scope: Scope) -> set[str]:
-        """Return all methods of an address; each route knows only its own."""
+        """Return all methods of an address; a route knows one."""
         asked = {**scope, "method": "", "path_params": {}}
         found = {route.method for route in self.api_routes if route.matches(asked)[0] is Match.PARTIAL}
         return found | {"HEAD"} if "GET" in found else found
@@ -219,13 +207,17 @@ ROUTERS = (
     prices.router,
     webhooks.router,
     widget.router,
-    openai_routes.router,
-    service.router,
-    router,
 )
-API = Api(ROUTERS)
-API_ROUTES = API.api_routes
-ROUTES: list[BaseRoute] = [
-    Route(f"{prefix}{{path:path}}", API, name=name, include_in_schema=False)
-    for prefix, name in (("/api/", "api"), (OPENAI_API, "openai"))
-]
+
+
+def make_api(others: Sequence[APIRouter] = ()) -> Api:
+    """Join our routes with routes from integrations."""
+    return Api((*ROUTERS, *others, service.router, router))
+
+
+def routes_to(api: Api) -> list[BaseRoute]:
+    """Return a server's routes to the API: `/api/` and the prefixes of integrations."""
+    prefixes = sorted({f"/{route.path.split('/')[1]}/" for route in api.api_routes})
+    return [
+        Route(f"{prefix}{{path:path}}", api, name=prefix.strip("/"), include_in_schema=False) for prefix in prefixes
+    ]

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag import language
 from rag.access.guard import CONNECTING, SECURITY_HEADERS, is_for_programs, route_path
-from rag.access.problems import OPENAI_API, SCIM
+from rag.access.problems import SCIM
 from rag.monitoring import metrics
 from rag.monitoring.tracing import request_span
 from rag.settings import Settings
@@ -48,7 +48,7 @@ AREAS = (
     ("/api/rag/chat", "chat"),
     ("/api/rag/search", "search"),
     ("/api/", "api"),
-    (OPENAI_API, "openai"),
+    ("/v1/", "openai"),
     ("/mcp", "mcp"),
     ("/scim/", "scim"),
     ("/answers/", "answer text"),

@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from rag.access.api_keys import KeyUse, scopes_of
-from rag.access.problems import openai_errors, problems, unexpected
+from rag.access.problems import problems, unexpected
 from rag.api.bodies import ReadRequest, read_form, read_json
 from rag.errors import NotAllowed, RagError, ScopeMissing, SignedOut
 from rag.services import services
@@ -192,12 +192,6 @@ class ProviderRoute(ApiRoute):
     """Runs a handler that waits for a provider, a file store or another service over the network."""
 
     at_once = CALLERS_AT_ONCE
-
-
-class OpenAIRoute(ProviderRoute):
-    """Refuses in the form of OpenAI's API."""
-
-    refusals = openai_errors
 
 
 def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:

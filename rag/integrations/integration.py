@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
+from fastapi import APIRouter
 from starlette.routing import Route
 
+from rag.access.problems import Refusal
 from rag.services import Services
 from rag.types import Collection, Identity
 
@@ -28,6 +30,10 @@ class Integration:
     routes: tuple[Route, ...] = ()
     #: For everybody: the endpoint checks the caller.
     open_routes: tuple[Route, ...] = ()
+    #: Returns routes for our API, with their descriptions.
+    router: Callable[[], APIRouter] | None = None
+    #: Functions for writing errors, by path prefix, if the protocol is not ours.
+    refusals: Mapping[str, Refusal] = field(default_factory=dict)
     #: Draws a section of the page Other programs, for administrators.
     draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
     #: Imports slow modules beside the start.

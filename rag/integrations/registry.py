@@ -7,8 +7,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from fastapi import APIRouter
 from starlette.routing import Route
 
+from rag.access.problems import Refusal
 from rag.errors import PackagesMissing
 from rag.integrations.integration import Integration
 from rag.services import Services
@@ -27,6 +29,16 @@ def integrations() -> tuple[Integration, ...]:
 def routes() -> list[Route]:
     """List all routes."""
     return [route for integration in integrations() for route in integration.all_routes]
+
+
+def routers() -> list[APIRouter]:
+    """List the routes for our API."""
+    return [integration.router() for integration in integrations() if integration.router is not None]
+
+
+def refusals() -> Mapping[str, Refusal]:
+    """Map path prefixes to functions for writing errors."""
+    return {prefix: write for integration in integrations() for prefix, write in integration.refusals.items()}
 
 
 def warm_up() -> None:

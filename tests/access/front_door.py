@@ -21,10 +21,11 @@ from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.api import service, widget
-from rag.api.app import ROUTES as API_ROUTES
+from rag.api.app import routes_to
 from rag.api.sign_in import routes
 from rag.ingestion.collections import CollectionLibrary
 from rag.integrations import registry
+from rag.server import API
 from rag.settings import Settings
 from rag.types import Account, Identity
 
@@ -96,7 +97,7 @@ def inner_routes(access: Access) -> list[BaseRoute]:
         service.METRICS,
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),
-        *API_ROUTES,
+        *routes_to(API),
         Route("/_stcore/health", lambda request: PlainTextResponse("ok")),
         Route("/_stcore/upload_file/{session}/{file}", seen, methods=["GET", "PUT", "DELETE"]),
         WebSocketRoute("/_stcore/stream", echo),

@@ -10,10 +10,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import Message
 
-from rag.api.app import API_ROUTES
 from rag.api.bodies import FORM_OVERHEAD_BYTES
 from rag.api.form_pages import MAXIMUM_FORM_BYTES
-from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
+from rag.server import API_ROUTES, ERROR_HANDLERS, MIDDLEWARE, ROUTES
 from tests.api.callers import Api
 
 PIECE = 64 * 1024

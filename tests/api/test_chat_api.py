@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from rag.answering.writing import TOO_LONG
-from rag.api.app import API
 from rag.api.questions import SearchOptions
 from rag.errors import ProviderRefused
 from rag.profiles import HR, NOTICES
 from rag.retrieval.query_understanding import NO_TRANSLATION
+from rag.server import API
 from rag.types import Outcome, Role
 from tests.api.callers import Api
 from tests.patience import patient

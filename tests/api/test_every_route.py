@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from rag.api.app import API
+from rag.server import API
 from tests.api.bodies_at_random import random_body
 from tests.api.callers import Api
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rag.api.app import API
+from rag.server import API
 from tests.api.callers import Api
 
 PACKAGE = "hr_assistant_client"

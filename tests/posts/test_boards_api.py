@@ -27,10 +27,11 @@ SECRET = {"authorization": "Bearer a secret of the webhook"}
 
 @pytest.fixture
 def client(behind_routes: Services) -> Iterator[TestClient]:
-    from rag.api.app import ROUTES
+    from rag.api.app import routes_to
+    from rag.server import API
 
     guard = Middleware(AuthGuard, services=services_module.services, open_paths=OPEN_PATHS)
-    with TestClient(Starlette(routes=list(ROUTES), middleware=[guard])) as made:
+    with TestClient(Starlette(routes=routes_to(API), middleware=[guard])) as made:
         yield made
 
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 import rag.server
 from rag.access.api_keys import SCOPES
-from rag.api.app import API_ROUTES
+from rag.server import API_ROUTES
 from rag.types import Identity, Role
 from tests import hostile
 from tests.api.callers import Api

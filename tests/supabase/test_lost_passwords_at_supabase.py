@@ -19,10 +19,11 @@ from rag.access.guard import AuthGuard
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
 from rag.access.supabase import SupabaseAccounts
-from rag.api.app import ROUTES as API_ROUTES
+from rag.api.app import routes_to
 from rag.api.sign_in import routes
 from rag.errors import AccessError, LinkExpired, RagError, WeakPassword, WrongPassword
 from rag.providers.supabase import SupabaseProject
+from rag.server import API
 from rag.settings import Settings
 from rag.storage.database import Database
 from tests.supabase_standin import SERVICE, SupabaseStandin
@@ -153,7 +154,8 @@ def test_the_whole_way_in_a_browsers_steps(
     apps = ConnectedApps(database, at_supabase, limits)
     services = Access(at_supabase, accounts, sessions, ApiKeys(database), apps, limits)
     app = Starlette(
-        routes=[*routes(lambda: services), *API_ROUTES], middleware=[Middleware(AuthGuard, services=lambda: services)]
+        routes=[*routes(lambda: services), *routes_to(API)],
+        middleware=[Middleware(AuthGuard, services=lambda: services)],
     )
     with TestClient(app, follow_redirects=False) as browser:
 

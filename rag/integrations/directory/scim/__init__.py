@@ -6,12 +6,14 @@ from starlette.routing import Route
 
 from rag.access.problems import SCIM
 from rag.api.later import Later
+from rag.integrations.directory.scim import errors
 from rag.integrations.integration import Integration
 
 INTEGRATION = Integration(
     name="scim",
     title="SCIM 2.0",
     packages=("scim2-models",),
+    refusals={SCIM: errors.answer},
     routes=(
         Route(
             f"{SCIM}{{path:path}}",

@@ -1,9 +1,9 @@
-"""Serve OpenAI's own routes, `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`: a collection is a model.
+"""Serve `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`: a collection is a model.
 
-Programs that speak to OpenAI (Open WebUI, LibreChat, the `openai` package) then use a collection as they use a model,
-with an API key of ours. Sources are `annotations` of the kind `url_citation`; keys, limits, ledger and log are the same
-as for `/api/rag/chat`. Fields of OpenAI's API that mean nothing here, such as `temperature` or `tools`, are ignored:
-most clients send them unasked. Options that would be promised and not kept, such as several choices, are refused.
+Open WebUI, LibreChat and the `openai` package use a collection like a model, with one of our API keys. Sources are
+`annotations` (`url_citation`). Keys, limits, ledger and log are shared with `/api/rag/chat`. Clients send many fields
+unasked: `temperature` or `tools` mean nothing here and are ignored. Options with a promise, like several choices, are
+refused.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag.access.guard import base_of
-from rag.access.problems import openai_errors, openai_fields
 from rag.answering.citations import title_with_place
 from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
 from rag.api.questions import accepted_languages, chosen_collection, failure_of, until_done
-from rag.api.routing import ANYBODY, Caller, OpenAIRoute, needs
+from rag.api.routing import ANYBODY, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, QuestionEmpty
+from rag.integrations.channels.openai_routes import errors
 from rag.profile import Options
 from rag.services import Services, services
 from rag.types import (
@@ -41,11 +41,18 @@ from rag.types import (
     page_path,
 )
 
+
+class OpenAIRoute(ProviderRoute):
+    """Refuses like OpenAI."""
+
+    refusals = errors.described
+
+
 router = APIRouter(route_class=OpenAIRoute, tags=["OpenAI"], prefix="/v1")
 
-#: Messages of a request; the last few are used as history.
+#: Messages in a request; the last few are the history.
 MOST_MESSAGES = 1000
-#: Texts of one request for embeddings; more go in several requests.
+#: Texts in a request for embeddings.
 MOST_TEXTS = 256
 NUMBER = re.compile(r"\[(\d{1,3})\]")
 #: Separates a withdrawn text, still in the stream, from the replacement.
@@ -53,20 +60,20 @@ WITHDRAWN = "\n\n---\n\n"
 
 
 class _OpenAIModel(BaseModel):
-    """A value of OpenAI's API. Fields that are not named here are ignored."""
+    """A value in OpenAI's format. Unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class ContentPart(_OpenAIModel):
-    """A part of a message; only text is read."""
+    """Part of a message; only text is read."""
 
     type: str
     text: str = ""
 
 
 class CompletionMessage(_OpenAIModel):
-    """One message of a conversation."""
+    """A message in a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
@@ -79,13 +86,13 @@ class CompletionMessage(_OpenAIModel):
 
 
 class StreamOptions(_OpenAIModel):
-    """Options of a stream."""
+    """Stream options."""
 
     include_usage: bool | None = None
 
 
 class ResponseFormat(_OpenAIModel):
-    """The form of the answer; text is the only one."""
+    """The answer's form: always text."""
 
     type: Literal["text"] = "text"
 
@@ -114,7 +121,7 @@ class CompletionBody(_OpenAIModel):
 
 
 class UrlCitation(BaseModel):
-    """The address of a cited page."""
+    """The address for a cited page."""
 
     start_index: int = Field(description="The first character of the citation in the text.")
     end_index: int = Field(description="The first character after it.")
@@ -123,7 +130,7 @@ class UrlCitation(BaseModel):
 
 
 class Annotation(BaseModel):
-    """A source of the answer."""
+    """A source for the answer."""
 
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
@@ -139,7 +146,7 @@ class AnswerMessage(BaseModel):
 
 
 class Choice(BaseModel):
-    """The only choice of an answer."""
+    """The only choice."""
 
     index: int = 0
     message: AnswerMessage
@@ -148,7 +155,7 @@ class Choice(BaseModel):
 
 
 class CompletionUsage(BaseModel):
-    """Tokens of the model that wrote the answer; 0 where none did. The cost ledger has every call."""
+    """Tokens for writing the answer; 0 without a model. The cost ledger has every call."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -156,7 +163,7 @@ class CompletionUsage(BaseModel):
 
 
 class ChatCompletion(BaseModel):
-    """An answer. `outcome`, `state` and `notices` are the same as in `/api/rag/chat`."""
+    """An answer. `/api/rag/chat` explains `outcome`, `state` and `notices`."""
 
     model_config = ConfigDict(title="CreateChatCompletionResponse")
 
@@ -173,7 +180,7 @@ class ChatCompletion(BaseModel):
 
 
 class Model(BaseModel):
-    """A collection, as a model."""
+    """A collection in a model's place."""
 
     id: str = Field(description="The collection's name.")
     object: Literal["model"] = "model"
@@ -182,7 +189,7 @@ class Model(BaseModel):
 
 
 class Models(BaseModel):
-    """The collections that the caller may ask."""
+    """The collections for this caller."""
 
     object: Literal["list"] = "list"
     data: list[Model]
@@ -204,7 +211,7 @@ class EmbeddingsBody(_OpenAIModel):
 
 
 class EmbeddedText(BaseModel):
-    """The vector of one text, of length 1."""
+    """The vector for a text; its length is 1."""
 
     object: Literal["embedding"] = "embedding"
     index: int
@@ -212,14 +219,14 @@ class EmbeddedText(BaseModel):
 
 
 class EmbeddingUsage(BaseModel):
-    """Tokens as the provider counted them; 0 for the built-in embedder."""
+    """Tokens, counted by the provider; 0 for the built-in embedder."""
 
     prompt_tokens: int
     total_tokens: int
 
 
 class EmbeddingList(BaseModel):
-    """Vectors in the order of the texts."""
+    """Vectors in the order in which the texts came."""
 
     object: Literal["list"] = "list"
     data: list[EmbeddedText]
@@ -229,7 +236,7 @@ class EmbeddingList(BaseModel):
 
 @router.get("/models", summary="Collections, as models", dependencies=[needs(ANYBODY)])
 def list_models(caller: Caller) -> Models:
-    """List the collections that the caller may ask, the default one first."""
+    """List the collections for this caller, the default first."""
     parts = services()
     default = parts.documents.choose(caller, None)
     found = sorted(
@@ -240,7 +247,7 @@ def list_models(caller: Caller) -> Models:
 
 @router.get("/models/{model:path}", summary="One collection, as a model", dependencies=[needs(ANYBODY)])
 def retrieve_model(model: str, caller: Caller) -> Model:
-    """Describe a collection as a model."""
+    """Describe a collection like a model."""
     return _model(_collection(services(), caller, model))
 
 
@@ -248,7 +255,7 @@ def retrieve_model(model: str, caller: Caller) -> Model:
     "/chat/completions",
     summary="Answer a question, as OpenAI's API does",
     dependencies=[needs("chat")],
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **openai_errors(404, 502)},
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **errors.described(404, 502)},
     response_model=ChatCompletion,
     response_model_exclude_none=True,
 )
@@ -272,10 +279,10 @@ async def create_chat_completion(request: Request, caller: Caller, body: Complet
     "/embeddings",
     summary="Vectors of texts, as OpenAI's API has them",
     dependencies=[needs("search")],
-    responses=openai_errors(404, 502),
+    responses=errors.described(404, 502),
 )
 def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
-    """Embed texts with the embedder of a collection, as its documents are embedded."""
+    """Embed texts with a collection's embedder, in the way in which documents are embedded."""
     parts = services()
     collection = _collection(parts, caller, body.model)
     texts = [body.input] if isinstance(body.input, str) else body.input
@@ -300,7 +307,7 @@ def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
 
 
 class _Written:
-    """An answer in the words of OpenAI's API."""
+    """Writes an answer in OpenAI's format."""
 
     def __init__(self, live: LiveAnswer, body: CompletionBody, *, base: str) -> None:
         self.live = live
@@ -323,21 +330,21 @@ class _Written:
         )
 
     def chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> str:
-        """Write one event of a stream."""
+        """Write a stream event."""
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
         return self._event(choices=[choice], **more)
 
     def usage_chunk(self) -> str:
-        """Write the usage event, if the caller wants it."""
+        """Write the usage event, if wanted."""
         options = self._body.stream_options
         return self._event(choices=[], usage=self.usage.model_dump()) if options and options.include_usage else ""
 
     def failure(self) -> str:
-        """Write the event of an answer without text, which clients raise as an error."""
-        return f"data: {json.dumps({'error': openai_fields(failure_of(self.live))}, ensure_ascii=False)}\n\n"
+        """Write the event for an answer without text; clients raise an error."""
+        return f"data: {json.dumps({'error': errors.fields_of(failure_of(self.live))}, ensure_ascii=False)}\n\n"
 
     def annotations(self, text: str) -> Iterator[Annotation]:
-        """Yield the source of each citation with its position in the text."""
+        """Yield each citation's source and position in the text."""
         by_number = {citation.number: citation for citation in self.live.citations}
         if self.live.kind == "nearest":
             return
@@ -350,7 +357,7 @@ class _Written:
                 yield Annotation(url_citation=where)
 
     def source_list(self) -> str:
-        """Return the sources as a list in Markdown, "" where it is not wanted or there are none."""
+        """Return the sources in a Markdown list, "" if not wanted or without sources."""
         if self._body.sources != "text" or self.live.kind == "nearest" or not self.live.citations:
             return ""
         lines = (f"- [{item.number}] [{_escaped(_title(item))}]({self._url(item)})" for item in self.live.citations)
@@ -360,7 +367,7 @@ class _Written:
     def finish_reason(self) -> Literal["stop", "length", "content_filter"]:
         if self.live.outcome is Outcome.REFUSED:
             return "content_filter"
-        # Of their words, only this one says that an answer is not whole.
+        # The only `finish_reason` for an incomplete answer.
         return "stop" if self.live.state is MessageState.COMPLETE else "length"
 
     @property
@@ -378,7 +385,7 @@ class _Written:
 
 
 async def _chunks(written: _Written) -> AsyncIterator[str]:
-    """Yield the events of OpenAI's stream: the role, pieces of text, the sources, how it ended, `[DONE]`."""
+    """Yield the stream's events: role, pieces of text, sources, reason for the end, `[DONE]`."""
     live = written.live
     changes = Changes(live)
     shown, restarts = 0, 0
