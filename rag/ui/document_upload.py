@@ -495,6 +495,10 @@ def draw_estimates(
 ) -> None:
     """Draw what waits for a decision: one summary with the sum of all, then each file that replaces a document."""
     waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
+    # Documents estimated after this total was read are neither drawn nor confirmed with it.
+    until = max(f.updated_at for f in waiting) if waiting else max(file.document.updated_at for file in files)
+    tenant_id = files[0].document.tenant_id
+    files = [file for file in files if file.decision or file.document.updated_at <= until]
     undecided = [file for file in files if not file.decision]
     number = max(sum(f.documents for f in waiting), len(undecided))
     if number <= 1 and len(files) == 1:
@@ -509,8 +513,6 @@ def draw_estimates(
     words = (
         _("{total} and what has no known price", total=total) if any(f.unpriced_estimates for f in waiting) else total
     )
-    # Documents estimated after this total was drawn are not confirmed with it.
-    until = max(f.updated_at for f in waiting) if waiting else max(file.document.updated_at for file in files)
     with st.container(border=True, key="documents_estimates", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             asked = ngettext(
@@ -554,7 +556,7 @@ def draw_estimates(
                     on_click=actions.on_discard_all,
                     args=(until,),
                 )
-        draw_broken_by(files[0].document.tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
+        draw_broken_by(tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
         added = [file for file in files if file.replaces is None]
         if added or number > len(undecided):
             with st.expander(_("File by file"), type="compact"):

@@ -38,8 +38,8 @@ def click_row(page: Page, row: int, across: int, shows: Locator, *, of: Locator 
 
 
 def until_shown(act: Callable[[], None], shows: Locator) -> None:
-    """Do something that a page being drawn again may miss, up to five times, until ``shows`` is there."""
-    for _ in range(5):
+    """Do something that a page being drawn again may miss, up to three times, until ``shows`` is there."""
+    for _ in range(3):
         act()
         with suppress(AssertionError):
             expect(shows).not_to_have_count(0, timeout=patient(10_000))

@@ -21,6 +21,7 @@ from rag.samples.load import find_samples, load_samples
 from rag.services import Services
 from rag.storage.database import Database, queries
 from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Identity, Role
+from rag.ui.document_upload import WaitingFile
 from tests.patience import patient
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "documents.py")
@@ -854,6 +855,33 @@ def test_many_estimates_get_some_cards_and_are_confirmed_for_the_total_that_was_
     assert not page.exception
     waiting = [d.id for d in app_services.documents.list("demo") if d.status is DocumentStatus.ESTIMATED]
     assert waiting == [late]
+
+
+def test_what_is_estimated_between_the_total_and_the_cards_is_in_neither(app_services: Services, add: Add) -> None:
+    def drawn(*given: object) -> None:
+
+        from rag.ui.document_upload import EstimateActions, draw_estimates
+
+        parts: Any = given
+        cards, figures, library, confirmed = parts
+
+        ignored = [lambda *_: None] * 4
+        draw_estimates(cards, figures, library, EstimateActions(lambda _: None, confirmed.append, *ignored))
+
+    library = app_services.documents
+    for number in range(2):
+        add(f"Rule {number}", "estimated", estimate=ESTIMATE)
+    figures = library.figures("demo")
+    add("Late", "estimated", estimate=ESTIMATE)
+    cards = [WaitingFile(document) for document in reversed(library.list("demo"))]
+    confirmed: list[Any] = []
+    page = AppTest.from_function(drawn, default_timeout=patient(30), args=(cards, figures, library, confirmed)).run()
+    assert not page.exception
+    everything = page.button("documents_confirm_all")
+    assert everything.label.startswith("Process all 2 ")
+    assert "Late" not in words(page)
+    everything.click().run()
+    assert [until < cards[-1].document.updated_at for until in confirmed] == [True]
 
 
 def test_tagging_again_is_followed_until_its_sentence_is_gone(page: AppTest, add: Add, database: Database) -> None:
