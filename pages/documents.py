@@ -89,6 +89,7 @@ from rag.ui.document_upload import (
 )
 from rag.ui.embedding_moves import draw_moves
 from rag.ui.formats import STATUSES, thousands, time_zone
+from rag.ui.page_corrections import Correcting
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, draw_table_again, red
@@ -202,6 +203,14 @@ def restore(version: Document) -> None:
         open_document(str(version.id))
 
     attempt(run)
+
+
+def open_corrected(made: Document, page: int) -> None:
+    """Open the version made by a correction, at the same page."""
+    follow(made.id)
+    if page > 1:
+        state[f"documents_page_{made.id}"] = page
+    open_document(str(made.id))
 
 
 def each(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None:
@@ -741,6 +750,7 @@ def draw_panel(document_id: UUID) -> None:
         ask=lambda: draw_ask(identity, document, collection, services().answerer),
         questions=lambda: draw_questions(library.questions_of(identity, document)),
         replace=draw_new_file,
+        correcting=Correcting(identity, library.corrections, open_corrected),
     )
     versions = library.versions.of(identity, document)
     draw_document(document, library, versions, tabs, on_restore=restore, on_open=open_document)

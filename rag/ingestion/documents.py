@@ -21,6 +21,7 @@ from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
+from rag.ingestion.corrections import Corrections
 from rag.ingestion.document_jobs import DocumentGone, JobQueue
 from rag.ingestion.document_rows import (
     FileRemovals,
@@ -155,6 +156,7 @@ class DocumentLibrary(CollectionLibrary):
         self._images = PageImages(database, files, self._sandbox)
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
+        self.corrections = Corrections(database, providers, queue, lambda who: self.check_spending(who))
         self.reembeddings = Reembeddings(database, providers)
         self.particulars = DocumentParticulars(database)
         self.bin = Bin(database, queue, estimate=self.versions.estimate, forget=self._forget)
