@@ -401,6 +401,13 @@ def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage])
     ]
 
 
+def missing(history: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
+    """Return corrections that fit a page but are missing in this version, by page: it was restored, or work failed."""
+    texts = {page.number: page.text for page in pages}
+    holding = placed([correction for correction in history if correction.is_latest], pages)
+    return {n: c for n, c in holding.items() if c.text_after is not None and c.text_after != texts[n]}
+
+
 def not_applied_message(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> str:
     return NOT_APPLIED if not_applied(latest, pages) else ""
 

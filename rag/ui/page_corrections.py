@@ -19,6 +19,7 @@ from rag.ingestion.corrections import (
     CorrectionPlan,
     Corrections,
     fingerprint,
+    missing,
     not_applied,
     of_page,
 )
@@ -67,60 +68,64 @@ def draw_waiting(
     if st.session_state.pop("documents_correction_saved", False):
         st.rerun()  # the panel opens the new version
     texts = {page.number: page.text for page in pages}
-    for correction in not_applied(history, pages):
+    waiting = [(correction, correction.page, True) for correction in not_applied(history, pages)]
+    if document.status is DocumentStatus.COMPLETED:
+        waiting += [(correction, number, False) for number, correction in missing(history, pages).items()]
+    for correction, number, is_other_reading in waiting:
         key = f"documents_waiting_{correction.id}"
-        sentence = _(
-            "Page {page} reads differently now, so the correction of {day} by {name} was not applied.",
-            page=correction.page,
-            day=_day(correction),
-            name=_name(correction),
+        told = {"page": number, "day": _day(correction), "name": _name(correction)}
+        sentence = (
+            _("Page {page} reads differently now, so the correction of {day} by {name} was not applied.", **told)
+            if is_other_reading
+            else _("The correction of page {page} of {day} by {name} is not in this version.", **told)
         )
         with st.container(border=True, key=key, gap="xsmall"):
             st.markdown(f":orange[:material/warning:] {plain(sentence)}")
             with st.expander(_("What it would change"), type="compact", key=f"{key}_text", on_change="rerun") as shown:
                 if shown.open:
-                    _draw_waiting_text(document, correction, texts, correcting)
+                    _draw_waiting_text(document, number, correction, texts, correcting)
             with st.container(horizontal=True):
-                if correction.page in texts:
+                if number in texts:
                     st.button(
                         _("Apply it"),
                         key=f"{key}_apply",
                         icon=":material/check:",
                         help=_("The page gets this text; only passages that change are embedded again."),
                         on_click=_apply,
-                        args=(document, correction, texts[correction.page], correcting),
+                        args=(document, number, correction, texts[number], correcting),
                     )
-                st.button(
-                    _("Dismiss"),
-                    key=f"{key}_dismiss",
-                    type="tertiary",
-                    on_click=_dismiss,
-                    args=(document, correction, correcting),
-                )
+                if is_other_reading:
+                    st.button(
+                        _("Dismiss"),
+                        key=f"{key}_dismiss",
+                        type="tertiary",
+                        on_click=_dismiss,
+                        args=(document, correction, correcting),
+                    )
     if problem := st.session_state.pop("documents_correction_problem", ""):
         st.error(plain(problem), icon=":material/error:")
 
 
 def _draw_waiting_text(
-    document: Document, correction: PageCorrection, texts: dict[int, str], correcting: Correcting
+    document: Document, number: int, correction: PageCorrection, texts: dict[int, str], correcting: Correcting
 ) -> None:
     text = correction.text_after or ""
-    if correction.page not in texts:
+    if number not in texts:
         st.caption(_("This version has no such page. The text that was typed:"))
         st.html(changes_html("", text))
         return
-    st.html(changes_html(texts[correction.page], text))
+    st.html(changes_html(texts[number], text))
     try:
-        plan = correcting.corrections.plan(correcting.identity, document.id, correction.page, text)
+        plan = correcting.corrections.plan(correcting.identity, document.id, number, text)
     except RagError as error:
         st.caption(plain(error.message))
     else:
         st.caption(cost_words(plan))
 
 
-def _apply(document: Document, correction: PageCorrection, now: str, correcting: Correcting) -> None:
+def _apply(document: Document, number: int, correction: PageCorrection, now: str, correcting: Correcting) -> None:
     draft = _Draft(correction.text_after or "", fingerprint(now))
-    _save(document, correction.page, draft, correcting)
+    _save(document, number, draft, correcting)
     st.session_state.documents_correction_problem = draft.problem
 
 

@@ -141,6 +141,23 @@ def test_a_correction_of_another_reading_is_shown_and_applied(
     assert "reads differently now" not in shown(tab.run())
 
 
+def test_a_restored_version_offers_the_correction_that_it_lacks(
+    running: Services, signed_in: SignIn, document: Document
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    text, seen = text_of(running, document), fingerprint(text_of(running, document))
+    made = running.documents.corrections.save(identity, document.id, 1, text.replace(WRONG, RIGHT), seen=seen)
+    running.pipeline.run("demo", made.id)
+    running.documents.versions.restore(identity, document.id)
+    assert "is not in this version" in shown(opened(tab, document))
+    latest_one = running.documents.corrections.of(identity, document)[0]
+    tab.button(f"documents_waiting_{latest_one.id}_apply").click().run()
+    assert not tab.exception
+    running.pipeline.run("demo", running.documents.versions.of(identity, document)[0].id)
+    assert RIGHT in text_of(running, latest(running, document))
+    assert "is not in this version" not in shown(tab.run())
+
+
 def test_a_source_says_that_a_person_corrected_its_page(signed_in: SignIn, running: Services) -> None:
     from uuid import uuid4
 
