@@ -50,9 +50,11 @@ class Correcting(NamedTuple):
 
 
 @dataclass
-class _Draft:
+class Draft:
     """A text being typed. `seen` is the fingerprint of the page before."""
 
+    document: Document
+    page: int
     text: str
     seen: str
     problem: str = ""
@@ -124,7 +126,7 @@ def _draw_waiting_text(
 
 
 def _apply(document: Document, number: int, correction: PageCorrection, now: str, correcting: Correcting) -> None:
-    draft = _Draft(correction.text_after or "", fingerprint(now))
+    draft = Draft(document, number, correction.text_after or "", fingerprint(now))
     _save(document, number, draft, correcting)
     st.session_state.documents_correction_problem = draft.problem
 
@@ -158,7 +160,7 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
     """Draw the buttons of a page, or the editor. Return whether the editor is open."""
     key = _key(document, page)
     draft = st.session_state.get(key)
-    if isinstance(draft, _Draft):  # also in a superseded version: the typed text is kept
+    if isinstance(draft, Draft):  # also in a superseded version: the typed text is kept
         _draw_editor(document, page, draft, correcting)
         return True
     if not may_correct(document):
@@ -171,7 +173,7 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
             type="tertiary",
             help=_("For a word or an order that was read wrong. The file stays as it is."),
             on_click=_begin,
-            args=(key, page, page.text),
+            args=(document, page, page.text),
         )
         if page.is_corrected:
             st.button(
@@ -180,7 +182,7 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
                 icon=":material/undo:",
                 type="tertiary",
                 on_click=_begin,
-                args=(key, page, page.as_read),
+                args=(document, page, page.as_read),
             )
     return False
 
@@ -210,26 +212,37 @@ def draw_history(
                         icon=":material/undo:",
                         type="tertiary",
                         on_click=_begin,
-                        args=(key, page, correction.text_before),
+                        args=(document, page, correction.text_before),
                     )
 
 
-def _begin(key: str, page: DocumentPage, text: str) -> None:
-    st.session_state[key] = _Draft(text, fingerprint(page.text))
+def drafts() -> dict[str, Draft]:
+    """Return the typed texts that are not saved yet, by their keys."""
+    return {str(key): value for key, value in st.session_state.items() if isinstance(value, Draft)}
+
+
+def _begin(document: Document, page: DocumentPage, text: str) -> None:
+    key = _key(document, page)
+    st.session_state[key] = Draft(document, page.number, text, fingerprint(page.text))
     st.session_state.pop(f"{key}_text", None)
 
 
-def _draw_editor(document: Document, page: DocumentPage, draft: _Draft, correcting: Correcting) -> None:
+def _keep(key: str, draft: Draft) -> None:
+    """Keep the typed text, also when the panel closes before it is drawn again."""
+    draft.text, draft.plan, draft.problem = str(st.session_state[f"{key}_text"]), None, ""
+
+
+def _draw_editor(document: Document, page: DocumentPage, draft: Draft, correcting: Correcting) -> None:
     key = _key(document, page)
     st.session_state.setdefault(f"{key}_text", draft.text)
-    typed = st.text_area(
+    st.text_area(
         _("Text of page {number}", number=page.number),
         key=f"{key}_text",
         height=420,
         help=_("Cells of a table are separated by “ | ”, rows by lines."),
+        on_change=_keep,
+        args=(key, draft),
     )
-    if typed != draft.text:
-        draft.text, draft.plan, draft.problem = typed, None, ""
     with st.container(horizontal=True):
         st.button(
             _("Save") if draft.plan is None else _("Save at this cost"),
@@ -239,7 +252,7 @@ def _draw_editor(document: Document, page: DocumentPage, draft: _Draft, correcti
             on_click=_press_save,
             args=(document, page, draft, correcting),
         )
-        st.button(_("Cancel"), key=f"{key}_cancel", type="tertiary", on_click=_give_up, args=(key,))
+        st.button(_("Cancel"), key=f"{key}_cancel", type="tertiary", on_click=give_up, args=(key,))
     if draft.problem:
         st.error(plain(draft.problem), icon=":material/error:")
     if draft.plan is not None:
@@ -250,11 +263,8 @@ def _draw_editor(document: Document, page: DocumentPage, draft: _Draft, correcti
         st.html(changes_html(now, draft.text))
 
 
-def _press_save(document: Document, page: DocumentPage, draft: _Draft, correcting: Correcting) -> None:
+def _press_save(document: Document, page: DocumentPage, draft: Draft, correcting: Correcting) -> None:
     """Save a text. If this costs money, the first press shows the cost, and the second saves."""
-    typed = str(st.session_state.get(f"{_key(document, page)}_text", draft.text))
-    if typed != draft.text:
-        draft.text, draft.plan = typed, None
     if draft.plan is None:
         try:
             plan = correcting.corrections.plan(correcting.identity, document.id, page.number, draft.text)
@@ -267,7 +277,7 @@ def _press_save(document: Document, page: DocumentPage, draft: _Draft, correctin
     _save(document, page.number, draft, correcting)
 
 
-def _save(document: Document, number: int, draft: _Draft, correcting: Correcting) -> None:
+def _save(document: Document, number: int, draft: Draft, correcting: Correcting) -> None:
     """Save a draft, and draw the whole page again. After a refusal the draft is kept with the reason."""
     draft.problem = ""
     try:
@@ -278,12 +288,13 @@ def _save(document: Document, number: int, draft: _Draft, correcting: Correcting
     except RagError as error:
         draft.problem = error.message
     else:
-        _give_up(f"documents_correcting_{document.original_id}_{number}")
+        give_up(f"documents_correcting_{document.original_id}_{number}")
         correcting.on_saved(made, number)
         st.session_state.documents_correction_saved = True
 
 
-def _give_up(key: str) -> None:
+def give_up(key: str) -> None:
+    """Forget a typed text."""
     for name in (key, f"{key}_text"):
         st.session_state.pop(name, None)
 

@@ -10,12 +10,20 @@ from streamlit.testing.v1 import AppTest
 
 from rag.ingestion.corrections import fingerprint
 from rag.services import Services
+from rag.settings import Settings
 from rag.types import Citation, Collection, Document, Identity, Role
 from rag.ui.page_corrections import changes_html
 from tests.pages.small_pdf import pdf
+from tests.standin import ProviderStandin
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 WRONG, RIGHT = "has 25 days", "has 26 days"
+
+
+@pytest.fixture
+def settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
+    """With a provider that costs money; the collection of the handbook needs none."""
+    return replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
 
 
 @pytest.fixture
@@ -76,6 +84,33 @@ def test_a_page_is_corrected_beside_its_picture_and_taken_back(
     assert text_of(running, latest(running, document)) == as_read
     assert "corrected the text" not in shown(tab)
     assert [c.text_after is None for c in running.documents.corrections.of(identity, document)] == [True, False]
+
+
+def test_what_costs_money_is_saved_by_a_second_press(
+    running: Services, signed_in: SignIn, provider_standin: ProviderStandin
+) -> None:
+    paid = running.documents.ensure_collection("demo", "Paid", "hr", "openai/text-embedding-3-small@1536", "en")
+    pages = (("Employee handbook", "1 Annual leave", "Every employee has 25 days of annual leave in a year."),)
+    made = running.pipeline.process_document(
+        file=pdf(pages), file_name="paid.pdf", tenant_id="demo", collection=paid, generate_metadata=False
+    )
+    tab, identity = signed_in(Role.ADMIN)
+    document = running.documents.get("demo", made.document_id)
+    opened(tab, document).button(f"{key(document)}_begin").click().run()
+    tab.text_area(f"{key(document)}_text").set_value(text_of(running, document).replace(WRONG, RIGHT)).run()
+    calls = provider_standin.calls["embeddings"]
+    tab.button(f"{key(document)}_save").click().run()
+    assert "Saving embeds 1 passage again. Estimated cost:" in shown(tab)
+    assert running.documents.corrections.of(identity, document) == []
+    assert provider_standin.calls["embeddings"] == calls
+    assert tab.button(f"{key(document)}_save").label == "Save at this cost"
+    tab.button(f"{key(document)}_save").click().run()
+    assert not tab.exception
+    last = running.documents.versions.of(identity, document)[0]
+    running.pipeline.run("demo", last.id)
+    assert provider_standin.calls["embeddings"] == calls + 1
+    assert latest(running, document).costs["total"] is not None
+    assert RIGHT in text_of(running, latest(running, document))
 
 
 def test_the_second_of_two_keeps_what_was_typed_and_sees_the_other_text(
