@@ -126,8 +126,14 @@ def _draw_waiting_text(
 
 
 def _apply(document: Document, number: int, correction: PageCorrection, now: str, correcting: Correcting) -> None:
+    """Save a correction. If this costs money, open the editor with the text and the cost instead."""
     draft = Draft(document, number, correction.text_after or "", fingerprint(now))
-    _save(document, number, draft, correcting)
+    _save_if_free(document, number, draft, correcting)
+    if draft.plan is not None:
+        key = f"documents_correcting_{document.original_id}_{number}"
+        st.session_state.pop(f"{key}_text", None)
+        st.session_state[key] = draft
+        st.session_state[f"documents_page_{document.id}"] = number
     st.session_state.documents_correction_problem = draft.problem
 
 
@@ -266,15 +272,23 @@ def _draw_editor(document: Document, page: DocumentPage, draft: Draft, correctin
 def _press_save(document: Document, page: DocumentPage, draft: Draft, correcting: Correcting) -> None:
     """Save a text. If this costs money, the first press shows the cost, and the second saves."""
     if draft.plan is None:
-        try:
-            plan = correcting.corrections.plan(correcting.identity, document.id, page.number, draft.text)
-        except RagError as error:
-            draft.problem = error.message
-            return
-        if known_cost(plan.estimate, "total") != 0:
-            draft.plan, draft.problem = plan, ""
-            return
-    _save(document, page.number, draft, correcting)
+        _save_if_free(document, page.number, draft, correcting)
+    else:
+        _save(document, page.number, draft, correcting)
+
+
+def _save_if_free(document: Document, number: int, draft: Draft, correcting: Correcting) -> None:
+    """Save a draft if this is free. Otherwise note the cost."""
+    draft.problem = ""
+    try:
+        plan = correcting.corrections.plan(correcting.identity, document.id, number, draft.text)
+    except RagError as error:
+        draft.problem = error.message
+        return
+    if known_cost(plan.estimate, "total") == 0:
+        _save(document, number, draft, correcting)
+    else:
+        draft.plan = plan
 
 
 def _save(document: Document, number: int, draft: Draft, correcting: Correcting) -> None:

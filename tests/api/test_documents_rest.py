@@ -87,6 +87,11 @@ def test_the_text_of_a_page_is_corrected_and_put_back(api: Api) -> None:
     assert [(c["isApplied"], c["textAfter"]) for c in now["corrections"]] == [(True, now["text"])]
     assert caller.get(f"/api/documents/{made['id']}/pages").json()["pages"][0]["isCorrected"]
 
+    asked = {"query": "How many days of paid leave does everyone have?", "collection": str(api.collection.id)}
+    found = api.client(api.key("search")).post("/api/rag/search", json=asked).json()["results"][0]
+    assert "26 days" in found["content"]
+    assert found["metadata"]["isCorrected"] is True
+
     late = caller.put(page, json={**body, "text": "Mine."})
     assert (late.status_code, late.json()["code"], late.json()["details"]["text"]) == (409, "text_changed", now["text"])
     assert caller.put(page, json={**body, "text": ""}).status_code == 422

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 
@@ -292,6 +294,59 @@ def test_only_changed_passages_are_embedded_and_paid_as_announced(
     pipeline.run("demo", restored.id)
     assert provider_standin.calls["embeddings"] == calls + 1
     assert library.get("demo", restored.id).status is DocumentStatus.COMPLETED
+
+
+def test_tags_of_passages_that_stay_are_kept(
+    database: Database,
+    files: FileStore,
+    settings: Settings,
+    sandbox: Sandbox,
+    provider_standin: ProviderStandin,
+    library: DocumentLibrary,
+    admin: Identity,
+    queue: object,
+) -> None:
+    keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    shelf = DocumentLibrary(database, files, Providers(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
+    collection = library.ensure_collection("demo", "Legal", "legal", "builtin/lexical@1536", "en")
+
+    def reply(messages: list[dict[str, object]]) -> str:
+        if "tag a passage" in str(messages[0]["content"]):
+            return json.dumps({"topic": "leave", "crime_type": None, "summary": "About leave.", "keywords": ["leave"]})
+        return json.dumps({"summary": "s", "topics": ["t"], "questions": ["q"]})
+
+    provider_standin.reply(lambda messages: reply(messages))
+    made = pipeline.process_document(
+        file=hostile.long_document(), file_name="a.pdf", tenant_id="demo", collection=collection
+    )
+    document = library.get("demo", made.document_id)
+    text = text_of(shelf, document).replace("office 3 closes", "office 33 closes")
+    plan = shelf.corrections.plan(admin, document.id, 1, text)
+    assert 1 <= plan.passages < document.chunk_count
+    assert Decimal(plan.estimate["metadata"]) > 0
+    calls = provider_standin.calls["chat"]
+    new = shelf.corrections.save(admin, document.id, 1, text, seen=seen(shelf, document))
+    pipeline.run("demo", new.id)
+    assert library.get("demo", new.id).status is DocumentStatus.COMPLETED
+    assert provider_standin.calls["chat"] == calls + plan.passages
+    assert {chunk.metadata.get("topic") for chunk in library.chunks("demo", new.id)} == {"leave"}
+    assert library.get("demo", new.id).metadata["summary"] == "s"
+
+
+def test_of_two_who_save_at_once_one_is_told(library: DocumentLibrary, admin: Identity, document: Document) -> None:
+    was = seen(library, document)
+
+    def save(text: str) -> str:
+        try:
+            return str(library.corrections.save(admin, document.id, 1, text, seen=was).id)
+        except TextChanged:
+            return "refused"
+
+    with ThreadPoolExecutor(2) as both:
+        ended = list(both.map(save, ["Mine.", "Theirs."]))
+    assert ended.count("refused") == 1
+    assert len(library.corrections.of(admin, document)) == 1
 
 
 def test_corrections_are_kept_by_versions_and_go_with_the_document(

@@ -112,6 +112,18 @@ def test_what_costs_money_is_saved_by_a_second_press(
     assert latest(running, document).costs["total"] is not None
     assert RIGHT in text_of(running, latest(running, document))
 
+    # What was paid for before is applied by one press, a text whose vectors are gone by two.
+    running.documents.versions.restore(identity, document.id)
+    with running.database.transaction("demo") as connection:
+        connection.execute("UPDATE document_chunks SET embedding = NULL WHERE document_id = %s", (last.id,))
+    apply = f"documents_waiting_{running.documents.corrections.of(identity, document)[0].id}_apply"
+    opened(tab, document).button(apply).click().run()
+    assert not tab.exception
+    assert "Estimated cost:" in shown(tab)
+    assert len(running.documents.versions.of(identity, document)) == 2
+    tab.button(f"{key(document)}_save").click().run()
+    assert len(running.documents.versions.of(identity, document)) == 3
+
 
 def test_the_second_of_two_keeps_what_was_typed_and_sees_the_other_text(
     running: Services, signed_in: SignIn, document: Document
