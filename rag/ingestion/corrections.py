@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,7 +21,7 @@ from rag.errors import InvalidInput, NotFound, StepNotPossible, TextChanged
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue, hold
 from rag.ingestion.document_rows import amounts_to_json, find_documents, find_pages, page_from_row
-from rag.ingestion.estimate import estimate_costs, find_correction
+from rag.ingestion.estimate import costs_money, estimate_costs, find_correction
 from rag.ingestion.loaders.ocr import moved_sections
 from rag.ingestion.reading import with_language
 from rag.ingestion.sources.vector_export import EXPORT_TYPE
@@ -118,8 +117,7 @@ class Corrections:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             change = self._change(identity, document_id, page, text, seen)
             plan = self._planned(change)
-            total = plan.estimate["total"]
-            if total is None or Decimal(total):  # an unknown price may be any
+            if costs_money(plan.estimate):
                 self._check_spending(identity)
             new_id = self._store(connection, change, plan)
             self._queue.enqueue(identity.tenant_id, new_id, connection=connection)

@@ -29,6 +29,7 @@ from rag.ingestion.document_rows import (
     find_pages,
     request_file_removal,
 )
+from rag.ingestion.estimate import costs_money
 from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document
@@ -229,8 +230,7 @@ class DocumentLibrary(CollectionLibrary):
         Raises `BudgetSpent` where it costs something and the company's budget for this month is spent.
         """
         require_admin(identity)
-        # What has no known price may cost something.
-        if (self.get(identity, document_id).estimate or {}).get("total", 0) != 0:
+        if costs_money(self.get(identity, document_id).estimate):
             self.check_spending(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}

@@ -334,6 +334,18 @@ def test_tags_of_passages_that_stay_are_kept(
     assert library.get("demo", new.id).metadata["summary"] == "s"
 
 
+def test_what_is_free_is_confirmed_and_corrected_though_the_budget_is_spent(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection
+) -> None:
+    def refuse(who: object) -> None:
+        raise BudgetSpent
+
+    library.check_spending = refuse
+    document = add(library, work, admin, collection, handbook())
+    assert document.status is DocumentStatus.COMPLETED
+    assert correct(library, work, admin, document, "301 days", "30 days").status is DocumentStatus.COMPLETED
+
+
 def test_of_two_who_save_at_once_one_is_told(library: DocumentLibrary, admin: Identity, document: Document) -> None:
     was = seen(library, document)
 
