@@ -89,6 +89,7 @@ from rag.ui.document_upload import (
 )
 from rag.ui.embedding_moves import draw_moves
 from rag.ui.formats import STATUSES, thousands, time_zone
+from rag.ui.page_corrections import Correcting, Draft, drafts, give_up
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, draw_table_again, red
@@ -202,6 +203,14 @@ def restore(version: Document) -> None:
         open_document(str(version.id))
 
     attempt(run)
+
+
+def open_corrected(made: Document, page: int) -> None:
+    """Open the version made by a correction, at the same page."""
+    follow(made.id)
+    if page > 1:
+        state[f"documents_page_{made.id}"] = page
+    open_document(str(made.id))
 
 
 def each(action: Callable[[UUID], object], document_ids: Sequence[UUID]) -> None:
@@ -741,6 +750,7 @@ def draw_panel(document_id: UUID) -> None:
         ask=lambda: draw_ask(identity, document, collection, services().answerer),
         questions=lambda: draw_questions(library.questions_of(identity, document)),
         replace=draw_new_file,
+        correcting=Correcting(identity, library.corrections, open_corrected),
     )
     versions = library.versions.of(identity, document)
     draw_document(document, library, versions, tabs, on_restore=restore, on_open=open_document)
@@ -821,26 +831,43 @@ def draw_notes() -> None:
 def draw_unsaved() -> None:
     """Draw which documents have changes that were not saved when their panel was closed."""
     for document_id, unsaved in all_unsaved_edits().items():
-        if st.query_params.get("document") == str(document_id):
-            continue
-        with st.container(
-            border=True, horizontal=True, vertical_alignment="center", key=f"documents_unsaved_{document_id}"
-        ):
-            sentence = _("Your changes to “{title}” are not saved yet.", title=unsaved.title)
-            st.markdown(f":orange[:material/edit:] {plain(sentence)}", width="stretch")
-            st.button(
-                _("Go on"),
-                key=f"documents_unsaved_open_{document_id}",
-                on_click=go_on_editing,
-                args=(document_id,),
-            )
-            st.button(
-                _("Discard the changes"),
-                key=f"documents_unsaved_discard_{document_id}",
-                type="tertiary",
-                on_click=discard_edits,
-                args=(document_id,),
-            )
+        draw_unsaved_one(
+            document_id,
+            str(document_id),
+            unsaved.title,
+            partial(go_on_editing, document_id),
+            discard_edits,
+            document_id,
+        )
+    for key, draft in drafts().items():
+        document = draft.document
+        draw_unsaved_one(document.id, key, document.title, partial(go_on_correcting, draft), give_up, key)
+
+
+def draw_unsaved_one(
+    document_id: UUID, key: str, title: str, go_on: Callable[[], None], discard: Callable[..., None], *what: object
+) -> None:
+    """Draw that a document has unsaved changes, with the ways on; not while its panel is open."""
+    if st.query_params.get("document") == str(document_id):
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"documents_unsaved_{key}"):
+        sentence = _("Your changes to “{title}” are not saved yet.", title=title)
+        st.markdown(f":orange[:material/edit:] {plain(sentence)}", width="stretch")
+        st.button(_("Go on"), key=f"documents_unsaved_open_{key}", on_click=go_on)
+        st.button(
+            _("Discard the changes"),
+            key=f"documents_unsaved_discard_{key}",
+            type="tertiary",
+            on_click=discard,
+            args=what,
+        )
+
+
+def go_on_correcting(draft: Draft) -> None:
+    """Open a document at the page whose text was typed and not saved."""
+    state[f"documents_tabs_{draft.document.id}"] = _("Pages")
+    state[f"documents_page_{draft.document.id}"] = draft.page
+    open_document(str(draft.document.id))
 
 
 def go_on_editing(document_id: UUID) -> None:

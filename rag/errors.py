@@ -14,6 +14,7 @@ RagError
 │   ├── OtherHost
 │   └── OtherSite
 ├── AlreadyThere             something else has this name or address
+├── TextChanged              somebody else saved the text of a page meanwhile
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
 │   └── RouteUnknown
 ├── InvalidInput             the caller's input cannot be used
@@ -159,6 +160,12 @@ class OtherHost(NotAllowed):
 
 class AlreadyThere(RagError):
     """There is one with this name already."""
+
+    status = 409
+
+
+class TextChanged(RagError):
+    """The text of this page was changed meanwhile, so yours was not saved. Compare both, then save it again."""
 
     status = 409
 

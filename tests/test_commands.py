@@ -306,6 +306,34 @@ def test_documents_are_listed_binned_taken_back_and_deleted(command: Command, ru
     assert (gone.returncode, gone.stdout) == (1, "This document is no longer in the bin.\n")
 
 
+def test_a_page_is_corrected_and_put_back(command: Command, rules: Collection, tmp_path: Path) -> None:
+    def correct(*options: str) -> subprocess.CompletedProcess[str]:
+        return command("documents", "correct", *options, "--tenant", "demo")
+
+    def listed() -> str:
+        return str(json.loads(command("documents", "list", "--json", "--tenant", "demo").stdout)["id"])
+
+    first, file = listed(), tmp_path / "page.txt"
+    as_read = correct(first, "1").stdout
+    assert "office 3 closes" in as_read
+    file.write_text(as_read.replace("office 3 closes", "office 33 closes"), "utf-8")
+    planned = correct(first, "1", "--text", str(file), "--dry-run")
+    assert re.fullmatch(r"\d+ passages? to embed again, for about \$0\.0000\d\d\.\n", planned.stdout)
+    assert listed() == first
+    made = correct(first, "1", "--text", str(file))
+    assert (made.returncode, made.stdout) == (
+        0,
+        f"{planned.stdout}Rules: completed, {made.stdout.split()[-2]} passages\n",
+    )
+    assert "office 33 closes" in correct(listed(), "1").stdout
+    assert correct(listed(), "1", "--as-read").returncode == 0
+    assert correct(listed(), "1").stdout == as_read
+    for wrong, sentence in (((first, "99"), "has no page 99"), ((first, "1", "--text", "none.txt"), "cannot be read")):
+        refused = correct(*wrong)
+        assert (refused.returncode, "Traceback" in refused.stderr) == (1, False)
+        assert sentence in refused.stderr
+
+
 @pytest.mark.parametrize(
     "line",
     ["documents list", "collection list", "search holiday", "ask holiday", "doctor", "prices list", "tenant list"],

@@ -343,6 +343,7 @@ BESIDE_STATEMENTS = {
     "chunk_terms": {"DELETE"},
     "keyword_documents": {"DELETE"},
     "meaning_vectors": {"DELETE"},
+    "page_corrections": {"DELETE"},
     "rolled_days": {"DELETE"},
     "rolled_weeks": {"DELETE"},
     "tenant_changes": {"INSERT", "UPDATE"},

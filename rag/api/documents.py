@@ -13,8 +13,9 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import Field
 
 from rag.access.problems import problems
-from rag.api.routing import ApiModel, ApiRoute, Caller, needs
+from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import NotFound
+from rag.ingestion.corrections import fingerprint, of_page
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.decoding import decode
@@ -135,6 +136,46 @@ class PageShape(ApiModel):
     method: str = Field(description="text, ocr or none.")
     language: str
     warnings: list[str]
+    is_corrected: bool = Field(description="Whether a person corrected the text.")
+
+
+class CorrectionShape(ApiModel):
+    """A correction in the history of a page."""
+
+    id: UUID
+    page: int
+    text_before: str
+    text_after: str | None = Field(description="null: the text as read was put back.")
+    corrected_by_name: str = Field(description="Empty for programs.")
+    created_at: datetime
+    is_applied: bool = Field(description="Whether this version of the document has it.")
+
+
+class PageText(ApiModel):
+    """The text of a page with its corrections."""
+
+    page: int
+    text: str
+    text_as_read: str
+    is_corrected: bool
+    fingerprint: str = Field(description="Of `text`: send it with a change, so that nobody else's is lost.")
+    corrections: list[CorrectionShape] = Field(description="Of this page, also for other readings; the latest first.")
+
+
+class NewPageText(ApiBody):
+    """A new text for a page."""
+
+    text: str = Field(description="Cells of a table are separated by ` | `, rows by lines.")
+    fingerprint: str = Field(max_length=64, description="Of the text that was corrected, as the route with GET has it.")
+    dry_run: bool = Field(default=False, description="Only say what it would cost.")
+
+
+class CorrectionMade(ApiModel):
+    """The cost of a correction, and the new version, which answers as soon as its status is completed."""
+
+    passages: int = Field(description="How many are embedded again.")
+    estimate: dict[str, Any] = Field(description="In US dollars.")
+    document: DocumentShape | None = Field(description="null for a dry run.")
 
 
 class Pages(ApiModel):
@@ -164,6 +205,7 @@ async def library() -> DocumentLibrary:
 
 
 Library = Annotated[DocumentLibrary, Depends(library)]
+PageNumber = Annotated[int, Path(ge=1, le=HIGHEST_PAGE)]
 READ, WRITE = needs("documents:read"), needs("documents:write")
 
 
@@ -268,6 +310,71 @@ def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annota
     """List the text of each page, how it was read, and the warnings about it."""
     found = _part(caller, library, document_id, part, library.pages, library.count_pages)
     return Pages.model_validate({"pages": found.pop("found"), **found}, from_attributes=True)
+
+
+@router.get(
+    "/api/documents/{document_id}/pages/{page}/correction", summary="Corrections of a page", dependencies=[WRITE]
+)
+def get_correction(caller: Caller, library: Library, document_id: UUID, page: PageNumber) -> PageText:
+    """Return the text of a page, the text read from the file, and the history of corrections."""
+    document = library.get(caller, document_id)
+    pages = library.pages(caller, document_id)
+    found = next((each for each in pages if each.number == page), None)
+    if found is None:
+        raise NotFound(f"This document has no page {page}.")
+    history = library.corrections.of(caller, document)
+    own, holding = of_page(page, pages, history)
+    return PageText(
+        page=page,
+        text=found.text,
+        text_as_read=found.as_read,
+        is_corrected=found.is_corrected,
+        fingerprint=fingerprint(found.text),
+        corrections=[
+            CorrectionShape.model_validate(
+                {**vars(each), "is_applied": found.is_corrected and each == holding and each.text_after == found.text}
+            )
+            for each in own
+        ],
+    )
+
+
+@router.put(
+    "/api/documents/{document_id}/pages/{page}/correction",
+    summary="Correct the text of a page",
+    dependencies=[WRITE],
+    responses=problems(409, 422),
+)
+def put_correction(
+    caller: Caller, library: Library, document_id: UUID, page: PageNumber, body: NewPageText
+) -> CorrectionMade:
+    """Correct the text of a page. New readings of the document keep the correction while the page reads the same.
+
+    Only changed passages are embedded again; meanwhile, the version before answers. If the page has changed since
+    `fingerprint`, nothing is saved, and the problem's `details` have the current text.
+    """
+    plan = library.corrections.plan(caller, document_id, page, body.text)
+    made = None
+    if not body.dry_run:
+        made = DocumentShape.of(library.corrections.save(caller, document_id, page, body.text, seen=body.fingerprint))
+    return CorrectionMade(passages=plan.passages, estimate=plan.estimate, document=made)
+
+
+@router.delete(
+    "/api/documents/{document_id}/pages/{page}/correction",
+    summary="Back to the text as read",
+    dependencies=[WRITE],
+    responses=problems(409, 422),
+)
+def delete_correction(
+    caller: Caller,
+    library: Library,
+    document_id: UUID,
+    page: PageNumber,
+    seen: Annotated[str, Query(alias="fingerprint", max_length=64, description="Of the corrected text.")],
+) -> DocumentShape:
+    """Put the text back that was read from the file. The history keeps the corrections."""
+    return DocumentShape.of(library.corrections.save(caller, document_id, page, None, seen=seen))
 
 
 @router.get(

@@ -111,7 +111,7 @@ def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
         last_page=citation.last_page,
         section=citation.section,
         chunk_index=place.chunk_index,
-        metadata={},
+        metadata={"corrected_pages": []} if citation.is_corrected else {},
         score=citation.score,
     )
 
@@ -170,6 +170,7 @@ def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
         "firstPage": found.first_page,
         "lastPage": found.last_page,
         "section": found.section,
+        **({"isCorrected": True} if "corrected_pages" in found.metadata else {}),
     }
     # A passage's own place counts above what its document says.
     place = {"chunkIndex": found.chunk_index, "totalChunks": document.chunk_count}

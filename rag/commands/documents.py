@@ -80,7 +80,9 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done and what it costs")
     parser.set_defaults(run=run_import)
-    parser = add_command(commands, "documents", "list documents, move them to the bin or restore them")
+    parser = add_command(
+        commands, "documents", "list documents, correct pages, move documents to the bin or restore them"
+    )
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
     command = acts.add_parser("list", help="all documents of a tenant, or of one collection, newest first")
     command.add_argument("--collection", default=None, help="the collection's name or id; all when not given")
@@ -96,6 +98,14 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         if act == "delete":
             command.add_argument("--for-good", action="store_true", help="with their files; this cannot be undone")
         command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    command = acts.add_parser("correct", help="give a page another text than was read, or show its text")
+    command.add_argument("id", type=UUID, metavar="ID", help="as `documents list` shows it")
+    command.add_argument("page", type=int, metavar="PAGE", help="the page's number, from 1")
+    change = command.add_mutually_exclusive_group()
+    change.add_argument("--text", type=Path, metavar="FILE", help="the new text, in a file of UTF-8")
+    change.add_argument("--as-read", action="store_true", help="back to the text as read")
+    command.add_argument("--dry-run", action="store_true", help="only say what it costs")
+    command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
     parser.set_defaults(run=documents)
 
 
@@ -194,7 +204,7 @@ def _shown(paths: list[Path], path: Path, place: str) -> str:
 
 
 def documents(arguments: argparse.Namespace, settings: Settings) -> int:
-    """List documents, move them to the bin, take them back or delete them for good."""
+    """List documents, correct pages, move documents to the bin, take them back or delete them for good."""
     from rag.ingestion.bin import BIN_DAYS
     from rag.services import connect_services, program_of
 
@@ -205,6 +215,8 @@ def documents(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.act == "list":
             _list(parts, identity, arguments)
             return 0
+        if arguments.act == "correct":
+            return 0 if _correct(parts, identity, arguments) else 1
         ids = [*dict.fromkeys(arguments.ids)]
         if arguments.act == "restore":
             problems = library.bin.take_back_all(identity, ids)
@@ -219,6 +231,33 @@ def documents(arguments: argparse.Namespace, settings: Settings) -> int:
         return 0 if binned == len(ids) else 1
     finally:
         parts.close()
+
+
+def _correct(parts: Services, identity: Identity, arguments: argparse.Namespace) -> bool:
+    """Show the text of a page, or correct it and process the new version. Returns whether it can be searched now."""
+    from rag.errors import InvalidInput, NotFound
+    from rag.ingestion.corrections import fingerprint
+
+    library, document_id, number = parts.documents, arguments.id, arguments.page
+    library.get(identity, document_id)
+    shown = {page.number: page.text for page in library.pages(identity, document_id)}
+    if number not in shown:
+        raise NotFound(f"This document has no page {number}.")
+    if arguments.text is None and not arguments.as_read:
+        print(shown[number])
+        return True
+    try:
+        text = None if arguments.as_read else arguments.text.read_text("utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InvalidInput(f"{arguments.text} cannot be read as a text in UTF-8.") from exc
+    plan = library.corrections.plan(identity, document_id, number, text)
+    cost = plan.estimate["total"]
+    said = "at a cost that is not known" if cost is None else f"for about ${float(cost):.6f}"
+    print(f"{counted(plan.passages, 'passage')} to embed again, {said}.")
+    if arguments.dry_run:
+        return True
+    made = library.corrections.save(identity, document_id, number, text, seen=fingerprint(shown[number]))
+    return _processed(parts, identity.tenant_id, made.id)
 
 
 def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) -> None:

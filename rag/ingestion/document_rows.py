@@ -226,6 +226,25 @@ def keep_asked(
     return is_whole, frozenset(index for (index, _, _), (_, has_one) in stored.items() if not has_one)
 
 
+def take_over(
+    connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
+) -> frozenset[int]:
+    """Copy unchanged chunks with vectors and tags into a version made by a correction. Returns their indexes."""
+    parameters = {
+        "document_id": document.id,
+        "embedding_model": embedding_model,
+        "contents": [storable(chunk.content) for chunk in chunks],
+        "sections": [storable(chunk.section) for chunk in chunks],
+        "indexes": [chunk.index for chunk in chunks],
+        "metadata": [json.dumps(dict(chunk.metadata)) for chunk in chunks],
+        "first_pages": [chunk.first_page for chunk in chunks],
+        "last_pages": [chunk.last_page for chunk in chunks],
+        "starts": [chunk.start for chunk in chunks],
+        "ends": [chunk.end for chunk in chunks],
+    }
+    return frozenset(row[0] for row in connection.execute(queries["take_over_chunks"], parameters).fetchall())
+
+
 log = logging.getLogger("rag.ingestion")
 
 

@@ -21,6 +21,7 @@ from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
+from rag.ingestion.corrections import Corrections
 from rag.ingestion.document_jobs import DocumentGone, JobQueue
 from rag.ingestion.document_rows import (
     FileRemovals,
@@ -28,6 +29,7 @@ from rag.ingestion.document_rows import (
     find_pages,
     request_file_removal,
 )
+from rag.ingestion.estimate import costs_money
 from rag.ingestion.loaders.ocr import recognition_engine
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.page_images import PageImages, readable_document
@@ -155,6 +157,7 @@ class DocumentLibrary(CollectionLibrary):
         self._images = PageImages(database, files, self._sandbox)
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
+        self.corrections = Corrections(database, providers, queue, lambda who: self.check_spending(who))
         self.reembeddings = Reembeddings(database, providers)
         self.particulars = DocumentParticulars(database)
         self.bin = Bin(database, queue, estimate=self.versions.estimate, forget=self._forget)
@@ -227,8 +230,7 @@ class DocumentLibrary(CollectionLibrary):
         Raises `BudgetSpent` where it costs something and the company's budget for this month is spent.
         """
         require_admin(identity)
-        # What has no known price may cost something.
-        if (self.get(identity, document_id).estimate or {}).get("total", 0) != 0:
+        if costs_money(self.get(identity, document_id).estimate):
             self.check_spending(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}

@@ -145,6 +145,8 @@ class EmbedStep:
         with self._control.database.transaction(document.tenant_id) as connection:
             hold(connection, job)
             stored = document_rows.keep_embedded(connection, document, chunks, embedder.id)
+            missing = [chunk for chunk in chunks if chunk.index not in stored]
+            stored |= document_rows.take_over(connection, document, missing, embedder.id)
         self._control.note_progress(job, Step.EMBED, len(stored), len(chunks))
         # The batches are the same on every run, and each is stored as a whole: a call sent again is the same call.
         batches = [[c for c in batch if c.index not in stored] for batch in self._batches(job, chunks)]

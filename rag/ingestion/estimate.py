@@ -84,6 +84,12 @@ def find_correction(
     )
 
 
+def costs_money(estimate: Mapping[str, Any] | None) -> bool:
+    """Return whether a stored estimate is above zero; an unknown price may be."""
+    total = (estimate or {}).get("total", "0")
+    return total is None or Decimal(str(total)) != 0
+
+
 def _spread(learned: Decimal | None, deviation: Decimal | None) -> Decimal:
     if learned is None:
         return Decimal(str(FIRST_SPREAD))

@@ -1,8 +1,9 @@
-"""Take a document from its file to the search index: read → recognise → chunk → embed → tag → publish → suggest.
+"""Take a document from its file to the search index.
 
-Each step is stored before the next begins, and each batch of vectors with its ledger rows in one transaction: a killed
-process continues where it was, and no chunk is paid for twice. Only one worker at a time works on a document, its
-failure is stored with it, and a file that ends its process every time is set aside.
+The steps are read → recognise → correct → chunk → embed → tag → publish → suggest. Each is stored before the next
+begins, and each batch of vectors with its ledger rows in one transaction: a killed process continues where it was, and
+no chunk is paid for twice. Only one worker at a time works on a document, its failure is stored with it, and a file
+that ends its process every time is set aside.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, join_pages, sizes_for
+from rag.ingestion.corrections import CorrectStep, with_corrected_pages
 from rag.ingestion.document_jobs import (
     TEMPORARY,
     WAITED_FOR,
@@ -105,6 +107,7 @@ class IngestionPipeline:
         posts = PostReader(providers, calls, self.sandbox, self.recognition)
         self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition, posts)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
+        self._correct_step = CorrectStep(self.control)
         self._embed_step = EmbedStep(calls)
         self._shared_requests = SharedRequests(self.control, providers, calls, self._embed_step, self.mark_failed)
         self._tag_step = TagStep(providers, calls)
@@ -153,15 +156,19 @@ class IngestionPipeline:
         if job.document.status != DocumentStatus.PROCESSING:
             return
         pages, sections, spans = self._stored_pages(job)
-        pages, sections = self._recognise_step.run(job, pages, sections)
+        pages, _ = self._recognise_step.run(job, pages, sections)
+        corrected = self._correct_step.run(job, pages)
+        pages, sections = corrected.pages, corrected.sections
         embedder = self._providers.embedder_for(job.collection.embedding_model)
-        chunks = self._chunk(job, pages, sections, spans, embedder)
-        is_shared = job.profile.embedding.share_requests and job.document.is_synced and embedder.is_paid
-        embed = self._embed_step.run_together if is_shared else self._embed_step.run
+        chunks = with_corrected_pages(self._chunk(job, pages, sections, spans, embedder), corrected.numbers)
+        # A correction keeps the vectors of unchanged passages, and its few others wait for nobody.
+        is_shared = job.profile.embedding.share_requests and job.document.is_synced and not corrected.numbers
+        embed = self._embed_step.run_together if is_shared and embedder.is_paid else self._embed_step.run
         set_aside = embed(job, chunks, embedder)
         if set_aside is None:
             return
-        read = _sentences(reading_message(pages), set_aside_message(set_aside, len(chunks), embedder.id))
+        set_aside_sentence = set_aside_message(set_aside, len(chunks), embedder.id)
+        read = _sentences(corrected.message, reading_message(pages), set_aside_sentence)
         tags, refused = self._tag(job, pages)
         try:
             publish(
@@ -195,7 +202,9 @@ class IngestionPipeline:
             "finish_step",
             **job.key,
             step=Step.TAG,
-            message=_sentences(reading_message(pages), self._set_aside_before(job), tags),
+            message=_sentences(
+                self._correct_step.message(job), reading_message(pages), self._set_aside_before(job), tags
+            ),
             costs=Jsonb(amounts_to_json(self._ledger.document_costs(tenant_id, document_id))),
         )
         self._suggest(tenant_id, document_id, pages, sections)

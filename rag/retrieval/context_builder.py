@@ -132,6 +132,7 @@ def citations_from(
             matched_terms=matched_words(item.result.content, item.words, item.language),
             first_read_page=item.first_read_page,
             last_read_page=item.last_read_page,
+            is_corrected="corrected_pages" in item.result.metadata,
         )
         for number, item in enumerate(scored, 1)
     )
@@ -346,6 +347,7 @@ class SectionPassage:
     last_page: int
     section: str
     passage: str
+    is_corrected: bool
 
 
 def read_section(database: Database, who: Who, document_id: UUID, number: str) -> list[SectionPassage]:

@@ -36,6 +36,7 @@ from rag.types.documents import (
     DocumentStatus,
     MarkKind,
     Page,
+    PageCorrection,
     PageMark,
     PdfType,
     PostFilters,
@@ -93,6 +94,7 @@ __all__ = [
     "Operation",
     "Outcome",
     "Page",
+    "PageCorrection",
     "PageMark",
     "PdfType",
     "PostFilters",
@@ -358,6 +360,8 @@ class Citation:
     attachments: tuple[tuple[str, str], ...] = ()
     #: The collection's name, if several were searched.
     collection: str = ""
+    #: A person corrected the text.
+    is_corrected: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

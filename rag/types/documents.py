@@ -428,6 +428,37 @@ class DocumentPage:
     warnings: list[str]
     #: JSON of `PageMark`s, or NULL.
     marks: list[dict[str, Any]] | None = None
+    #: The text read from the file, on a corrected page.
+    read_text: str | None = None
+
+    @property
+    def as_read(self) -> str:
+        """The text read from the file."""
+        return self.text if self.read_text is None else self.read_text
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether a person corrected the text."""
+        return self.read_text is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageCorrection:
+    """A row of `page_corrections`."""
+
+    id: UUID
+    page: int
+    #: The fingerprint of the text read from the file.
+    read_hash: str
+    text_before: str
+    #: None: back to the text read from the file.
+    text_after: str | None
+    #: None for programs and deleted accounts.
+    corrected_by: UUID | None
+    corrected_by_name: str
+    created_at: datetime
+    #: No newer correction replaced it.
+    is_latest: bool
 
 
 @dataclass(frozen=True, kw_only=True)

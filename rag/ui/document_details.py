@@ -29,6 +29,7 @@ from rag.ui.formats import (
     status_badge,
     thousands,
 )
+from rag.ui.page_corrections import Correcting
 from rag.ui.page_view import is_pdf
 from rag.ui.text import code, plain
 
@@ -75,6 +76,7 @@ class DetailTabs(NamedTuple):
     ask: Callable[[], None]
     questions: Callable[[], None]
     replace: Callable[[], None]
+    correcting: Correcting
 
 
 def draw_document(
@@ -97,7 +99,7 @@ def draw_document(
         _("Costs"),
     ]
     draws: list[Callable[[], None]] = [
-        lambda: draw_pages(document, documents),
+        lambda: draw_pages(document, documents, tabs.correcting),
         lambda: _draw_details(document, documents, tabs.details),
         tabs.ask,
         tabs.questions,

@@ -14,6 +14,13 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.language import N_, _
 from rag.types import Document, DocumentChunk, DocumentPage
 from rag.ui.formats import count, language_name, pages, thousands
+from rag.ui.page_corrections import (
+    Correcting,
+    corrected_words,
+    draw_corrector,
+    draw_history,
+    draw_waiting,
+)
 from rag.ui.page_marks import legend_html, marks_html, marks_of
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
@@ -37,12 +44,14 @@ def read_by(page: DocumentPage) -> str:
     return _(READ_BY.get(page.method, page.method))
 
 
-def draw_pages(document: Document, documents: DocumentLibrary) -> None:
-    """Draw each page as read: the picture beside the text, with tables as tables."""
+def draw_pages(document: Document, documents: DocumentLibrary, correcting: Correcting) -> None:
+    """Draw each page as read: the picture beside the text, with tables as tables. The text can be corrected."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption(_("No page has been read yet."))
         return
+    history = correcting.corrections.of(correcting.identity, document)
+    draw_waiting(document, read, history, correcting)
     _draw_report(document, read)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         number = st.pagination(len(read), key=f"documents_page_{document.id}")
@@ -70,9 +79,13 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     st.caption(" · ".join(facts))
     for warning in page.warnings:
         st.caption(f":orange[:material/warning: {plain(language.translated(warning))}]")
+    if said := corrected_words(page, read, history):
+        st.caption(f":material/edit_note: {plain(said)}")
     image, text = st.columns(2) if has_pictures(document) else (None, st.container())
     with text:
-        if not page.text.strip():
+        if draw_corrector(document, page, correcting):
+            pass
+        elif not page.text.strip():
             st.info(_("There is no text on this page."), icon=":material/image:")
         elif shows_chunks:
             start = sum(len(before.text) + 1 for before in read if before.number < page.number)
@@ -80,6 +93,7 @@ def draw_pages(document: Document, documents: DocumentLibrary) -> None:
             st.html(marked_page(page.text, start, chunks))
         else:
             st.html(page_html(page.text))
+        draw_history(document, page, read, history)
     if image is not None:
         with image:
             _draw_picture(document, page, shows_marks=shows_marks)

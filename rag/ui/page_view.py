@@ -84,7 +84,8 @@ def open_page_view(
         place = " · ".join(plain(part) for part in (document.file_name, section) if part)
         heading.markdown(f":small[:gray[{place}]]")
         if has_pictures(document):
-            _draw_picture(document, page, chunk_id, telling_span(passage, terms), has_passage=bool(passage))
+            sentence = telling_span(passage, terms)
+            _draw_picture(document, documents, page, chunk_id, sentence, has_passage=bool(passage))
         else:
             _draw_text(document, documents, chunk_id, telling_span(passage, terms))
         if passage:
@@ -131,6 +132,7 @@ def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
 
 def _draw_picture(
     document: Document,
+    documents: DocumentLibrary,
     page: int,
     chunk_id: UUID | None,
     sentence: tuple[int, int] | None,
@@ -145,6 +147,8 @@ def _draw_picture(
         draw_original_link(document, key="page_view_open", page=shown)
 
     _draw_turning(shown, last, _("Page"), turn_to, draw_beside)
+    if any(row.is_corrected for row in documents.pages(document.tenant_id, document.id, limit=1, offset=shown - 1)):
+        st.caption(f":material/edit_note: {_('A person corrected the text of this page.')}")
     st.html(
         picture_html(
             page_image_url(document.id, shown, chunk_id, sentence),
@@ -178,7 +182,8 @@ def _draw_text(
     document: Document, documents: DocumentLibrary, chunk_id: UUID | None, sentence: tuple[int, int] | None
 ) -> None:
     """Draw the text in parts, opened at the part with the passage."""
-    text = join_pages(documents.pages(document.tenant_id, document.id))
+    pages = documents.pages(document.tenant_id, document.id)
+    text = join_pages(pages)
     found = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
     span = (found[0].start_character, found[0].end_character) if found else None
     parts = parts_of(text, span[0] if span else 0)
@@ -192,6 +197,8 @@ def _draw_text(
         st.session_state.page_view_part = (opened, part)
 
     _draw_turning(shown, len(parts), _("Part"), turn, lambda: draw_original_link(document, key="page_view_open"))
+    if any(page.is_corrected for page in pages):
+        st.caption(f":material/edit_note: {_('A person corrected the text of this document.')}")
     start, end = parts[shown - 1]
     mark = (max(span[0] - start, 0), min(span[1], end) - start) if span else None
     strong = None

@@ -391,6 +391,8 @@ def _draw_card(
     if is_wide or len(shown) < SHORT_SENTENCE_CHARACTERS:
         shown = excerpt(passage, citation.matched_terms, WIDE_EXCERPT_CHARACTERS if is_wide else EXCERPT_CHARACTERS)
     st.caption(f"“{marked(shown, citation.matched_terms)}”")
+    if citation.is_corrected:
+        st.markdown(f":small[:gray[:material/edit_note: {_('A person corrected the text of this page.')}]]")
     if not citation.is_supported:
         st.markdown(f":small[:orange[:material/rule: {_unsupported_words(citation)}]]")
     _draw_links(citation, anchor)

@@ -59,6 +59,51 @@ def test_an_upload_says_how_it_is_read_and_what_it_may_be_narrowed_by(api: Api) 
     assert library.list(api.admin, collection_id=civil.id)[0].pdf_type == "digital"
 
 
+def test_the_text_of_a_page_is_corrected_and_put_back(api: Api) -> None:
+    caller = api.client(api.key("documents:read", "documents:write"))
+    path = f"/api/collections/{api.collection.id}/documents"
+    document = caller.post(path, files={"file": ("leave.pdf", hostile.leave_policy())}).json()
+    added = api.parts.documents.list("demo")[0].id
+    api.parts.pipeline.run("demo", added)
+    caller.post(f"/api/documents/{added}/confirm")
+    page = f"/api/documents/{document['id']}/pages/1/correction"
+    early = caller.get(page).json()
+    refused = caller.put(page, json={"text": "Twenty-six days.", "fingerprint": early["fingerprint"]})
+    assert (refused.status_code, refused.json()["code"]) == (409, "step_not_possible")
+    api.parts.pipeline.run("demo", added)
+
+    before = caller.get(page).json()
+    assert (before["isCorrected"], before["corrections"], before["text"]) == (False, [], before["textAsRead"])
+    body = {"text": before["text"].replace("25 days", "26 days"), "fingerprint": before["fingerprint"]}
+    planned = caller.put(page, json={**body, "dryRun": True}).json()
+    assert (planned["passages"], planned["document"]) == (1, None)
+    made = caller.put(page, json=body).json()["document"]
+    assert (made["status"], made["version"]) == ("processing", 2)
+    api.parts.pipeline.run("demo", api.parts.documents.versions.of("demo", api.parts.documents.list("demo")[0])[0].id)
+    page = f"/api/documents/{made['id']}/pages/1/correction"
+    now = caller.get(page).json()
+    assert "26 days" in now["text"]
+    assert "25 days" in now["textAsRead"]
+    assert [(c["isApplied"], c["textAfter"]) for c in now["corrections"]] == [(True, now["text"])]
+    assert caller.get(f"/api/documents/{made['id']}/pages").json()["pages"][0]["isCorrected"]
+
+    asked = {"query": "How many days of paid leave does everyone have?", "collection": str(api.collection.id)}
+    found = api.client(api.key("search")).post("/api/rag/search", json=asked).json()["results"][0]
+    assert "26 days" in found["content"]
+    assert found["metadata"]["isCorrected"] is True
+
+    late = caller.put(page, json={**body, "text": "Mine."})
+    assert (late.status_code, late.json()["code"], late.json()["details"]["text"]) == (409, "text_changed", now["text"])
+    assert caller.put(page, json={**body, "text": ""}).status_code == 422
+    assert caller.put(page.replace("/1/", "/7/"), json=body).status_code == 404
+    assert caller.delete(page, params={"fingerprint": "old"}).status_code == 409
+    back = caller.delete(page, params={"fingerprint": now["fingerprint"]}).json()
+    assert back["version"] == 3
+    assert caller.get(f"/api/documents/{back['id']}/pages/1/correction").json()["text"] == before["text"]
+    reader = api.client(api.key("documents:read"))
+    assert [reader.get(page).status_code, reader.put(page, json=body).status_code] == [403, 403]
+
+
 def test_an_estimate_that_is_discarded_leaves_nothing(api: Api) -> None:
     caller = api.client(api.key("documents:read", "documents:write"))
     path = f"/api/collections/{api.collection.id}/documents"

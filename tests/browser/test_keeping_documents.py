@@ -248,3 +248,33 @@ def test_escape_keeps_what_was_typed_about_a_document(offline_product: Product, 
     expect(title).to_have_value(before)
     close_panel(page)
     expect(page.get_by_text("are not saved yet")).to_have_count(0)
+
+
+def test_escape_keeps_a_correction_that_was_typed(offline_product: Product, offline_page: Page) -> None:
+    page = offline_page
+    page.goto(f"{offline_product.address}/documents")
+    panel = page.get_by_role("dialog")
+    click_row(page, 0, TITLE, panel)
+    panel.get_by_role("button", name="Correct the text").click()
+    text = panel.get_by_role("textbox", name="Text of page 1")
+    expect(text).to_be_visible()
+    settle(page)
+    before = text.input_value()
+    text.fill(f"Corrected by hand. {before}")
+    # With the cursor still in the field.
+    close_panel(page)
+    expect(page.get_by_text("are not saved yet")).to_be_visible()
+    page.get_by_role("button", name="Go on").click()
+    expect(text).to_have_value(f"Corrected by hand. {before}")
+    settle(page)
+    panel.get_by_role("button", name="Save").click()
+    expect(panel.get_by_text("corrected the text of this page")).to_be_visible()
+    expect(panel.get_by_text("Corrected by hand.")).to_be_visible()
+    expect(panel.get_by_text("Ready", exact=True)).to_be_visible()
+    panel.get_by_role("button", name="Back to the text as read").click()
+    expect(text).to_have_value(before)
+    panel.get_by_role("button", name="Save").click()
+    expect(panel.get_by_text("corrected the text of this page")).to_have_count(0)
+    expect(panel.get_by_text("Corrections of this page: 2")).to_be_visible()
+    close_panel(page)
+    expect(page.get_by_text("are not saved yet")).to_have_count(0)

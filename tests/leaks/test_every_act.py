@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from rag.ingestion.corrections import fingerprint
 from rag.records.audit import AuditLog
 from rag.services import Services
 from rag.types import Collection, Identity, Role, Step
@@ -64,13 +65,17 @@ def test_every_act_is_on_record_with_who_did_it(
     acted("confirmed", completed)
     parts.pipeline.run("demo", document.id)
     acted("discarded", lambda: library.discard(admin, waiting.id))
-    acted("cut again", lambda: library.versions.run_again(admin, document.id, Step.CHUNK, chunking_method="sentences"))
+    seen = fingerprint(library.pages(admin, document.id)[0].text)
+    acted("page corrected", lambda: library.corrections.save(admin, document.id, 1, "Other words.", seen=seen))
+    corrected = library.versions.of(admin, document)[0]
+    parts.pipeline.run("demo", corrected.id)
+    acted("cut again", lambda: library.versions.run_again(admin, corrected.id, Step.CHUNK, chunking_method="sentences"))
     acted("source", lambda: parts.syncs.set_source(admin, collection, "posts", {"table": "notices"}))
     acted("sync", lambda: parts.syncs.request(admin, library.collection(admin, collection.id)))
     acted("reference", lambda: parts.references.register(admin, legal, title="A law"))
     reference = parts.references.list(admin)[0][0]
     acted("text", lambda: parts.references.chunk(admin, reference.id, page_texts={1: "A law about leave. " * 20}))
-    acted("document deleted", lambda: library.delete(admin, document.id))
+    acted("document deleted", lambda: library.delete(admin, corrected.id))
     acted("collection deleted", lambda: library.delete_collection(admin, legal.id, confirmed_name="Legal"))
     acted("export", lambda: parts.audit.note(admin, "export made", "questions"))
     assert missing == []

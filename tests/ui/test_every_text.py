@@ -93,6 +93,7 @@ HTML_BUILDERS = {
     "marked_page",
     "page_html",
     "copy_button",
+    "changes_html",
     "chunk_html",
     "legend_html",
     "account_actions",

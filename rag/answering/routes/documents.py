@@ -130,6 +130,7 @@ class NumberedPassages:
                     section=section or chunk.section,
                     passage=chunk.content,
                     **of_post(document.metadata),
+                    is_corrected="corrected_pages" in chunk.metadata,
                     score=0.0,  # the whole document is cited, without a search that would score it
                 )
             )

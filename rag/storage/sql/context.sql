@@ -44,7 +44,7 @@ WHERE hit.tenant_id = rag_tenant() AND hit.id = ANY (%(chunk_ids)s::uuid[])
 -- Read the first passages of a document's section: those filed under a heading of that number, else those with such a
 -- heading in them. `heading` is a regular expression for the end of a path and `line` one for a line.
 SELECT c.id AS chunk_id, c.document_id, d.title, d.file_name, c.first_page, c.last_page, c.section,
-       c.content AS passage
+       c.content AS passage, c.metadata ? 'corrected_pages' AS is_corrected
 FROM document_chunks c JOIN documents d ON d.id = c.document_id
 WHERE c.tenant_id = rag_tenant() AND c.document_id = %(document_id)s AND d.status = 'completed'
   AND (c.section ~* %(heading)s OR c.content ~* %(line)s)

@@ -331,8 +331,8 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed',
 -- copy_pages --
 -- Copy the pages of one version to another one of the same file.
 INSERT INTO document_pages
-    (document_id, number, tenant_id, text, characters, method, language, label, warnings, marks)
-SELECT %(new_id)s, number, tenant_id, text, characters, method, language, label, warnings, marks
+    (document_id, number, tenant_id, text, characters, method, language, label, warnings, marks, read_text)
+SELECT %(new_id)s, number, tenant_id, text, characters, method, language, label, warnings, marks, read_text
 FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- note_estimate --
@@ -759,7 +759,7 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed',
 
 -- find_pages --
 -- List the pages of a document in their order.
-SELECT document_id, number, text, characters, method, language, label, warnings, marks
+SELECT document_id, number, text, characters, method, language, label, warnings, marks, read_text
 FROM document_pages
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 ORDER BY number
