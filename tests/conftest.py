@@ -104,6 +104,7 @@ SLOW = (
     "tests/access/test_audit_of_access.py",
     "tests/access/test_known_browsers.py",
     "tests/access/test_tenant_command.py",
+    "tests/answering/test_conversations.py",
     "tests/answering/test_killed_answer.py",
     "tests/answering/test_small_model.py",
     "tests/api/test_asked_at_once.py",

@@ -22,6 +22,7 @@ from rag.answering.canned_answers import (
     STILL_VALID,
     phrase,
 )
+from rag.answering.carried_over import Carried
 from rag.answering.citations import (
     CitationFilter,
     cited,
@@ -142,6 +143,8 @@ class AnswerRun:
         self.context: ContextResponse | None = None
         #: The messages sent to the answering model, in the last of several calls.
         self.messages: Sequence[ChatMessage] = ()
+        #: The question, completed from the conversation.
+        self.carried = Carried(question.text)
         self.details = RAGDetails()
         self.details.query.original = question.text
         self.calls = CallRecords(
@@ -206,7 +209,7 @@ class AnswerRun:
 
     def retrieve(self, asked: Standalone) -> ContextResponse:
         """Find the passages to answer from."""
-        text = asked.text
+        text, self.carried = asked.text, asked.carried
         if self.cancel.is_set():
             return ContextResponse(
                 context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.answer_types import asked_type
+from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.number_check import NUMBER_WORDS
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, bare_heading, written
 from rag.answering.ranges import holds
@@ -77,6 +78,9 @@ OTHER_BRANCH_VALUE = 0.6
 #: One of a passage that nowhere says what the question is about, where another passage does: near in meaning are all of
 #: the question's own language. From 0.3 to 0.6 the same quotations come first.
 OTHER_SUBJECT_VALUE = 0.6
+#: The gain for a sentence with all words of a follow-up; the factor for a sentence about other names than the
+#: conversation; the share of the best sentence's words which further quotations need.
+FOCUS_VALUE, OTHER_NAME_VALUE, LEAST_OF_FOLLOW_UP = 0.6, 0.85, 0.7
 #: The document's title says that it is withdrawn.
 WITHDRAWN_VALUE = 0.5
 WITHDRAWN = re.compile(
@@ -186,6 +190,7 @@ def best_quotes(
     parts_by_number: Mapping[int, Sequence[MeantPart]] | None = None,
     days: Mapping[UUID, str] | None = None,
     with_neighbours: bool = False,
+    carried: Carried = NOTHING,
 ) -> Quotes | None:
     """Quote what the passages say about the question; None when there is no sentence in them.
 
@@ -193,12 +198,13 @@ def best_quotes(
     `similarities` tells how near each of some sentences is in meaning; without it words and places decide.
     `parts_by_number` are the parts of passages with their nearness, as `meant_parts` gives them. `days` are the
     documents' dates (ISO 8601): of two that disagree, the newer comes first. `with_neighbours` quotes the sentences
-    around the best one with it, and sets that in bold.
+    around the best one with it, and sets that in bold. `carried` tells the follow-up's words from earlier
+    words: sentences with the follow-up's words come first.
     """
     language = language or detect_language(question)
     if not re.search(r"\w", question):
         return None
-    kind = asked_type(question)
+    kind = asked_type(carried.focus) or asked_type(question)
     similarities = similarities and _remembering(similarities)
     readings = [_read(question, citations, language)]
     other = reworded(question, language)
@@ -223,6 +229,11 @@ def best_quotes(
     meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
+    followed, names, replaced = (
+        frozenset(tokenize(words, language)) for words in (carried.focus, carried.names, carried.replaced)
+    )
+    followed &= weights.keys()
+    scores = _focused(scores, {t: weights[t] for t in followed}, names, replaced)
     best = max(in_words[c] + meaning.get(c, 0.0) for c in candidates)
     if not meaning and best < LEAST_IN_WORDS:
         chosen = _beginning(candidates)
@@ -233,6 +244,7 @@ def best_quotes(
         ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
         ranked = _of_one_branch(ranked, in_words, question, citations, language)
         ranked = _of_what_is_named(ranked, everything, question, citations, language)
+        ranked = _of_the_follow_up(ranked, weights, followed, replaced)
         asked_parts = [
             _Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
             for place, part in enumerate(parts, start=1)
@@ -249,6 +261,7 @@ def best_quotes(
         or any(said[place] for place, citation in enumerate(citations) if citation.number == quotes.numbers[0]),
         points_to=_pointed_to(candidates, scores, citations),
         best=(citations[chosen[0].passage].number, chosen[0].text),
+        said=_said_near(chosen[0]),
         signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
     )
 
@@ -350,6 +363,41 @@ def _of_what_is_named(
     if citations[ranked[0].passage].document_id not in naming:
         return ranked
     return [c for c in ranked if citations[c.passage].document_id in naming]
+
+
+def _focused(
+    scores: dict[CandidateSentence, float],
+    focus: Mapping[str, float],
+    names: frozenset[str],
+    replaced: frozenset[str],
+) -> dict[CandidateSentence, float]:
+    """Raise the scores of sentences with the follow-up's words, and lower those about other names."""
+    total = sum(focus.values())
+    is_named = any(names <= _said_near(c) for c in scores) if names else False
+    return {
+        c: score
+        * (1 + FOCUS_VALUE * sum(focus[t] for t in focus.keys() & _said_near(c)) / total if total else 1.0)
+        * (OTHER_NAME_VALUE if (is_named and not names <= _said_near(c)) or replaced & c.terms else 1.0)
+        for c, score in scores.items()
+    }
+
+
+def _of_the_follow_up(
+    ranked: list[CandidateSentence], weights: dict[str, float], focus: frozenset[str], replaced: frozenset[str]
+) -> list[CandidateSentence]:
+    """Drop sentences which say less about the follow-up, or about its subject, than the best sentence."""
+    said = _said_near(ranked[0])
+    ranked = [c for c in ranked if c == ranked[0] or not replaced & c.terms]
+    if not focus & said:
+        return ranked
+    least = LEAST_OF_FOLLOW_UP * _weight(weights, said)
+    return [c for c in ranked if focus & said <= _said_near(c) and _weight(weights, _said_near(c)) >= least]
+
+
+def _said_near(candidate: CandidateSentence) -> frozenset[str]:
+    """Return the terms of a sentence and the heading right above; a passage may hold several sections."""
+    is_tabular = candidate.kind in ("row", "column")
+    return candidate.terms | (candidate.heading if is_tabular else candidate.under | candidate.title)
 
 
 def _names(question: str, language: str) -> frozenset[str]:

@@ -93,17 +93,17 @@ class Answerer:
                 limited_to=question.limited_to,
             )
         run = AnswerRun(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
-        routed = RoutedAnswer(run)
+        routed, writer = RoutedAnswer(run), AnswerWriter(run)
         try:
             with working():
                 run.hold_to_budget()
                 # Small talk and whole documents need no search.
                 reply = routed.reply()
-                context = run.retrieve(run.rewrite()) if reply is None else None
+                context = writer.as_meant(run.retrieve(run.rewrite())) if reply is None else None
             if reply is not None:
                 yield from routed.write(reply)
             elif context is not None:
-                yield from AnswerWriter(run).write(context)
+                yield from writer.write(context)
             with working():
                 run.check_citations()
             yield CitationsEvent(run.citations, run.kind, run.state, run.notices, run.outcome)

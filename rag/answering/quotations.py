@@ -56,6 +56,8 @@ class Quotes:
     signals: ReplySignals | None = None
     #: The best sentence, with the number of the passage.
     best: tuple[int, str] = (0, "")
+    #: Terms in the best sentence and the heading above.
+    said: frozenset[str] = frozenset()
 
     @property
     def answers(self) -> bool:

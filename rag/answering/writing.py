@@ -27,9 +27,11 @@ from rag.answering.canned_answers import (
     quoted_as_they_stand,
     says_not_found,
 )
+from rag.answering.carried_over import NOTHING, own_terms
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
+from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns
 from rag.answering.quotations import Quotes
@@ -96,6 +98,27 @@ def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
     return replace(quotes.signals, meaning=meaning, above_usual=meaning - usual, search=context.probability)
 
 
+def _follows(
+    own: frozenset[str],
+    together: tuple[Quotes | None, ContextResponse],
+    alone: tuple[Quotes | None, ContextResponse],
+) -> bool:
+    """Tell whether a question follows the conversation: the reply with the conversation is at least equally good.
+
+    `own` are the terms which only this question has.
+    """
+    said = [own & quotes.said if quotes else frozenset[str]() for quotes, _ in (together, alone)]
+    if own and not said[0]:
+        return False
+    return len(said[0]) >= len(said[1]) and _likely(*together) >= _likely(*alone)
+
+
+def _likely(quotes: Quotes | None, context: ContextResponse) -> float:
+    signals = signals_of(quotes, context) if quotes else None
+    likely = probability(signals) if signals else None
+    return likely if likely is not None else context.probability or 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class WholeDocumentsCall:
     """What a call about whole documents is made with: its rules, and the filter that numbers the citations of them all.
@@ -113,6 +136,25 @@ class AnswerWriter:
 
     def __init__(self, run: AnswerRun) -> None:
         self._run = run
+
+    def as_meant(self, together: ContextResponse) -> ContextResponse:
+        """Search a short question without the conversation too, and return the context with the better reply.
+
+        `together` was found with the conversation.
+        """
+        run = self._run
+        carried, details = run.carried, run.details
+        if not carried.is_unsure or run.cancel.is_set():
+            return together
+        _, quotes = self._quotes(together)
+        alone = run.retrieve(Standalone(run.question.text, carried=replace(NOTHING, names=carried.names)))
+        _, quotes_alone = self._quotes(alone)
+        run.asides = list(dict.fromkeys(run.asides))
+        own = own_terms(run.question.text, carried.topic, run.language)
+        if not _follows(own, (quotes, together), (quotes_alone, alone)):
+            return alone
+        run.context, run.details, run.carried = together, details, carried
+        return together
 
     def write(self, context: ContextResponse) -> Iterator[AnswerEvent]:
         """Write the answer from the passages that were found, or say that there are none."""
@@ -382,6 +424,7 @@ class AnswerWriter:
             parts_by_number=meant_parts(context),
             days=run.calls.document_days(context.citations),
             with_neighbours=True,
+            carried=run.carried,
         )
         quotes = quote(context.citations)
         if quotes is None or quotes.points_to is None:

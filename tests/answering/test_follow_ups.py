@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.answering.follow_up_rewriting import without_others
+from rag.answering.carried_over import asks_again, carry_over, without_others
 
 PLANS = ["Northwind Health Plus Benefits Details", "Northwind Standard Benefits Details", "Employee handbook", "Perks"]
 LEAVE = ["Leave policy Germany 2026", "Leave policy France 2026", "Travel policy"]
@@ -37,3 +37,61 @@ def test_a_follow_up_about_one_of_two_twins_does_not_ask_about_the_other(
 )
 def test_another_follow_up_keeps_the_whole_question_before_it(before: str, question: str) -> None:
     assert without_others(before, question, PLANS, "en") == before
+
+
+@pytest.mark.parametrize(
+    ("language", "turns", "searched"),
+    [
+        ("en", ["What is the limit for staff?", "And for managers?"], "What is the limit for managers?"),
+        ("en", ["What is the limit for staff?", "And for managers?", "And directors?"], "What is the limit directors?"),
+        ("en", ["When does the Dublin office open?", "And Leeds?"], "When does the office open Leeds?"),
+        ("en", ["When does Dublin open?", "And Leeds?", "Where do I park there?"], "Leeds Where do I park there?"),
+        ("en", ["What is my notice after three years?", "And after twelve?"], "What is my notice after twelve?"),
+        ("en", ["What do you pay if I pay 4 %?", "And if I pay 6 %?"], "What do you pay if I pay if I pay 6 %?"),
+        ("en", ["How many days of leave have I?", "Thanks!", "And in July?"], "How many days of leave have I in July?"),
+        ("de", ["Wie viel Urlaub gibt es in München?", "Und in Utrecht?"], "Wie viel Urlaub gibt es in Utrecht?"),
+        ("nl", ["Hoeveel dagen vrij krijg ik bij een verhuizing?", "En bij een huwelijk?"],
+         "Hoeveel dagen vrij krijg ik bij een huwelijk?"),
+        ("fr", ["Combien de jours pour un mariage ?", "Et pour un enfant ?"], "Combien de jours pour un enfant?"),
+        ("es", ["¿Cuántos días para una boda?", "¿Y para una mudanza?"], "¿Cuántos días para una mudanza?"),
+        ("en", ["What is paid after three years?", "And on Sundays?"], "What is paid after three years on Sundays?"),
+        ("nl", ["Wat krijg ik na drie jaar?", "En bij een huwelijk?"], "Wat krijg ik na drie jaar bij een huwelijk?"),
+        ("de", ["Gibt es Urlaub in München?", "Und Teilzeit?"], "Gibt es Urlaub in München Teilzeit?"),
+        ("ko", ["근속 4년이면 연차가 며칠인가요?", "10년이면요?"], "근속 연차가 며칠인가요 10년이면요?"),
+        ("en", ["How long are payroll records kept?", "How many characters does a strong password need?"],
+         "How many characters does a strong password need?"),
+    ],
+)  # fmt: skip
+def test_a_follow_up_carries_over_what_it_does_not_replace(language: str, turns: list[str], searched: str) -> None:
+    *earlier, question = turns
+    assert carry_over(question, [(turn, "") for turn in earlier], language=language).text == searched
+
+
+@pytest.mark.parametrize(
+    ("reply", "searched"),
+    [
+        (
+            "The deductible is $400. You may add a partner for $92.",
+            "What is the deductible monthly Can I add a partner?",
+        ),
+        ("A partner is added in the portal.", "Can I add a partner monthly?"),
+    ],
+)
+def test_the_reply_to_a_short_question_tells_whether_it_followed_the_one_before(reply: str, searched: str) -> None:
+    earlier = [("What is the deductible?", ""), ("Can I add a partner?", reply)]
+    assert carry_over("And monthly?", earlier, language="en").text == searched
+
+
+@pytest.mark.parametrize(
+    ("language", "message"),
+    [
+        ("en", "Where does it say so?"), ("en", "Are you sure?"), ("nl", "Waar staat dat?"), ("de", "Wo steht das?"),
+        ("de", "Bist du sicher?"), ("fr", "Où est-ce écrit ?"), ("es", "¿Estás seguro?"), ("it", "Dove è scritto?"),
+        ("pt", "Tem certeza?"), ("pl", "Jesteś pewien?"), ("tr", "Emin misiniz?"), ("ar", "هل أنت متأكد؟"),
+        ("ko", "정말인가요?"), ("ja", "本当ですか？"), ("zh", "你确定吗？"),
+    ],
+)  # fmt: skip
+def test_whoever_doubts_an_answer_is_shown_it_again(language: str, message: str) -> None:
+    assert asks_again(message, language)
+    earlier = [("What may a gift be worth?", "“Gifts worth up to £40 may be kept.” [1]")]
+    assert carry_over(message, earlier, language=language).text == "What may a gift be worth?"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import rag
 from rag.answering import answer_types, extractive, groundedness, number_check
 from rag.answering.answer_types import asked_type
+from rag.answering.carried_over import leans_on_history
 from rag.answering.citations import CitationFilter
-from rag.answering.follow_up_rewriting import leans_on_history
 from rag.answering.groundedness import QuestionContext
 from rag.answering.jobs import clean_question
 from rag.answering.number_check import days

@@ -1,0 +1,312 @@
+"""Complete a follow-up from the conversation: with the subject, and with the plan, place, person and number.
+
+"And for managers?" after "What is the hotel limit for staff?" asks for the hotel limit for managers. Each language has
+its rules (`follow_ups.toml`): how follow-ups begin, and which phrases replace each other. The documents' titles tell
+the plans apart.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from rag.answering.number_check import NUMBER_WORDS
+from rag.answering.routes.recognise import is_yes
+from rag.answering.routes.small_talk import about_product, small_talk
+from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.language import detect_language
+from rag.retrieval.proximity import own_terms_of_others
+
+#: A question with at most this many terms may be a follow-up.
+FOLLOW_UP_TERMS = 3
+#: The same in scripts whose words have several terms, pairs of letters.
+UNSPACED_TERMS = 6
+#: Characters read of each question.
+SHORT_CHARACTERS = 400
+#: Written without spaces between words.
+UNSPACED = frozenset({"ko", "ja", "zh"})
+#: Kinds of phrases: a later phrase replaces an earlier phrase of the same kind.
+PHRASES = ("for", "in", "after", "with")
+#: Capitalised words within a sentence; in German only after "in" and "bei".
+_NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)*")
+_GERMAN_NAME = re.compile(r"(?<=\b[iI]n )[A-ZÀ-Þ][\w-]+|(?<=\b[bB]ei )[A-ZÀ-Þ][\w-]+")
+#: Words which mean something else in other languages: "on" is ten in Turkish. Words for one may be articles.
+_NO_NUMBERS = frozenset({"on", "due", "sei", "second", "third", "fourth", "fifth", "twice"})
+_NUMBER_WORDS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 2 and word not in _NO_NUMBERS)
+_NUMBER = re.compile(
+    rf"(?<![\w.,])(?:[£$€]\s?)?(?:\d[\d.,]*\d|\d|(?:{_NUMBER_WORDS})(?!\w))"
+    r"(?P<unit>\s?(?:%|[^\W\d_]+))?",
+    re.IGNORECASE,
+)
+#: "Is there a limit?" and "is it possible to …" point to nothing.
+_EXPLETIVE = re.compile(
+    r"\b(?:is|are|was|were) there\b|\bthere (?:is|are)\b|\b(?:is|does|will|would) it (?:\w+ ){0,3}(?:to|that)\b"
+    r"|\bit takes?\b|\b(?:is|zijn|wordt|worden) er\b|\ber (?:is|zijn)\b|\bgibt es\b|\bes gibt\b"
+)
+
+
+class _Wordings(NamedTuple):
+    opening: re.Pattern[str]
+    condition: re.Pattern[str]
+    asks: re.Pattern[str]
+    pronoun: re.Pattern[str]
+    there: re.Pattern[str]
+    again: re.Pattern[str]
+    phrases: dict[str, re.Pattern[str]]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A question, completed from the conversation."""
+
+    #: The question to search for.
+    text: str
+    #: The follow-up's words, required in the reply. Empty for a standalone question.
+    focus: str = ""
+    #: Names from the conversation: a reply prefers sentences about them.
+    names: str = ""
+    #: Names which the follow-up replaced.
+    replaced: str = ""
+    #: A short question: the search decides whether it follows or stands alone.
+    is_unsure: bool = False
+    #: The first question, then phrases and a further question about the same subject.
+    topic: str = ""
+    phrases: tuple[str, ...] = ()
+    asked: str = ""
+
+
+#: For a question without a conversation.
+NOTHING = Carried("")
+
+
+def carry_over(
+    question: str, earlier: Sequence[tuple[str, str]], *, language: str, titles: Sequence[str] = ()
+) -> Carried:
+    """Complete a question from the earlier questions and their replies, oldest first.
+
+    `language` is the question's ISO 639-1 code.
+    """
+    known: Carried | None = None
+    for text, reply in earlier:
+        spoken = detect_language(text[:SHORT_CHARACTERS], [language])
+        if small_talk(text, language=spoken) is None and about_product(text, language=spoken) is None:
+            before, known = known, _next(known, text, spoken, titles)
+            if (
+                before is not None
+                and known.is_unsure
+                and not own_terms(before.topic, text, spoken) & {*tokenize(reply, spoken)}
+            ):
+                # The reply left the earlier subject: this question began a new one.
+                alone = _next(None, text, spoken, titles)
+                known = replace(alone, names=alone.names or before.names)
+    return _next(known, question, language, titles)
+
+
+def leans_on_history(question: str, language: str) -> bool:
+    """Tell whether a question may depend on the conversation."""
+    most = UNSPACED_TERMS if language in UNSPACED else FOLLOW_UP_TERMS
+    return points_to_history(question, language) or len(_terms(question, language)) <= most
+
+
+def points_to_history(question: str, language: str) -> bool:
+    """Tell whether a question begins or points back like a follow-up: "and", "what if", "it"."""
+    said, wordings = _bare(question), _wordings(language)
+    return (
+        not _terms(question, language)
+        or wordings.opening.match(said) is not None
+        or wordings.condition.match(said) is not None
+        or _points_back(said, wordings)
+    )
+
+
+def own_terms(question: str, before: str, language: str) -> frozenset[str]:
+    """Return the terms which the follow-up adds to the earlier question."""
+    return frozenset(_terms(question, language)) - frozenset(_terms(before, language))
+
+
+def _terms(question: str, language: str) -> list[str]:
+    # The beginning of a long question is enough to count its terms.
+    return tokenize(question[:SHORT_CHARACTERS], language)
+
+
+def asks_again(question: str, language: str) -> bool:
+    """Tell whether a message repeats the question: "Where does it say so?", "Are you sure?", "Yes"."""
+    return is_yes(question) or _wordings(language).again.fullmatch(_bare(question)) is not None
+
+
+def _next(known: Carried | None, question: str, language: str, titles: Sequence[str]) -> Carried:
+    names = _names(question, language)
+    is_again = asks_again(question, language)
+    if known is None or not (is_again or leans_on_history(question, language)):
+        carried = known.names if known else ""
+        return Carried(question, topic=question, names=" ".join(names) or carried)
+    if is_again:
+        return replace(known, is_unsure=False)
+    wordings = _wordings(language)
+    said = _stripped(question, wordings.opening)
+    bare = _bare(said)
+    topic, asked = (_replaced(text, said, language, titles) for text in (known.topic, known.asked))
+    phrases = known.phrases
+    replaced = [*_names(known.topic, language), *known.names.split()] if names or _is_name(said, language) else []
+    if not wordings.asks.match(bare) and not _points_back(bare, wordings):
+        kept = [_without_numbers(p, said) for p in phrases if not _is_in_place_of(said, p, wordings)]
+        phrases = (*(p for p in kept if _terms(p, language)), said)
+        if not wordings.condition.match(bare):
+            names = names or [_unended(said)]
+    else:
+        asked = said
+        if known.names and _is_about_a_place(bare, wordings) and _terms(said, language):
+            # "Where do I park there?" brings a new subject.
+            topic, phrases = known.names, ()
+    pieces = [_unended(piece) for piece in (topic, *phrases, asked) if piece]
+    return Carried(
+        text=f"{' '.join(pieces)}?",
+        focus=said,
+        names=" ".join(names) or known.names,
+        replaced=" ".join(name for name in replaced if name not in question),
+        is_unsure=not points_to_history(question, language),
+        topic=topic,
+        phrases=phrases,
+        asked=asked,
+    )
+
+
+def _unended(text: str) -> str:
+    return text.rstrip(" ?？؟.!。")
+
+
+def _replaced(before: str, said: str, language: str, titles: Sequence[str]) -> str:
+    """Remove the phrases from an earlier question which a follow-up replaces."""
+    kept = without_others(before, said, titles, language)
+    spoken = detect_language(before[:SHORT_CHARACTERS], [language]) if before else language
+    wordings, earlier = _wordings(language), _wordings(spoken)
+    for kind in PHRASES:
+        if kind == "in":
+            continue
+        if wordings.phrases[kind].match(_bare(said)):
+            others = "|".join(pattern.pattern for name, pattern in earlier.phrases.items() if name != kind)
+            kept = re.sub(rf"(?i){earlier.phrases[kind].pattern}.*?(?=(?:{others})|[?.,;]|$)", " ", kept)
+    if _names(said, language) or _is_name(said, language):
+        for name in _names(before, spoken):
+            kept = re.sub(rf"(?:{earlier.phrases['in'].pattern})?\s*\b{re.escape(name)}\b", " ", kept)
+    kept = " ".join(_without_numbers(kept, said).split())
+    return kept if tokenize(kept, spoken) else before
+
+
+def _without_numbers(before: str, said: str) -> str:
+    """Remove the numbers which a follow-up replaces: those with the same units, else all."""
+    units = _units(said)
+    if not units:
+        return before
+    is_any = not units <= _units(before)
+    return _NUMBER.sub(lambda found: " " if is_any or _unit(found) in units else found[0], before)
+
+
+def _units(text: str) -> set[str]:
+    return set(map(_unit, _NUMBER.finditer(text)))
+
+
+def _unit(number: re.Match[str]) -> str:
+    # "year" and "years", "Jahr" and "Jahren" are the same.
+    return (number["unit"] or "").strip().casefold()[:3]
+
+
+def _is_in_place_of(said: str, phrase: str, wordings: _Wordings) -> bool:
+    """Tell whether a phrase replaces an earlier phrase: "after" a year replaces "after"; "managers", "for staff"."""
+    kinds = {_kind(said, wordings), _kind(phrase, wordings)}
+    return len(kinds) == 1 or kinds == {"", "for"}
+
+
+def _kind(phrase: str, wordings: _Wordings) -> str:
+    if wordings.condition.match(_bare(phrase)):
+        return "condition"
+    return next((kind for kind in PHRASES if wordings.phrases[kind].match(_bare(phrase))), "")
+
+
+def _is_name(said: str, language: str) -> bool:
+    """Tell whether a phrase is only a name: "Leeds?". German nouns all look like names."""
+    return language != "de" and bool(re.fullmatch(r"(?:[A-ZÀ-Þ][\w-]+\s*){1,3}[?？]?", said))
+
+
+def _names(question: str, language: str) -> list[str]:
+    return (_GERMAN_NAME if language == "de" else _NAME).findall(question)
+
+
+def _points_back(said: str, wordings: _Wordings) -> bool:
+    return _says_it(said, wordings) or wordings.there.search(_EXPLETIVE.sub(" ", said)) is not None
+
+
+def _says_it(said: str, wordings: _Wordings) -> bool:
+    return wordings.pronoun.search(_EXPLETIVE.sub(" ", said)) is not None
+
+
+def _is_about_a_place(said: str, wordings: _Wordings) -> bool:
+    """Tell whether a question points only to a place."""
+    return wordings.there.search(_EXPLETIVE.sub(" ", said)) is not None and not _says_it(said, wordings)
+
+
+def _bare(question: str) -> str:
+    return " ".join(question[:SHORT_CHARACTERS].casefold().replace("’", "'").split()).strip(" ¿¡?？؟.!。！")
+
+
+def _stripped(question: str, opening: re.Pattern[str]) -> str:
+    text = question.strip().lstrip("¿¡ ")
+    found = opening.match(text)
+    rest = text[found.end() :].lstrip(" ,、，") if found else text
+    return rest if re.search(r"\w", rest) else text
+
+
+def without_others(before: str, question: str, titles: Sequence[str], language: str) -> str:
+    """Remove the name of a document from the question before if the follow-up asks about the document's near twin.
+
+    After "the deductible of Health Plus", "and on the standard plan?" asks for the deductible of one plan, not of two.
+    """
+    names = {frozenset(tokenize(title, language)) for title in titles}
+    left_out = own_terms_of_others(names, frozenset(tokenize(question, language)))
+    if not left_out:
+        return before
+    words = before.split()
+    terms = [frozenset(tokenize(word, language)) for word in words]
+    kept, place = list[str](), 0
+    while place < len(words):
+        # Only the whole name is left out: "mental health" keeps its "health".
+        ends = range(place + 1, len(words) + 1 if terms[place] else 0)
+        end = next((end for end in ends if frozenset().union(*terms[place:end]) in left_out), None)
+        if end is None:
+            kept.append(words[place])
+        place = end or place + 1
+    return " ".join(kept)
+
+
+@cache
+def _wordings(language: str) -> _Wordings:
+    table = _table()
+    code = language.split("-")[0].lower()
+    code = code if code in table else "en"
+    known = table[code]
+    end = "" if code in UNSPACED else r"(?!\w)"
+    start = "" if code in UNSPACED else r"(?<!\w)"
+
+    def pattern(name: str) -> re.Pattern[str]:
+        words = known[name]
+        return re.compile(rf"{start}(?:{words}){end}" if words else r"(?!)", re.IGNORECASE)
+
+    return _Wordings(
+        opening=pattern("opening"),
+        condition=pattern("condition"),
+        asks=pattern("asks"),
+        pronoun=pattern("pronoun"),
+        there=pattern("there"),
+        again=re.compile(known["again"], re.IGNORECASE),
+        phrases={kind: pattern(kind) for kind in PHRASES},
+    )
+
+
+@cache
+def _table() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("follow_ups.toml").read_text("utf-8"))
