@@ -161,7 +161,7 @@ class IngestionPipeline:
         pages, sections = corrected.pages, corrected.sections
         embedder = self._providers.embedder_for(job.collection.embedding_model)
         chunks = with_corrected_pages(self._chunk(job, pages, sections, spans, embedder), corrected.numbers)
-        # A correction keeps the vectors of unchanged passages, and its few others wait for nobody.
+        # A corrected document embeds its few changed passages alone.
         is_shared = job.profile.embedding.share_requests and job.document.is_synced and not corrected.numbers
         embed = self._embed_step.run_together if is_shared and embedder.is_paid else self._embed_step.run
         set_aside = embed(job, chunks, embedder)
