@@ -17,6 +17,7 @@ from rag.ingestion.bin import BIN_DAYS, BinnedCollection
 from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.sources.google_sign_in import ACCOUNT_COOKIE
 from rag.ingestion.sources.runs import GOOGLE_DRIVE
+from rag.integrations.registry import draw_outside
 from rag.language import _, day, ngettext
 from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
@@ -420,8 +421,8 @@ def draw_opened(collection: Collection) -> None:
             _(":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.", readers=readers)
         )
     if profile.is_personal:  # who answers is what such a collection is about
-        own = [widget for widget in services().widgets.list(identity) if widget.collection_id == collection.id]
-        draw_persona(collection, changed, own, on_save=save_setting, on_try=try_in_chat)
+        outside = partial(draw_outside, services(), identity, collection)
+        draw_persona(collection, changed, outside, on_save=save_setting, on_try=try_in_chat)
     with st.container(border=True, gap="small"):
         st.markdown(_("**What this means**"))
         st.markdown(means(changed, providers, collection.embedding_model))

@@ -11,10 +11,8 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import time_zone
-from rag.ui.frame import reader_address
 from rag.ui.text import plain
 from rag.ui.webhooks import ERROR, draw_webhooks
-from rag.ui.widget_settings import draw_widgets
 
 identity = require(Role.ADMIN)
 zone = time_zone(st.context.timezone)
@@ -27,8 +25,6 @@ if error := st.session_state[ERROR]:
 actions.draw_undo("programs", problem=ERROR)
 parts = services()
 collections = parts.documents.collections(identity)
-draw_widgets(parts.widgets, identity, collections, reader_address(parts.settings))
-st.divider()
 for integration in integrations():
     if integration.draw is None:
         continue

@@ -23,7 +23,6 @@ from rag.access.external import ExternalAccounts
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
-from rag.access.widgets import Widgets
 from rag.answering.jobs import LiveAnswers
 from rag.answering.logged_search import Searches
 from rag.answering.model_trials import ModelTrials
@@ -137,7 +136,6 @@ class Services:
     connected_apps: ConnectedApps
     webhooks: Webhooks
     vector_indexes: VectorIndexes
-    widgets: Widgets
     limits: Limits
     #: Reaches the database as the owner of its tables; for an operator's commands.
     owner_conninfo: str = field(default="", repr=False)
@@ -210,12 +208,11 @@ def assemble(
     conversations = Conversations(database)
     retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
     budgets = Budgets(database)
-    widgets = Widgets(database)
 
     def stop_spending(identity: Identity) -> str:
         try:
             spent = budgets.spent_for(identity)
-            is_spent = spent is None and widgets.is_spent(identity)
+            is_spent = spent is None and budgets.is_widget_spent(identity)
         except DatabaseUnavailable:
             return ""  # an answer that is under way is worth more than its cost
         if is_spent:
@@ -225,7 +222,7 @@ def assemble(
         return ASKS if spent.asks else BUDGET_OF[spent.scope]
 
     def has_budget(identity: Identity) -> bool:
-        return budgets.may_hold(identity) or widgets.is_widget(identity)
+        return budgets.may_hold(identity) or identity.is_widget
 
     answerer = Answerer(
         retriever, providers, ledger, chat_logs, settings, stop_spending=stop_spending, has_budget=has_budget
@@ -326,7 +323,6 @@ def assemble(
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
         webhooks=webhooks,
-        widgets=widgets,
         limits=limits,
         single_sign_on=_single_sign_on(settings, database) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,

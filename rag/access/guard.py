@@ -133,9 +133,6 @@ NO_ISSUER = (
     "Programs can be connected under the address of RAG_PUBLIC_URL only, and on this machine. Ask the operator of "
     "HR Assistant to set it."
 )
-#: A collection that pages of other sites may ask, with a public key. No cookie counts there; the route knows the sites.
-WIDGET = "/widget"
-EMBEDDED = frozenset({f"{WIDGET}/ask", f"{WIDGET}/rate"})
 #: What a program sends to connect: proven by its code, never by a cookie, so sites of the settings may send it too.
 CONNECTING = frozenset({f"{OAUTH}token", f"{OAUTH}register", f"{OAUTH}revoke"})
 PROTECTED_RESOURCE = f"/.well-known/oauth-protected-resource{MCP_PATH}"
@@ -148,8 +145,6 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
     METRICS_PATH: frozenset({"GET", "HEAD"}),
     "/sso/logout": frozenset({"POST"}),
-    **dict.fromkeys(["/widget.js", WIDGET, f"{WIDGET}/app.js", f"{WIDGET}/app.css"], frozenset({"GET", "HEAD"})),
-    **dict.fromkeys(EMBEDDED, frozenset({"POST", "OPTIONS"})),
 }
 #: Streamlit's routes that show or run more than a page: server figures, and pages for programs.
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
@@ -181,6 +176,7 @@ class AuthGuard:
         *,
         public_methods: Mapping[str, frozenset[str]] = PUBLIC_METHODS,
         open_paths: frozenset[str] = frozenset(),
+        other_sites: frozenset[str] = frozenset(),
         recheck_seconds: float = RECHECK_SECONDS,
     ) -> None:
         self._app = app
@@ -188,6 +184,8 @@ class AuthGuard:
         self._public_methods = public_methods
         # Routes of the API open to everybody; recognised callers may see more.
         self._open_paths = open_paths
+        # Public paths that other sites may post to. No cookie counts there, and the route knows the sites.
+        self._other_sites = other_sites
         self._recheck_seconds = recheck_seconds
         self._sockets = Sockets()
         self._media = ShownMedia()
@@ -225,7 +223,7 @@ class AuthGuard:
             await self._with_key(scope, receive, send, services, secret, is_open=is_open)
             return
         is_connecting = path in CONNECTING and Headers(scope=scope).get("origin") in services.settings.allowed_origins
-        is_own = scope["method"] in SAFE_METHODS or path in EMBEDDED or is_connecting
+        is_own = scope["method"] in SAFE_METHODS or path in self._other_sites or is_connecting
         if not is_own and not is_same_origin(scope, services.settings):
             await _refusal(scope, OtherSite())(scope, receive, send)
             return

@@ -34,8 +34,12 @@ class Integration:
     router: Callable[[], APIRouter] | None = None
     #: Functions for writing errors, by path prefix, if the protocol is not ours.
     refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    #: Open paths for posts from other sites, without cookies: the endpoint checks the site.
+    other_sites: frozenset[str] = frozenset()
     #: Draws a section of the page Other programs, for administrators.
     draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
+    #: On a personal collection's page, tells who outside the company may ask.
+    draw_outside: Callable[[Services, Identity, Collection], None] | None = None
     #: Imports slow modules beside the start.
     warm_up: Callable[[], object] | None = None
     #: Serves a program on this machine by standard input and output.

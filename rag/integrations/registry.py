@@ -14,7 +14,7 @@ from rag.access.problems import Refusal
 from rag.errors import PackagesMissing
 from rag.integrations.integration import Integration
 from rag.services import Services
-from rag.types import Identity
+from rag.types import Collection, Identity
 
 FOLDER = Path(__file__).parent
 
@@ -39,6 +39,18 @@ def routers() -> list[APIRouter]:
 def refusals() -> Mapping[str, Refusal]:
     """Map path prefixes to functions for writing errors."""
     return {prefix: write for integration in integrations() for prefix, write in integration.refusals.items()}
+
+
+def paths_for_other_sites() -> frozenset[str]:
+    """List the open paths for posts from other sites."""
+    return frozenset().union(*(integration.other_sites for integration in integrations()))
+
+
+def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
+    """Draw who outside the company may ask a personal collection."""
+    for integration in integrations():
+        if integration.draw_outside is not None:
+            integration.draw_outside(parts, identity, collection)
 
 
 def warm_up() -> None:

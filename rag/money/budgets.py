@@ -105,6 +105,12 @@ class Budgets:
             self._without[identity.tenant_id, identity.account_id] = self._clock()
         return next((budget for budget in found if budget.is_spent or budget.asks), None)
 
+    def is_widget_spent(self, identity: Identity) -> bool:
+        """Return whether the asker is a widget without money left this month."""
+        if not identity.is_widget:
+            return False
+        return bool(self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id))
+
     def asking(self, identity: Identity) -> Budget | None:
         """Return a budget that asks this person before more is spent for them; None where none does."""
         found = self.spent_for(identity)

@@ -151,6 +151,10 @@ class Role(StrEnum):
         return order.index(self) >= order.index(other)
 
 
+#: How the address of a widget's asker begins.
+WIDGET_ACTOR = "widget:"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Identity:
     """A verified person acting within one tenant, whatever way they signed in."""
@@ -172,7 +176,12 @@ class Identity:
     @property
     def is_person(self) -> bool:
         """Return whether this is somebody's account; API keys, widgets and programs on this machine have none."""
-        return bool(self.email) and not self.email.startswith(("key:", "widget:"))
+        return bool(self.email) and not self.email.startswith(("key:", WIDGET_ACTOR))
+
+    @property
+    def is_widget(self) -> bool:
+        """Return whether a widget on another site asks."""
+        return self.email.startswith(WIDGET_ACTOR)
 
 
 Who = Identity | str

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
-from rag.access.widgets import Widget
 from rag.answering.prompts import persona_part
-from rag.language import _, ngettext
+from rag.language import _
 from rag.profile import Profile
 from rag.types import Collection
 from rag.ui.actions import attempt
@@ -23,12 +22,12 @@ PROBLEM = "collections_persona_problem"
 def draw_persona(
     collection: Collection,
     changed: Profile,
-    widgets: Sequence[Widget],
+    draw_outside: Callable[[], None],
     *,
     on_save: Callable[[UUID, dict[str, Any]], None],
     on_try: Callable[[Collection], None],
 ) -> None:
-    """Draw the person with a live preview, and the widgets of the collection."""
+    """Draw the person with a live preview. `draw_outside` says who else may ask the collection."""
     answer = changed.answer
     # Values saved elsewhere since replace the drafts.
     kept, key = [answer.persona_name, answer.persona_facts], f"collections_persona_{collection.id}"
@@ -85,19 +84,4 @@ def draw_persona(
             )
         if problem := state.pop(PROBLEM, ""):
             st.error(plain(problem), icon=":material/error:")
-        _draw_outside(widgets)
-
-
-def _draw_outside(widgets: Sequence[Widget]) -> None:
-    """Draw where visitors ask it without signing in, with a link to the settings."""
-    on = [widget for widget in widgets if widget.is_active]
-    shown = sorted({site for widget in on for site in widget.sites})
-    pages = sum(widget.has_page for widget in on)
-    told = _("Visitors without an account cannot ask it: no widget or public page of it is on.")
-    if shown:
-        told = _("Visitors ask it without signing in on {sites}.", sites=plain(", ".join(shown)))
-    if pages:
-        told = f"{told} " if shown else ""
-        told += ngettext("It has a public page.", "It has {count} public pages.", pages)
-    st.caption(f":material/public: {told}")
-    st.page_link("programs.py", label=_("Public page and widget"), icon=":material/chat_add_on:")
+        draw_outside()

@@ -20,7 +20,7 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.api import service, widget
+from rag.api import service
 from rag.api.app import routes_to
 from rag.api.sign_in import routes
 from rag.ingestion.collections import CollectionLibrary
@@ -93,7 +93,6 @@ def inner_routes(access: Access) -> list[BaseRoute]:
     return [
         *routes(lambda: access),
         *registry.routes(),
-        *widget.ROUTES,
         service.METRICS,
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),

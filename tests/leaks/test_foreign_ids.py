@@ -12,6 +12,7 @@ import pytest
 
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.evaluation.golden import GoldenQuestion
+from rag.integrations.channels.widget.widgets import widgets_of
 from rag.profiles import profile_of
 from rag.services import Services, program_of
 from rag.types import Collection, Role
@@ -36,7 +37,7 @@ def kept(app_services: Services, collection: Collection) -> dict[str, UUID]:
         "golden": next(iter(parts.evaluations.golden(demo, collection.id))),
         "run": parts.evaluations.begin(collection, profile_of(collection), [question]),
         "budget": parts.budgets.list(demo)[0].id,
-        "widget": parts.widgets.add(demo, collection, "Intranet").id,
+        "widget": widgets_of(parts.database).add(demo, collection, "Intranet").id,
         "webhook": webhook.id,
         "question": asked,
     }
@@ -70,10 +71,10 @@ def test_ids_of_another_company_lead_to_nothing(
         lambda: parts.budgets.remove(stranger, kept["budget"]),
         lambda: parts.budgets.agree(stranger, kept["budget"]),
         lambda: parts.budgets.set(stranger, "person", "5", account_id=kept["widget"]),
-        lambda: parts.widgets.get(stranger, kept["widget"]),
-        lambda: parts.widgets.change(stranger, kept["widget"], is_active=True, budget=Decimal(900)),
-        lambda: parts.widgets.remove(stranger, kept["widget"]),
-        lambda: parts.widgets.add(stranger, collection, "Mine"),
+        lambda: widgets_of(parts.database).get(stranger, kept["widget"]),
+        lambda: widgets_of(parts.database).change(stranger, kept["widget"], is_active=True, budget=Decimal(900)),
+        lambda: widgets_of(parts.database).remove(stranger, kept["widget"]),
+        lambda: widgets_of(parts.database).add(stranger, collection, "Mine"),
         lambda: parts.webhooks.get(stranger, kept["webhook"]),
         lambda: parts.webhooks.switch(stranger, kept["webhook"], is_active=False),
         lambda: parts.webhooks.remove(stranger, kept["webhook"]),
@@ -109,8 +110,8 @@ def test_an_employee_changes_nothing_of_a_managers(
         lambda: parts.evaluations.go_on(employee, collection, kept["run"]),
         lambda: parts.budgets.set(employee, "company", "1000000"),
         lambda: parts.budgets.remove(employee, kept["budget"]),
-        lambda: parts.widgets.change(employee, kept["widget"], is_active=True),
-        lambda: parts.widgets.remove(employee, kept["widget"]),
+        lambda: widgets_of(parts.database).change(employee, kept["widget"], is_active=True),
+        lambda: widgets_of(parts.database).remove(employee, kept["widget"]),
         lambda: parts.webhooks.remove(employee, kept["webhook"]),
     )
     for act in acts:

@@ -37,8 +37,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
 SIGNED = {path for path, methods in registry.public_methods().items() if "POST" in methods} - CONNECTING
 #: Asked from other sites and programs by design, and read no cookie: a widget's key and sites, or a signature, decide
-#: (tests/api/test_widget.py, and tests/integrations/channels).
-WITHOUT_COOKIES = ("/widget/ask", "/widget/rate", *SIGNED)
+#: (tests/integrations/channels).
+WITHOUT_COOKIES = tuple(SIGNED)
 
 
 @pytest.fixture

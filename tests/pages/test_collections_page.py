@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from rag.integrations.channels.widget.widgets import widgets_of
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
 
@@ -266,8 +267,8 @@ def test_who_answers_comes_first_in_a_portfolio_with_a_preview_of_what_is_typed(
     assert not page.exception
     kept = running.documents.collection(admin, made.id).overrides
     assert kept == {"persona_name": "Marlowe <b>Quenby", "persona_facts": "Lives in Leeds."}
-    widget = running.widgets.add(admin, made, "Site", ["https://quenby.example"])
-    running.widgets.change(admin, widget.id, is_active=True, has_page=True)
+    widget = widgets_of(running.database).add(admin, made, "Site", ["https://quenby.example"])
+    widgets_of(running.database).change(admin, widget.id, is_active=True, has_page=True)
     page.run()
     assert "without signing in on `https://quenby.example`" in shown()
     assert "It has a public page." in shown()

@@ -53,3 +53,10 @@ SELECT sum(greatest(0, (d.estimate ->> 'total')::numeric
                        - coalesce((SELECT sum(c.cost) FROM cost_ledger c WHERE c.document_id = d.id), 0)))
 FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.status = 'processing'
+
+-- widget_is_spent --
+-- Tell whether the budget of the widget that this key belongs to is spent this month; null for other keys.
+SELECT coalesce((SELECT sum(q.cost) FROM conversations c JOIN chat_logs q ON q.conversation_id = c.id
+                 WHERE c.api_key_id = w.api_key_id
+                       AND q.created_at >= date_trunc('month', now(), (SELECT rag_zone()))), 0) >= w.budget
+FROM widgets w WHERE w.api_key_id = %(api_key_id)s

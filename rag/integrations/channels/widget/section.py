@@ -1,4 +1,4 @@
-"""Draw the widgets: collections that pages of other sites may ask, with their tag, their limits and a look at them."""
+"""Draw the widgets with tag, limits and preview."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag.access.widgets import Widget, Widgets
 from rag.errors import RagError
-from rag.language import N_, _
+from rag.integrations.channels.widget.widgets import Widget, Widgets
+from rag.language import N_, _, ngettext
 from rag.types import Collection, Identity
 from rag.ui import actions
 from rag.ui.formats import money
@@ -28,7 +28,7 @@ ERROR = "programs_widget_problem"
 
 
 def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
-    """Draw the section of widgets with its dialogs."""
+    """Draw the widgets' section with the dialogs."""
     state = st.session_state
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(_("Widgets"), anchor=False, width="content")
@@ -191,3 +191,18 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
         ),
         key="programs_widget_remove",
     )
+
+
+def draw_outside(widgets: Sequence[Widget]) -> None:
+    """Draw the sites and pages for visitors, with a link to the settings."""
+    on = [widget for widget in widgets if widget.is_active]
+    shown = sorted({site for widget in on for site in widget.sites})
+    pages = sum(widget.has_page for widget in on)
+    told = _("Visitors without an account cannot ask it: no widget or public page of it is on.")
+    if shown:
+        told = _("Visitors ask it without signing in on {sites}.", sites=plain(", ".join(shown)))
+    if pages:
+        told = f"{told} " if shown else ""
+        told += ngettext("It has a public page.", "It has {count} public pages.", pages)
+    st.caption(f":material/public: {told}")
+    st.page_link("programs.py", label=_("Public page and widget"), icon=":material/chat_add_on:")

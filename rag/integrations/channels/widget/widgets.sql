@@ -86,10 +86,3 @@ UPDATE widgets w
 SET counted_on = t.today, counted = CASE WHEN w.counted_on = t.today THEN w.counted ELSE 0 END + 1
 FROM (SELECT (now() AT TIME ZONE (SELECT rag_zone()))::date AS today) t
 WHERE w.id = %(widget_id)s AND (w.counted_on IS DISTINCT FROM t.today OR w.counted < w.questions_per_day)
-
--- widget_is_spent --
--- Tell whether the budget of the widget that this key belongs to is spent this month; null for other keys.
-SELECT coalesce((SELECT sum(q.cost) FROM conversations c JOIN chat_logs q ON q.conversation_id = c.id
-                 WHERE c.api_key_id = w.api_key_id
-                       AND q.created_at >= date_trunc('month', now(), (SELECT rag_zone()))), 0) >= w.budget
-FROM widgets w WHERE w.api_key_id = %(api_key_id)s

@@ -1,14 +1,14 @@
-"""Serve the widget: a script for pages of other sites, the page within its frame, and the answers to its questions.
+"""Serve the widget: a script for other sites, a page for the frame, and answers.
 
-The script puts a frame of ours into the page, so nothing of the page reaches the conversation and the other way round;
-only the sites of the widget may show the frame, and only they may call by themselves. Nobody is signed in here: no
-cookie is read or set. What a visitor sees of a source is its title, its place and the sentence it was quoted for.
+The script puts a frame into the site's page. Page and conversation cannot read each other. Only a widget's sites may
+show the frame and call. Visitors are not signed in, and no cookie is read or set. For each source they see title, place
+and the quoted sentence.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,12 +20,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from rag import language
-from rag.access.guard import WIDGET, base_of
+from rag.access.guard import base_of
 from rag.access.problems import invalid, problems, refusal
-from rag.access.widgets import CLOSED, Widget
 from rag.answering.jobs import LiveAnswer
 from rag.answering.readers import notice_for
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending, remarks
@@ -33,6 +31,7 @@ from rag.api.form_pages import filled, page_of
 from rag.api.questions import accepted_languages, chosen_collection
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
+from rag.integrations.channels.widget.widgets import CLOSED, Widget, widgets_of
 from rag.language import N_, _
 from rag.profile import Options
 from rag.services import services
@@ -40,9 +39,11 @@ from rag.types import Citation
 from rag.ui.sources import place_of_source, sentence_of
 from rag.ui.text import GrowingAnswer
 
+#: The path for a widget's page and files.
+WIDGET = "/widget"
 STATIC = Path(__file__).parent / "static"
 MAXIMUM_BYTES = 32 * 1024
-#: How long a browser keeps the script; short, because a change of ours has to reach pages that we do not know.
+#: Browsers keep the script for a short time, because our changes must reach pages we do not know.
 SCRIPT_HEADERS = {"Cache-Control": "public, max-age=3600", "Vary": "Accept-Language"}
 TITLE = N_("Ask a question")
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -53,7 +54,7 @@ router = APIRouter(route_class=ApiRoute, tags=["Widgets"])
 
 
 class WidgetShape(ApiModel):
-    """A collection that pages of other sites may ask."""
+    """A collection for the pages of other sites."""
 
     id: UUID
     name: str
@@ -81,7 +82,7 @@ class WidgetList(ApiModel):
 
 
 class NewWidget(ApiBody):
-    """A widget to make; it is off until it is turned on."""
+    """A new widget, off until somebody turns it on."""
 
     name: str = Field(max_length=200)
     collection: str = Field(max_length=200, description="Id or name; it has to be open to everybody in the company.")
@@ -89,7 +90,7 @@ class NewWidget(ApiBody):
 
 
 class WidgetChanges(ApiBody):
-    """Changes of a widget. Fields that are left out stay as they are."""
+    """Changes to a widget. Missing fields stay unchanged."""
 
     name: str | None = Field(default=None, max_length=200)
     sites: list[Site] | None = Field(default=None, max_length=50)
@@ -104,8 +105,8 @@ class WidgetChanges(ApiBody):
 
 @router.get("/api/widgets", summary="List widgets", dependencies=[needs("admin")])
 def list_widgets(request: Request, caller: Caller) -> WidgetList:
-    """List the collections that pages of other sites may ask, the oldest first."""
-    shown = [_shape(request, widget) for widget in services().widgets.list(caller)]
+    """List the collections for other sites, the oldest first."""
+    shown = [_shape(request, widget) for widget in widgets_of(services().database).list(caller)]
     return WidgetList(widgets=shown, total=len(shown))
 
 
@@ -113,19 +114,19 @@ def list_widgets(request: Request, caller: Caller) -> WidgetList:
     "/api/widgets", summary="Make a widget", dependencies=[needs("admin")], status_code=201, responses=problems(404)
 )
 def add_widget(request: Request, caller: Caller, body: NewWidget) -> WidgetShape:
-    """Let pages of other sites ask a collection, once the widget is turned on."""
+    """Let other sites ask a collection after somebody turns the widget on."""
     collection = chosen_collection(services(), caller, body.collection)
-    return _shape(request, services().widgets.add(caller, collection, body.name, body.sites))
+    return _shape(request, widgets_of(services().database).add(caller, collection, body.name, body.sites))
 
 
 @router.patch(
     "/api/widgets/{widget_id}", summary="Change a widget", dependencies=[needs("admin")], responses=problems(404)
 )
 def change_widget(request: Request, widget_id: UUID, caller: Caller, body: WidgetChanges) -> WidgetShape:
-    """Turn a widget on or off, or change its sites, its words and its limits."""
+    """Turn a widget on or off, or change sites, words and limits."""
     changes = body.model_dump(exclude={"budget"})
     budget = None if body.budget is None else Decimal(body.budget)
-    return _shape(request, services().widgets.change(caller, widget_id, budget=budget, **changes))
+    return _shape(request, widgets_of(services().database).change(caller, widget_id, budget=budget, **changes))
 
 
 @router.delete(
@@ -136,13 +137,13 @@ def change_widget(request: Request, widget_id: UUID, caller: Caller, body: Widge
     responses=problems(404),
 )
 def remove_widget(widget_id: UUID, caller: Caller) -> Response:
-    """Remove a widget; its questions stay in the log."""
-    services().widgets.remove(caller, widget_id)
+    """Remove a widget; the questions stay in the log."""
+    widgets_of(services().database).remove(caller, widget_id)
     return Response(status_code=204)
 
 
 def script_tag(base: str, widget: Widget) -> str:
-    """Return the one tag that puts a widget into a page."""
+    """Return the HTML tag for a widget."""
     return f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>'
 
 
@@ -162,7 +163,7 @@ def _shape(request: Request, widget: Widget) -> WidgetShape:
 
 
 class QuestionBody(BaseModel):
-    """A question of a visitor."""
+    """A visitor's question."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -180,24 +181,24 @@ class RatingBody(BaseModel):
 
 
 async def script(request: Request) -> Response:
-    """Return the script of the one tag, with its words in the visitor's language."""
+    """Return the tag's script, with words in the visitor's language."""
     words = {"open": _(TITLE), "close": _("Close")}
     text = (STATIC / "widget.js").read_text("utf-8").replace("__WORDS__", json.dumps(words))
     return Response(text, media_type="text/javascript", headers=SCRIPT_HEADERS)
 
 
 async def asset(request: Request) -> Response:
-    """Return a file that the page in the frame loads."""
+    """Return a file for the page in the frame."""
     name = request.url.path.rpartition("/")[2]
     kind = "text/javascript" if name.endswith(".js") else "text/css"
     return Response((STATIC / f"widget_{name}").read_text("utf-8"), media_type=kind, headers=SCRIPT_HEADERS)
 
 
 async def page(request: Request) -> Response:
-    """Return the page within the frame, which is also a page of its own where the widget has one."""
+    """Return the page in the frame. The widget's public page is the same page."""
     try:
-        widget = await to_thread.run_sync(services().widgets.find, request.query_params.get("key", ""))
-        # A browser says what it loads a page for; the frame's own rule keeps out other sites.
+        widget = await to_thread.run_sync(widgets_of(services().database).find, request.query_params.get("key", ""))
+        # The browser tells why a page is loaded; the frame's policy keeps unlisted sites out.
         if not widget.has_page and request.headers.get("sec-fetch-dest", "iframe") != "iframe":
             raise NotFound(CLOSED)
     except RagError as exc:
@@ -234,7 +235,7 @@ async def page(request: Request) -> Response:
 
 
 def frame_policy(widget: Widget) -> str:
-    """Return what the page may load, and which sites may show it: only its own."""
+    """Return the policy for the page: files it may load, sites that may show it."""
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         f"base-uri 'none'; form-action 'none'; frame-ancestors {' '.join(widget.sites) or chr(39) + 'none' + chr(39)}"
@@ -242,7 +243,7 @@ def frame_policy(widget: Widget) -> str:
 
 
 async def ask(request: Request) -> Response:
-    """Answer a visitor's question while it is written; closing the connection stops it."""
+    """Stream the answer to a visitor; closing the connection stops the answer."""
     allowed: dict[str, str] = {}
     try:
         widget, allowed = await _caller(request)
@@ -273,9 +274,9 @@ async def rate(request: Request) -> Response:
 
 def _begin(widget: Widget, body: QuestionBody, address: str, languages: list[str]) -> LiveAnswer:
     parts = services()
-    parts.widgets.count_question(widget, address)
+    widgets_of(parts.database).count_question(widget, address)
     collection = parts.documents.choose(widget.identity, str(widget.collection_id))
-    if collection is None:  # it is restricted to some groups by now
+    if collection is None:  # by now restricted to some groups
         raise NotFound(CLOSED)
     return parts.answers.ask(
         widget.identity,
@@ -288,11 +289,11 @@ def _begin(widget: Widget, body: QuestionBody, address: str, languages: list[str
 
 
 async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
-    """Return the widget of a call with the headers by which its sites may read the answer.
+    """Return a caller's widget, and headers to let the widget's sites read the answer.
 
-    Raises `NotFound` for an unknown key, `NotAllowed` for another site.
+    Raises `NotFound` for an unknown key, `NotAllowed` for unlisted sites.
     """
-    widget = await to_thread.run_sync(services().widgets.find, request.query_params.get("key", ""))
+    widget = await to_thread.run_sync(widgets_of(services().database).find, request.query_params.get("key", ""))
     origin = request.headers.get("origin", "").lower()
     own = {base_of(request.scope, services().settings).lower(), str(request.base_url).rstrip("/").lower()}
     if not origin or origin in own:
@@ -310,7 +311,7 @@ async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
 
 
 async def _body(request: Request, shape: type[Shape]) -> Shape:
-    """Read a small body of JSON. Raises `BodyTooLarge`, `RequestInvalid`."""
+    """Read a small JSON body. Raises `BodyTooLarge`, `RequestInvalid`."""
     content = b""
     async for part in request.stream():
         content += part
@@ -323,7 +324,7 @@ async def _body(request: Request, shape: type[Shape]) -> Shape:
 
 
 async def _events(live: LiveAnswer) -> AsyncIterator[str]:
-    """Yield the answer as HTML that cannot act, then its sources and how it ended."""
+    """Yield the answer in inert HTML, then the sources and the end's reason."""
     changes, written = Changes(live), GrowingAnswer()
     restarts = blocks = characters = 0
     yield _event("begun", conversation=str(live.conversation_id), message=str(live.message_id))
@@ -365,14 +366,3 @@ def _source(citation: Citation) -> dict[str, Any]:
 
 def _event(kind: str, **content: Any) -> str:
     return f"data: {json.dumps({'type': kind, **content}, ensure_ascii=False)}\n\n"
-
-
-def _routes(assets: Mapping[str, Any]) -> list[BaseRoute]:
-    return [Route(path, handle, methods=["GET"], include_in_schema=False) for path, handle in assets.items()]
-
-
-ROUTES: list[BaseRoute] = [
-    *_routes({"/widget.js": script, WIDGET: page, f"{WIDGET}/app.js": asset, f"{WIDGET}/app.css": asset}),
-    Route(f"{WIDGET}/ask", ask, methods=["POST", "OPTIONS"], include_in_schema=False),
-    Route(f"{WIDGET}/rate", rate, methods=["POST", "OPTIONS"], include_in_schema=False),
-]

@@ -13,8 +13,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from rag.access.widgets import Widget
 from rag.errors import InvalidInput, NotAllowed, TooManyRequests
+from rag.integrations.channels.widget.widgets import Widget, widgets_of
 from rag.types import Identity, Role
 from tests import hostile
 from tests.api.callers import Api
@@ -26,8 +26,8 @@ SITE = "https://intranet.example.com"
 @pytest.fixture
 def widget(api: Api) -> Widget:
     api.ready_document()
-    made = api.parts.widgets.add(api.admin, api.collection, "Leave", [SITE + "/"])
-    return api.parts.widgets.change(api.admin, made.id, is_active=True)
+    made = widgets_of(api.parts.database).add(api.admin, api.collection, "Leave", [SITE + "/"])
+    return widgets_of(api.parts.database).change(api.admin, made.id, is_active=True)
 
 
 def asked(client: httpx.Client, key: str, question: str, conversation: str | None = None, **headers: str) -> Any:
@@ -52,8 +52,8 @@ def test_a_visitor_asks_goes_on_and_rates(api: Api, widget: Widget) -> None:
             "/widget/rate", params={"key": widget.public_key}, json={"message": begun["message"], "rating": rating}
         )
         assert rated.status_code == 204
-    other = api.parts.widgets.add(api.admin, api.collection, "Other")
-    api.parts.widgets.change(api.admin, other.id, is_active=True)
+    other = widgets_of(api.parts.database).add(api.admin, api.collection, "Other")
+    widgets_of(api.parts.database).change(api.admin, other.id, is_active=True)
     stolen = visitor.post(
         "/widget/rate", params={"key": other.public_key}, json={"message": begun["message"], "rating": 1}
     )
@@ -64,7 +64,7 @@ def test_a_visitor_asks_goes_on_and_rates(api: Api, widget: Widget) -> None:
         logged = connection.execute("SELECT kind, outcome FROM chat_logs ORDER BY created_at").fetchall()
     assert ratings == [(0,)]
     assert [kind for kind, _ in logged] == ["question", "question"]
-    assert api.parts.widgets.get(api.admin, widget.id).asked_today == 2
+    assert widgets_of(api.parts.database).get(api.admin, widget.id).asked_today == 2
     assert not [key for key in api.parts.api_keys.list(api.admin) if key.name.startswith("Widget")]
 
 
@@ -93,14 +93,14 @@ def test_only_its_sites_show_it_and_call(api: Api, widget: Widget) -> None:
     opened = visitor.get("/widget", params={"key": widget.public_key}, headers={"sec-fetch-dest": "document"})
     assert opened.status_code == 404
     assert opened.headers["x-frame-options"] == "DENY"
-    changed = api.parts.widgets.change(api.admin, widget.id, has_page=True, title="<b>Leave</b>", sites=[])
+    changed = widgets_of(api.parts.database).change(api.admin, widget.id, has_page=True, title="<b>Leave</b>", sites=[])
     opened = visitor.get("/widget", params={"key": widget.public_key}, headers={"sec-fetch-dest": "document"})
     assert opened.status_code == 200
     assert "<b>" not in opened.text
     assert opened.headers["content-security-policy"].endswith("frame-ancestors 'none'")
     assert opened.headers["x-frame-options"] == "DENY"
     assert changed.sites == []
-    api.parts.widgets.change(api.admin, widget.id, sites=[SITE])
+    widgets_of(api.parts.database).change(api.admin, widget.id, sites=[SITE])
     for name in ("/widget.js", "/widget/app.js", "/widget/app.css"):
         assert visitor.get(name).status_code == 200
     assert "__WORDS__" not in visitor.get("/widget.js").text
@@ -134,15 +134,15 @@ def test_a_public_key_opens_nothing_else_and_nothing_when_off(api: Api, widget: 
     assert asked(visitor, widget.public_key, "Leave?").status_code == 404
     closed = next(c for c in api.parts.documents.collections(api.admin) if c.id == api.collection.id)
     with pytest.raises(InvalidInput, match="some groups only"):
-        api.parts.widgets.add(api.admin, closed, "Board")
+        widgets_of(api.parts.database).add(api.admin, closed, "Board")
     api.parts.documents.change_collection(api.admin, api.collection.id, groups=[])
-    api.parts.widgets.change(api.admin, widget.id, is_active=False)
+    widgets_of(api.parts.database).change(api.admin, widget.id, is_active=False)
     assert asked(visitor, widget.public_key, "Leave?").status_code == 404
 
 
 def test_its_limits_are_its_own(api: Api, widget: Widget) -> None:
     visitor = api.client()
-    change = api.parts.widgets.change
+    change = widgets_of(api.parts.database).change
     change(api.admin, widget.id, budget=Decimal("0"))
     spent = asked(visitor, widget.public_key, "How many days of annual leave do I have?")
     assert "budget of this assistant" in spent[-1]["notice"]
@@ -164,7 +164,7 @@ def test_its_limits_are_its_own(api: Api, widget: Widget) -> None:
 
 
 def test_of_questions_at_once_as_many_are_answered_as_the_day_has_left(api: Api, widget: Widget) -> None:
-    widgets = api.parts.widgets
+    widgets = widgets_of(api.parts.database)
     widget = widgets.change(api.admin, widget.id, questions_per_day=3, requests_per_minute=1000)
     together = Barrier(10)
 
@@ -189,7 +189,7 @@ def test_of_questions_at_once_as_many_are_answered_as_the_day_has_left(api: Api,
 
 def ask_again(api: Api, widget: Widget) -> bool:
     try:
-        api.parts.widgets.count_question(widget, "192.0.2.200")
+        widgets_of(api.parts.database).count_question(widget, "192.0.2.200")
     except TooManyRequests:
         return False
     return True
@@ -214,11 +214,11 @@ def test_administrators_manage_them_by_the_api(api: Api, widget: Widget) -> None
     assert client.patch(where, json={"isActive": True}).status_code == 404
     employee = Identity(account_id=UUID(int=1), tenant_id="demo", email="e@x", name="E", role=Role.EMPLOYEE)
     with pytest.raises(NotAllowed):
-        api.parts.widgets.list(employee)
+        widgets_of(api.parts.database).list(employee)
 
 
 def test_a_removed_widget_is_put_back_and_answers_in_the_pages_that_show_it(api: Api, widget: Widget) -> None:
-    widgets, visitor = api.parts.widgets, api.client()
+    widgets, visitor = widgets_of(api.parts.database), api.client()
     assert asked(visitor, widget.public_key, "Leave?")[-1]["type"] == "done"
     removed = widgets.remove(api.admin, widget.id)
     assert asked(visitor, widget.public_key, "Leave?").status_code == 404
@@ -245,11 +245,11 @@ def test_a_portfolio_is_asked_on_a_public_page_and_answers_as_its_person(
     parts.pipeline.run("demo", added.id)
     parts.documents.confirm(api.admin, added.id)
     parts.pipeline.run("demo", added.id)
-    widget = parts.widgets.add(api.admin, made, "Portfolio")
+    widget = widgets_of(parts.database).add(api.admin, made, "Portfolio")
     visitor, where = api.client(), {"key": widget.public_key}
     page = {"sec-fetch-dest": "document"}
     assert not visitor.get("/widget", params=where, headers=page).is_success, "off by default"
-    parts.widgets.change(api.admin, widget.id, is_active=True, has_page=True, title="Ask Marlowe Quenby")
+    widgets_of(parts.database).change(api.admin, widget.id, is_active=True, has_page=True, title="Ask Marlowe Quenby")
     assert "Ask Marlowe Quenby" in visitor.get("/widget", params=where, headers=page).text
     provider_standin.requests.clear()
     done = asked(visitor, widget.public_key, "What AI projects have you built?")[-1]

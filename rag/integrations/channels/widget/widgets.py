@@ -1,7 +1,7 @@
-"""Let pages of other sites ask a collection, by a public key: which sites, how often, and for how much.
+"""Let other sites' pages ask a collection with a public key, within limits for sites, questions and money.
 
-Everybody who opens such a page can read the key. So it opens nothing but its one collection, which has to be open to
-everybody in the company, and each widget has limits of its own. A widget is off until an administrator turns it on.
+Everybody can read the key in the page. The key opens a single collection, which must be open to the whole company. A
+widget is off until an administrator turns it on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from threading import Lock
 from uuid import UUID
 
@@ -24,14 +25,12 @@ from rag.errors import InvalidInput, NotFound, TooManyRequests
 from rag.language import N_
 from rag.settings import ORIGIN
 from rag.storage.database import Database, queries
-from rag.types import Collection, Identity, Role
+from rag.types import WIDGET_ACTOR, Collection, Identity, Role
 
 PREFIX = "pub_"
 PUBLIC_KEY = re.compile(r"pub_[A-Za-z0-9_-]{24}")
-#: The beginning of the e-mail address under which a widget's questions are asked.
-ACTOR = "widget:"
 REQUESTS_PER_MINUTE = 20
-#: Questions a minute of one network address, out of the number that all may ask together.
+#: Questions a minute from a network address.
 ADDRESS_PER_MINUTE = 6
 MOST_WIDGETS, MOST_SITES, LONGEST_NAME, LONGEST_GREETING = 50, 20, 80, 500
 MAXIMUM_KEPT = 10_000
@@ -42,17 +41,17 @@ DAY_OVER = "This assistant has answered as many questions as it may today. It is
 
 @dataclass(frozen=True, kw_only=True)
 class Widget:
-    """A collection that pages of other sites may ask."""
+    """A collection for the pages of other sites."""
 
     id: UUID
     tenant_id: str
-    #: What it is asked belongs to this key.
+    #: Questions are logged under this key.
     api_key_id: UUID
     collection_id: UUID
     collection_name: str
     name: str
     public_key: str
-    #: Websites allowed to show the widget, such as https://intranet.example.com.
+    #: Websites allowed to show the widget, like https://intranet.example.com.
     sites: list[str]
     is_active: bool
     #: Whether the product serves a public page with the widget alone.
@@ -61,7 +60,7 @@ class Widget:
     greeting: str
     requests_per_minute: int
     questions_per_day: int
-    #: US dollars a month; once they are spent, answers are quoted without a model.
+    #: US dollars a month; afterwards answers are quotes.
     budget: Decimal
     created_at: datetime
     asked_today: int
@@ -74,7 +73,7 @@ class Widget:
         return Identity(
             account_id=self.api_key_id,
             tenant_id=self.tenant_id,
-            email=f"{ACTOR}{self.name}",
+            email=f"{WIDGET_ACTOR}{self.name}",
             name=self.name,
             role=Role.EMPLOYEE,
         )
@@ -87,7 +86,7 @@ class Widgets:
         self._database = database
         self._addresses = Window(address_per_minute, MINUTE)
         self._lock = Lock()
-        #: A public key's tenant never changes, and is read once.
+        #: The tenant for each public key; it never changes.
         self._tenants: OrderedDict[str, str] = OrderedDict()
 
     # For administrators
@@ -125,7 +124,7 @@ class Widgets:
         return self._database.fetch_all(identity, "list_widgets", Widget, widget_id=None)
 
     def get(self, identity: Identity, widget_id: UUID) -> Widget:
-        """Return one widget. Raises `NotAllowed`, `NotFound`."""
+        """Return a widget. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         found = self._database.fetch_one(identity, "list_widgets", Widget, widget_id=widget_id)
         if found is None:
@@ -147,7 +146,7 @@ class Widgets:
         questions_per_day: int | None = None,
         budget: Decimal | None = None,
     ) -> Widget:
-        """Change a widget; None changes nothing. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
+        """Change a widget; None keeps a value. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`, `NotFound`."""
         require_admin(identity)
         require_recent(self._database, identity)
         if budget is not None and not (budget.is_finite() and 0 <= budget <= 1_000_000):
@@ -175,7 +174,10 @@ class Widgets:
         return self.get(identity, widget_id)
 
     def remove(self, identity: Identity, widget_id: UUID) -> str:
-        """Remove a widget; its questions stay in the log. Return what puts it back. Raises `NotAllowed`, `NotFound`."""
+        """Remove a widget; the questions stay in the log. Return the value for `put_back`.
+
+        Raises `NotAllowed`, `NotFound`.
+        """
         require_admin(identity)
         kept = self._database.fetch_value(identity, "remove_widget", widget_id=widget_id)
         if kept is None:
@@ -183,14 +185,14 @@ class Widgets:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a removal: the same tag works again in the pages that have it. Raises `NotAllowed`, `InvalidInput`."""
+        """Undo a removal: the old tag works again. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
         self._database.put_back(identity, "put_widget_back", kept)
 
     # For visitors
 
     def find(self, public_key: str) -> Widget:
-        """Return a widget that is on. Raises `NotFound`, `DatabaseUnavailable`."""
+        """Return an active widget. Raises `NotFound`, `DatabaseUnavailable`."""
         tenant_id = self._tenant_of(public_key) if PUBLIC_KEY.fullmatch(public_key) else None
         if tenant_id is None:
             raise NotFound(CLOSED)
@@ -210,21 +212,10 @@ class Widgets:
         if counted is None or counted[0]:
             seconds = max(counted[1] if counted else 60, 1)
             raise TooManyRequests(BUSY.format(wait=seconds), wait_seconds=seconds)
-        # Questions that were counted elsewhere, such as before an update, are in the log alone.
+        # The log alone knows questions from before an update.
         has_room = widget.asked_today < widget.questions_per_day
         if not has_room or not self._database.execute(widget.tenant_id, "count_widget_day", widget_id=widget.id):
             raise TooManyRequests(DAY_OVER, wait_seconds=3600)
-
-    def is_widget(self, identity: Identity) -> bool:
-        """Return whether this is a widget that asks."""
-        return identity.email.startswith(ACTOR)
-
-    def is_spent(self, identity: Identity) -> bool:
-        """Return whether this is a widget that has spent its budget of this month."""
-        if not self.is_widget(identity):
-            return False
-        spent = self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id)
-        return bool(spent)
 
     def _tenant_of(self, public_key: str) -> str | None:
         with self._lock:
@@ -242,6 +233,12 @@ class Widgets:
         return str(found[0])
 
 
+@lru_cache(maxsize=8)
+def widgets_of(database: Database) -> Widgets:
+    """Return the widgets in a database: always the same object, because it counts questions."""
+    return Widgets(database)
+
+
 def _line(text: str) -> str:
     return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", text).split())
 
@@ -254,7 +251,7 @@ def _name(name: str) -> str:
 
 
 def _sites(sites: Sequence[str]) -> builtins.list[str]:
-    """Return origins as browsers send them. Raises `InvalidInput` for any other text."""
+    """Return origins in the form browsers send. Raises `InvalidInput` for any other text."""
     found = list(dict.fromkeys(site.strip().rstrip("/").lower() for site in sites if site.strip()))
     if len(found) > MOST_SITES:
         raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
