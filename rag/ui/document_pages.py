@@ -331,7 +331,7 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
 def _scrolled(label: str, pieces: Sequence[str]) -> str:
     """Return HTML in a frame of its own height, which keys reach and scroll."""
     named = escape(label, quote=True)
-    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="{named}">{"".join(pieces)}</div>'
+    return f'<div dir="auto" style="{SCROLLED}" tabindex="0" role="region" aria-label="{named}">{"".join(pieces)}</div>'
 
 
 def _tinted(text: str, title: str) -> str:

@@ -134,7 +134,7 @@ LOOK = """
 [data-testid=stChatMessage] :is(p, li, td, th, h1, h2, h3, h4, blockquote),
 [class*="_card_"] [data-testid=stCaptionContainer] p,
 :is([class*=st-key-chat_open_], [class*=st-key-library_open_], .st-key-frame_found) p,
-[data-testid=stChatInputTextArea] { unicode-bidi: plaintext; text-align: start; }
+.stApp :is(textarea, [data-testid=stTextInput] input) { unicode-bidi: plaintext; text-align: start; }
 [data-testid=stChatMessage] :is([role=img], a[href^="#s"]) { unicode-bidi: isolate; }
 /* A target of a finger, also where it is only three dots. */
 .stApp [data-testid=stMenuButtonButton] { min-width: 1.75rem; }

@@ -334,7 +334,8 @@ def text_html(
     else:
         body = escape(text)
     return (
-        f'<div role="region" aria-label="{escape(label, quote=True)}" tabindex="0" style="white-space:pre-wrap;'
+        f'<div dir="auto" role="region" aria-label="{escape(label, quote=True)}" tabindex="0" style="'
+        "white-space:pre-wrap;"
         f"overflow-wrap:anywhere;font-size:.9rem;line-height:1.6;max-height:{height_pixels}px;overflow:auto;padding:12px;"
         f'border:1px solid rgba(128,138,165,.35);border-radius:8px">{body}</div>'
     )

@@ -410,6 +410,9 @@ def test_on_an_arabic_page_each_text_begins_where_its_language_does(
     open_page(page, offline_product.address + "/health")
     expect(page.get_by_text("pgvector")).to_be_visible()
     assert page.evaluate(GAPS, "pgvector")[1] < 2, "a sentence of the page begins at its right"
+    open_page(page, offline_product.address + "/set-up")
+    field = page.locator("[data-testid=stTextInput] input").first
+    expect(field).to_have_css("unicode-bidi", "plaintext")
     context.close()
 
 

@@ -66,6 +66,7 @@ def test_text_of_a_document_is_shown_as_text_with_its_passage_marked() -> None:
     assert "<img" not in html
     assert ">x</mark>" in html
     assert "<mark" not in text_html("plain")
+    assert 'dir="auto"' in text_html("plain")
 
 
 def test_the_sentence_of_a_passage_stands_out_in_it() -> None:
