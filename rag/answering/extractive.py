@@ -19,7 +19,7 @@ from uuid import UUID
 
 from rag.answering.answer_types import asked_type
 from rag.answering.carried_over import NOTHING, Carried
-from rag.answering.number_check import NUMBER_WORDS
+from rag.answering.number_words import years_written
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, bare_heading, written
 from rag.answering.ranges import holds
 from rag.answering.reply_odds import ReplySignals
@@ -75,8 +75,8 @@ TYPE_VALUE = 1.6
 OTHER_TYPE_VALUE = 0.8
 #: A sentence in another language than the named country's holds for another branch.
 OTHER_BRANCH_VALUE = 0.6
-#: One of a passage that nowhere says what the question is about, where another passage does: near in meaning are all of
-#: the question's own language. From 0.3 to 0.6 the same quotations come first.
+#: The passage nowhere names the question's subject, and a different passage does. From 0.3 to 0.6 the same quotations
+#: come first.
 OTHER_SUBJECT_VALUE = 0.6
 #: The gain for a sentence with all words of a follow-up; the factor for a sentence about other names than the
 #: conversation; the share of the best sentence's words which further quotations need.
@@ -89,10 +89,9 @@ WITHDRAWN = re.compile(
     r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
     re.IGNORECASE,
 )
-#: The row of a range that the question's figure is in, and of one that it is not in: "up to 2 years" for somebody with
-#: six.
+#: The question's figure is inside a row's range, or outside: "up to 2 years" for somebody with six.
 INSIDE_VALUE, OUTSIDE_VALUE = 1.5, 0.5
-#: A sentence that says where the answer is, and not the answer.
+#: A sentence says where to find the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
 #: Each passage further down the list counts so much of the one before.
@@ -128,7 +127,7 @@ WITHIN_EXPRESSION = 1
 #: Characters of a passage used to detect its language.
 LANGUAGE_CHARACTERS = 400
 
-#: What is written for a model that reads the document, and for no employee.
+#: Written for a model and not for employees.
 TO_A_MODEL = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
     re.IGNORECASE,
@@ -142,7 +141,7 @@ EXAMPLE = re.compile(
 #: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
-#: What holds no word says nothing: the number of a paragraph, a page, a line of dots.
+#: Text without a word says nothing: a paragraph's number, a page, a line full of dots.
 SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
 FIGURE = re.compile(r"\d[\d.,]*")
@@ -576,7 +575,7 @@ def _candidates(
     section = title | terms_in(citation.section)
     last = terms_in(citation.section.rpartition(PATH_SEPARATOR)[2])
     known = _figures(question)
-    asked_figures = known | _years_in_words(question)
+    asked_figures = known | _years_in_words(question, language)
     kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
     in_range = [holds(unit.text, asked_figures) if unit.kind == "row" else None for unit in units]
@@ -706,9 +705,9 @@ def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence
     return told or [c for c in everything if c.kind != "heading"]
 
 
-def _years_in_words(question: str) -> frozenset[str]:
+def _years_in_words(question: str, language: str) -> frozenset[str]:
     """Return the numbers of years that a question writes as words: "after six years"."""
-    values = (NUMBER_WORDS.get(word, 0) for word in YEARS.findall(question.casefold()))
+    values = (years_written(word, language) for word in YEARS.findall(question.lower()))
     return frozenset(str(value) for value in values if value >= 1)
 
 

@@ -232,7 +232,7 @@ def _source(citation: Citation, heading: str, day: str) -> str:
 
 
 def _last_heading(citation: Citation) -> str:
-    """Return the last part of a section's path: all of it is a line of its own, and is on the source's card."""
+    """Return the last heading in a section's path; the source's card shows the whole path."""
     return bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2])
 
 
