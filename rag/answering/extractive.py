@@ -19,6 +19,7 @@ from uuid import UUID
 
 from rag.answering.answer_types import asked_type
 from rag.answering.carried_over import NOTHING, Carried
+from rag.answering.number_check import figures
 from rag.answering.number_words import years_written
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, bare_heading, written
 from rag.answering.ranges import holds
@@ -30,7 +31,7 @@ from rag.ingestion.meaning import parts_of
 from rag.providers import Embedder
 from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.bm25.synonyms import named_in, reworded
+from rag.retrieval.bm25.synonyms import ideas_in, named_in, reworded
 from rag.retrieval.evidence import compound_share
 from rag.retrieval.language import detect_language
 from rag.retrieval.meaning import named_languages
@@ -100,6 +101,9 @@ NEXT_PASSAGE = 0.92
 MOST_COMPARED = 16
 #: Further ones for each part of a question.
 MORE_COMPARED = 6
+#: A quotation from a further document may have this much less cosine by meaning than the first. Branches' rules on the
+#: same thing in three languages have up to 0.046 less, sentences on something else in their documents from 0.086.
+LESS_ALIKE = 0.06
 #: The most that meaning adds, where all words of the question make 1.
 MEANING_WEIGHT = 0.8
 #: The most that the part of the passage adds in which a sentence is: how near that is in meaning is known.
@@ -252,6 +256,12 @@ def best_quotes(
         subject = frozenset().union(*subjects)
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, is_sure=is_sure)
     around = _around(chosen[0], everything) if with_neighbours else []
+    elsewhere: list[CandidateSentence] = []
+    if similarities and not (carried.names or _names(question, language) or named_languages(question)):
+        ordered = sorted(reading.candidates, key=lambda c: (-scores[c], c.passage, c.position))
+        elsewhere = _elsewhere(chosen, ordered, reading, citations, language, similarities)
+    room = max(0, MAXIMUM_QUOTES - len(chosen)) if _spoken(citations[chosen[0].passage], language) != language else 0
+    chosen, also = [*chosen, *elsewhere[:room]], elsewhere[room:]
     quotes = written(chosen, scores, everything, citations, asked, days or {}, around)
     return replace(
         quotes,
@@ -261,8 +271,58 @@ def best_quotes(
         points_to=_pointed_to(candidates, scores, citations),
         best=(citations[chosen[0].passage].number, chosen[0].text),
         said=_said_near(chosen[0]),
+        also=tuple(citations[c.passage].number for c in also),
         signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
     )
+
+
+def _elsewhere(
+    chosen: Sequence[CandidateSentence],
+    ranked: Sequence[CandidateSentence],
+    reading: _Reading,
+    citations: Sequence[Citation],
+    language: str,
+    similarities: Similarities,
+) -> list[CandidateSentence]:
+    """Return the best sentences in further documents which answer with different figures, such as a branch's rule.
+
+    They are in a different language than the first quotation, or their titles are alike: "Leave in Utrecht" and "Leave
+    in Leeds".
+    """
+    first = chosen[0]
+    if not (first.is_of_type and first.figures):
+        return []
+    spoken = [_spoken(citation, language) for citation in citations]
+    known = _amounts(first.text, spoken[first.passage])
+    subject = frozenset[str]().union(*reading.subjects) or reading.asked
+    meant = ideas_in(reading.question, language)
+    found: dict[UUID, CandidateSentence] = {}
+    for candidate in ranked:
+        stated = _amounts(candidate.text, spoken[candidate.passage])
+        is_sibling = bool(candidate.title & first.title) and bool(candidate.title - first.title)
+        if (
+            (is_sibling or spoken[candidate.passage] != spoken[first.passage])
+            and not any(title and title <= reading.asked for title in (first.title, candidate.title))
+            and candidate.is_of_type
+            and bool(candidate.figures)
+            and not (stated <= known or known <= stated)
+            and subject <= _said_near(candidate)
+            and ideas_in(candidate.headed, spoken[candidate.passage]) <= meant
+        ):
+            found.setdefault(citations[candidate.passage].document_id, candidate)
+    for quoted in chosen:
+        found.pop(citations[quoted.passage].document_id, None)
+    further = list(found.values())
+    if not further:
+        return []
+    least, *likeness = similarities([reading.question], [c.compared for c in (first, *further)])[0]
+    return [c for c, alike in zip(further, likeness, strict=True) if alike >= least - LESS_ALIKE]
+
+
+def _amounts(text: str, language: str) -> frozenset[str]:
+    """Return the figures in a text; "27 days a year" holds 27, not 1."""
+    found = figures(text, language)
+    return found - {"1"} or found
 
 
 def _signals(

@@ -58,6 +58,8 @@ class Quotes:
     best: tuple[int, str] = (0, "")
     #: Terms in the best sentence and the heading above.
     said: frozenset[str] = frozenset()
+    #: Numbers of further documents' passages on the same question, with different figures and not quoted.
+    also: tuple[int, ...] = ()
 
     @property
     def answers(self) -> bool:
