@@ -63,6 +63,8 @@ HEADING_WEIGHT = 0.5
 PART_OF_EXPRESSION = 0.5
 #: What the first sentences gain below a heading that holds the whole question.
 BELOW_HEADING = (0.5, 0.25)
+#: A row's factor beside a section with the question in its heading.
+OVERVIEW_VALUE = 0.4
 #: A text at least so long that begins another text is a cut copy.
 LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
@@ -91,7 +93,7 @@ WITHDRAWN = re.compile(
     re.IGNORECASE,
 )
 #: The question's figure is inside a row's range, or outside: "up to 2 years" for somebody with six.
-INSIDE_VALUE, OUTSIDE_VALUE = 1.5, 0.5
+INSIDE_VALUE, OUTSIDE_VALUE = 2.5, 0.5
 #: A sentence says where to find the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
@@ -231,6 +233,9 @@ def best_quotes(
     is_compared = bool(parts) or max(in_words.values()) < ALL_IN_WORDS
     meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
+    if kind is None and below:
+        # Beside its own section, the row in an overview only names the subject.
+        likely = {c: v * (OVERVIEW_VALUE if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()}
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
     followed, names, replaced = (
         frozenset(tokenize(words, language)) for words in (carried.focus, carried.names, carried.replaced)

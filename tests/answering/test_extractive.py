@@ -1235,3 +1235,24 @@ def test_a_further_document_is_named_in_each_language() -> None:
     assert len({also_in([1], found, language) for language in NAMED}) == len(NAMED)
     assert all("Document 1 [1]" in also_in([1], found, language) for language in NAMED)
     assert also_in([], found, "en") == ""
+
+
+def test_the_row_with_the_figure_asked_for_comes_before_a_sentence_with_more_of_the_words() -> None:
+    rule = "3.1 Probation\nDuring this time the notice period is two weeks for both sides."
+    table = "10.1 Notice\nLength of service | Notice by you\n2 to 5 years | 1 month\nMore than 5 years | 2 months"
+    question = "What is the notice period after three years?"
+    quotes = best_quotes(question, from_samples(rule, table), language="en")
+    assert quotes is not None
+    assert "2 to 5 years — Notice by you: 1 month" in quotes.text.split("\n\n")[0]
+
+
+def test_the_section_on_a_subject_comes_before_its_row_in_an_overview() -> None:
+    overview = "1 At a glance\nBenefit | Begins | You choose it\nCycle scheme | after probation | yes, any time"
+    section = "6.1 Cycle scheme\nAfter probation you can lease a bicycle of up to £2,600 including accessories."
+    found = from_samples(overview, section)
+    quotes = best_quotes("Is there a cycle scheme?", found, language="en")
+    assert quotes is not None
+    assert "£2,600" in quotes.text.split("\n\n")[0]
+    began = best_quotes("When does the cycle scheme begin?", found, language="en")
+    assert began is not None
+    assert "Begins: after probation" in began.text
