@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from rag.answering.citations import SHOWN_GROUP
 from rag.language import N_
+from rag.types import Citation
 
 UNCITED = N_("This answer names no source. Compare it with the passages below.")
 NOTHING_FOUND = {
@@ -381,6 +382,31 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
     others = [names[code] for code in found if code in names and code != own]
     words = PARTLY_QUOTED_AS_THEY_STAND if own in found else QUOTED_AS_THEY_STAND
     return phrase(words, language).format(languages=", ".join(others)) if others and own else ""
+
+
+#: Follows quotations: further documents on the same question, with different figures.
+ALSO_IN = {
+    "en": "Also in: {documents}.",
+    "nl": "Zie ook: {documents}.",
+    "de": "Siehe auch: {documents}.",
+    "fr": "Voir aussi : {documents}.",
+    "es": "Véase también: {documents}.",
+    "it": "Vedi anche: {documents}.",
+    "pt": "Ver também: {documents}.",
+    "pl": "Zobacz też: {documents}.",
+    "ko": "함께 볼 문서: {documents}",
+    "ja": "関連する文書: {documents}",
+    "zh": "另见：{documents}",
+    "ar": "انظر أيضًا: {documents}.",
+    "tr": "Ayrıca bakınız: {documents}.",
+}
+
+
+def also_in(numbers: Sequence[int], citations: Sequence[Citation], language: str) -> str:
+    """Name further documents in the asker's language; empty without numbers."""
+    by_number = {citation.number: citation for citation in citations}
+    documents = ", ".join(f"{by_number[number].title} [{number}]" for number in numbers)
+    return phrase(ALSO_IN, language).format(documents=documents) if documents else ""
 
 
 def phrase(phrases: dict[str, str], language: str) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rag.answering.number_check import NUMBER_WORDS
+from rag.answering.number_words import number_words
 from rag.answering.routes.recognise import is_yes
 from rag.answering.routes.small_talk import about_product, small_talk
 from rag.retrieval.bm25.index import tokenize
@@ -35,14 +35,8 @@ PHRASES = ("for", "in", "after", "with")
 #: Capitalised words within a sentence; in German only after "in" and "bei".
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)*")
 _GERMAN_NAME = re.compile(r"(?<=\b[iI]n )[A-ZÀ-Þ][\w-]+|(?<=\b[bB]ei )[A-ZÀ-Þ][\w-]+")
-#: Words which mean something else in other languages: "on" is ten in Turkish. Words for one may be articles.
-_NO_NUMBERS = frozenset({"on", "due", "sei", "second", "third", "fourth", "fifth", "twice"})
-_NUMBER_WORDS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 2 and word not in _NO_NUMBERS)
-_NUMBER = re.compile(
-    rf"(?<![\w.,])(?:[£$€]\s?)?(?:\d[\d.,]*\d|\d|(?:{_NUMBER_WORDS})(?!\w))"
-    r"(?P<unit>\s?(?:%|[^\W\d_]+))?",
-    re.IGNORECASE,
-)
+#: They count nothing.
+_NO_AMOUNTS = frozenset({"second", "third", "fourth", "fifth", "twice"})
 #: "Is there a limit?" and "is it possible to …" point to nothing.
 _EXPLETIVE = re.compile(
     r"\b(?:is|are|was|were) there\b|\bthere (?:is|are)\b|\b(?:is|does|will|would) it (?:\w+ ){0,3}(?:to|that)\b"
@@ -154,7 +148,7 @@ def _next(known: Carried | None, question: str, language: str, titles: Sequence[
     phrases = known.phrases
     replaced = [*_names(known.topic, language), *known.names.split()] if names or _is_name(said, language) else []
     if not wordings.asks.match(bare) and not _points_back(bare, wordings):
-        kept = [_without_numbers(p, said) for p in phrases if not _is_in_place_of(said, p, wordings)]
+        kept = [_without_numbers(p, said, language) for p in phrases if not _is_in_place_of(said, p, wordings)]
         phrases = (*(p for p in kept if _terms(p, language)), said)
         if not wordings.condition.match(bare):
             names = names or [_unended(said)]
@@ -194,21 +188,30 @@ def _replaced(before: str, said: str, language: str, titles: Sequence[str]) -> s
     if _names(said, language) or _is_name(said, language):
         for name in _names(before, spoken):
             kept = re.sub(rf"(?:{earlier.phrases['in'].pattern})?\s*\b{re.escape(name)}\b", " ", kept)
-    kept = " ".join(_without_numbers(kept, said).split())
+    kept = " ".join(_without_numbers(kept, said, language).split())
     return kept if tokenize(kept, spoken) else before
 
 
-def _without_numbers(before: str, said: str) -> str:
+def _without_numbers(before: str, said: str, language: str) -> str:
     """Remove the numbers which a follow-up replaces: those with the same units, else all."""
-    units = _units(said)
+    units = _units(said, language)
     if not units:
         return before
-    is_any = not units <= _units(before)
-    return _NUMBER.sub(lambda found: " " if is_any or _unit(found) in units else found[0], before)
+    is_any = not units <= _units(before, language)
+    return _number(language).sub(lambda found: " " if is_any or _unit(found) in units else found[0], before)
 
 
-def _units(text: str) -> set[str]:
-    return set(map(_unit, _NUMBER.finditer(text)))
+def _units(text: str, language: str) -> set[str]:
+    return set(map(_unit, _number(language).finditer(text)))
+
+
+@cache
+def _number(language: str) -> re.Pattern[str]:
+    words = [word for word, value in number_words(language).items() if value >= 2 and word not in _NO_AMOUNTS]
+    as_word = rf"|(?:{'|'.join(words)})(?!\w)" if words else ""
+    return re.compile(
+        rf"(?<![\w.,])(?:[£$€]\s?)?(?:\d[\d.,]*\d|\d{as_word})(?P<unit>\s?(?:%|[^\W\d_]+))?", re.IGNORECASE
+    )
 
 
 def _unit(number: re.Match[str]) -> str:

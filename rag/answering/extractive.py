@@ -19,7 +19,8 @@ from uuid import UUID
 
 from rag.answering.answer_types import asked_type
 from rag.answering.carried_over import NOTHING, Carried
-from rag.answering.number_check import NUMBER_WORDS
+from rag.answering.number_check import figures
+from rag.answering.number_words import years_written
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, bare_heading, written
 from rag.answering.ranges import holds
 from rag.answering.reply_odds import ReplySignals
@@ -30,7 +31,7 @@ from rag.ingestion.meaning import parts_of
 from rag.providers import Embedder
 from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
-from rag.retrieval.bm25.synonyms import named_in, reworded
+from rag.retrieval.bm25.synonyms import ideas_in, named_in, reworded
 from rag.retrieval.evidence import compound_share
 from rag.retrieval.language import detect_language
 from rag.retrieval.meaning import named_languages
@@ -62,6 +63,8 @@ HEADING_WEIGHT = 0.5
 PART_OF_EXPRESSION = 0.5
 #: What the first sentences gain below a heading that holds the whole question.
 BELOW_HEADING = (0.5, 0.25)
+#: A row's factor beside a section with the question in its heading.
+OVERVIEW_VALUE = 0.4
 #: A text at least so long that begins another text is a cut copy.
 LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
@@ -75,8 +78,8 @@ TYPE_VALUE = 1.6
 OTHER_TYPE_VALUE = 0.8
 #: A sentence in another language than the named country's holds for another branch.
 OTHER_BRANCH_VALUE = 0.6
-#: One of a passage that nowhere says what the question is about, where another passage does: near in meaning are all of
-#: the question's own language. From 0.3 to 0.6 the same quotations come first.
+#: The passage nowhere names the question's subject, and a different passage does. From 0.3 to 0.6 the same quotations
+#: come first.
 OTHER_SUBJECT_VALUE = 0.6
 #: The gain for a sentence with all words of a follow-up; the factor for a sentence about other names than the
 #: conversation; the share of the best sentence's words which further quotations need.
@@ -89,10 +92,9 @@ WITHDRAWN = re.compile(
     r"|yürürlükten kaldırıl\w*)\b|폐지|廃止|废止|作废|ملغى|ملغاة",
     re.IGNORECASE,
 )
-#: The row of a range that the question's figure is in, and of one that it is not in: "up to 2 years" for somebody with
-#: six.
-INSIDE_VALUE, OUTSIDE_VALUE = 1.5, 0.5
-#: A sentence that says where the answer is, and not the answer.
+#: The question's figure is inside a row's range, or outside: "up to 2 years" for somebody with six.
+INSIDE_VALUE, OUTSIDE_VALUE = 2.5, 0.5
+#: A sentence says where to find the answer.
 POINTER_VALUE, LONGEST_POINTER = 0.4, 240
 HEADING_CHARACTERS = 60
 #: Each passage further down the list counts so much of the one before.
@@ -101,6 +103,9 @@ NEXT_PASSAGE = 0.92
 MOST_COMPARED = 16
 #: Further ones for each part of a question.
 MORE_COMPARED = 6
+#: A quotation from a further document may have this much less cosine by meaning than the first. Branches' rules on the
+#: same thing in three languages have up to 0.046 less, sentences on something else in their documents from 0.086.
+LESS_ALIKE = 0.06
 #: The most that meaning adds, where all words of the question make 1.
 MEANING_WEIGHT = 0.8
 #: The most that the part of the passage adds in which a sentence is: how near that is in meaning is known.
@@ -128,7 +133,7 @@ WITHIN_EXPRESSION = 1
 #: Characters of a passage used to detect its language.
 LANGUAGE_CHARACTERS = 400
 
-#: What is written for a model that reads the document, and for no employee.
+#: Written for a model and not for employees.
 TO_A_MODEL = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
     re.IGNORECASE,
@@ -142,7 +147,7 @@ EXAMPLE = re.compile(
 #: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
-#: What holds no word says nothing: the number of a paragraph, a page, a line of dots.
+#: Text without a word says nothing: a paragraph's number, a page, a line full of dots.
 SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
 FIGURE = re.compile(r"\d[\d.,]*")
@@ -228,6 +233,9 @@ def best_quotes(
     is_compared = bool(parts) or max(in_words.values()) < ALL_IN_WORDS
     meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
+    if kind is None and below:
+        # Beside its own section, the row in an overview only names the subject.
+        likely = {c: v * (OVERVIEW_VALUE if c.kind == "row" and c not in below else 1.0) for c, v in likely.items()}
     scores = {c: likely[c] + about[c.passage] * meaning.get(c, 0.0) for c in candidates}
     followed, names, replaced = (
         frozenset(tokenize(words, language)) for words in (carried.focus, carried.names, carried.replaced)
@@ -253,6 +261,12 @@ def best_quotes(
         subject = frozenset().union(*subjects)
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, is_sure=is_sure)
     around = _around(chosen[0], everything) if with_neighbours else []
+    elsewhere: list[CandidateSentence] = []
+    if similarities and not (carried.names or _names(question, language) or named_languages(question)):
+        ordered = sorted(reading.candidates, key=lambda c: (-scores[c], c.passage, c.position))
+        elsewhere = _elsewhere(chosen, ordered, reading, citations, language, similarities)
+    room = max(0, MAXIMUM_QUOTES - len(chosen)) if _spoken(citations[chosen[0].passage], language) != language else 0
+    chosen, also = [*chosen, *elsewhere[:room]], elsewhere[room:]
     quotes = written(chosen, scores, everything, citations, asked, days or {}, around)
     return replace(
         quotes,
@@ -262,8 +276,58 @@ def best_quotes(
         points_to=_pointed_to(candidates, scores, citations),
         best=(citations[chosen[0].passage].number, chosen[0].text),
         said=_said_near(chosen[0]),
+        also=tuple(citations[c.passage].number for c in also),
         signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
     )
+
+
+def _elsewhere(
+    chosen: Sequence[CandidateSentence],
+    ranked: Sequence[CandidateSentence],
+    reading: _Reading,
+    citations: Sequence[Citation],
+    language: str,
+    similarities: Similarities,
+) -> list[CandidateSentence]:
+    """Return the best sentences in further documents which answer with different figures, such as a branch's rule.
+
+    They are in a different language than the first quotation, or their titles are alike: "Leave in Utrecht" and "Leave
+    in Leeds".
+    """
+    first = chosen[0]
+    if not (first.is_of_type and first.figures):
+        return []
+    spoken = [_spoken(citation, language) for citation in citations]
+    known = _amounts(first.text, spoken[first.passage])
+    subject = frozenset[str]().union(*reading.subjects) or reading.asked
+    meant = ideas_in(reading.question, language)
+    found: dict[UUID, CandidateSentence] = {}
+    for candidate in ranked:
+        stated = _amounts(candidate.text, spoken[candidate.passage])
+        is_sibling = bool(candidate.title & first.title) and bool(candidate.title - first.title)
+        if (
+            (is_sibling or spoken[candidate.passage] != spoken[first.passage])
+            and not any(title and title <= reading.asked for title in (first.title, candidate.title))
+            and candidate.is_of_type
+            and bool(candidate.figures)
+            and not (stated <= known or known <= stated)
+            and subject <= _said_near(candidate)
+            and ideas_in(candidate.headed, spoken[candidate.passage]) <= meant
+        ):
+            found.setdefault(citations[candidate.passage].document_id, candidate)
+    for quoted in chosen:
+        found.pop(citations[quoted.passage].document_id, None)
+    further = list(found.values())
+    if not further:
+        return []
+    least, *likeness = similarities([reading.question], [c.compared for c in (first, *further)])[0]
+    return [c for c, alike in zip(further, likeness, strict=True) if alike >= least - LESS_ALIKE]
+
+
+def _amounts(text: str, language: str) -> frozenset[str]:
+    """Return the figures in a text; "27 days a year" holds 27, not 1."""
+    found = figures(text, language)
+    return found - {"1"} or found
 
 
 def _signals(
@@ -576,7 +640,7 @@ def _candidates(
     section = title | terms_in(citation.section)
     last = terms_in(citation.section.rpartition(PATH_SEPARATOR)[2])
     known = _figures(question)
-    asked_figures = known | _years_in_words(question)
+    asked_figures = known | _years_in_words(question, language)
     kind = asked_type(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
     in_range = [holds(unit.text, asked_figures) if unit.kind == "row" else None for unit in units]
@@ -706,9 +770,9 @@ def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence
     return told or [c for c in everything if c.kind != "heading"]
 
 
-def _years_in_words(question: str) -> frozenset[str]:
+def _years_in_words(question: str, language: str) -> frozenset[str]:
     """Return the numbers of years that a question writes as words: "after six years"."""
-    values = (NUMBER_WORDS.get(word, 0) for word in YEARS.findall(question.casefold()))
+    values = (years_written(word, language) for word in YEARS.findall(question.lower()))
     return frozenset(str(value) for value in values if value >= 1)
 
 

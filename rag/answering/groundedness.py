@@ -125,6 +125,11 @@ class CitedSource:
         """Return the passage below its headings."""
         return f"{self.heading}\n{self.text}"
 
+    @property
+    def figures(self) -> frozenset[str]:
+        """Return the figures of the passage and its headings."""
+        return figures(self.whole, self.language)
+
     @cached_property
     def terms(self) -> frozenset[str]:
         """Return the content words in the passage and the names."""
@@ -148,7 +153,7 @@ class QuestionContext:
     _figures: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._figures = figures(self.question)
+        self._figures = figures(self.question, self.language)
 
     @property
     def figures(self) -> frozenset[str]:
@@ -180,7 +185,7 @@ def _faults(claim: str, sources: Sequence[CitedSource], asked: QuestionContext) 
     found: set[Fault] = set()
     if not sources:
         return frozenset()
-    known = asked.figures.union(*(figures(source.whole) for source in sources))
+    known = asked.figures.union(*(source.figures for source in sources))
     if missing_figures(claim, known):
         found.add("figures")
     language = asked.language
@@ -221,7 +226,7 @@ def _is_about_something_else(claim: str, terms: frozenset[str], asked: QuestionC
     if len(own) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
         return False
     # A figure of the source says more than words that can be put otherwise.
-    if (figures(claim) - asked.figures) & known:
+    if (figures(claim, language) - asked.figures) & known:
         return False
     return _shared(own, terms, language) < LEAST_SHARED * len(own)
 

@@ -1,7 +1,7 @@
 """Compare the figures of texts: numbers, amounts and dates, whatever way they are written.
 
-A figure that an answer states and its source does not hold is the mistake that costs an employee most. "1,500.00",
-"1.500" and "1 500" are one number; "1 July 2026" and "2026-07-01" hold the same three; "twelve weeks" holds 12.
+A wrong figure is the mistake which costs an employee most. "1,500.00", "1.500" and "1 500" are the same number;
+"1 July 2026" and "2026-07-01" hold the same three; "twelve weeks" holds 12.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from rag.answering.number_words import written_numbers
 from rag.retrieval.dates import folded
 
 DATE = re.compile(r"(?<!\d)(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})(?!\d)")
@@ -19,32 +20,6 @@ NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 MOST_OF_A_SIGN = 5
 GROUPING = "'’\u00a0\u202f "
 
-#: Number words up to twelve, then the round ones, in the languages whose documents spell them out.
-NUMBER_WORDS = {
-    word: value
-    for words in (
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen twenty",
-        "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien "
-        "zeventien achttien negentien twintig",
-        "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
-        "siebzehn achtzehn neunzehn zwanzig",
-        "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
-        "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
-        "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici",
-        "zero um dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze",
-        "sıfır bir iki üç dört beş altı yedi sekiz dokuz on",
-        "zero jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć",
-        "zera jednego dwóch trzech czterech pięciu sześciu siedmiu ośmiu dziewięciu dziesięciu",
-    )
-    for value, word in enumerate(words.split())
-} | {
-    "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90, "hundred": 100, "half": 0.5,
-    "dertig": 30, "veertig": 40, "vijftig": 50, "zestig": 60, "negentig": 90, "honderd": 100,
-    "dreißig": 30, "vierzig": 40, "fünfzig": 50, "sechzig": 60, "neunzig": 90, "hundert": 100,
-    "one-half": 0.5, "one": 1, "éen": 1, "één": 1, "eine": 1, "einen": 1, "une": 1, "una": 1, "first": 1, "second": 2,
-    "third": 3, "fourth": 4, "fifth": 5, "once": 1, "twice": 2,
-}  # fmt: skip
 MONTHS = {
     name: number
     for names in (
@@ -112,20 +87,21 @@ Day = tuple[int | None, int, int | None]
 
 
 @lru_cache(maxsize=512)
-def figures(text: str) -> frozenset[str]:
-    """Every reading of every figure in a text, number words and names of months included, in plain form: "1500"."""
+def figures(text: str, language: str = "") -> frozenset[str]:
+    """Return every reading for each figure in a text, with number words and months, in plain form: "1500".
+
+    `language` is the text's (ISO 639-1): "on" is ten in Turkish and a preposition in English.
+    """
     text = _plain(text)
     # "12 345" may be one number or two columns of a table.
     readings = {r for written in _written(text) for part in (written, *written.split(" ")) for r in _readings(part)}
-    for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text.lower()):
-        for part in (word, *word.split("-")):
-            if part in NUMBER_WORDS:
-                readings.add(_canonical(str(NUMBER_WORDS[part])))
-            if folded(part) in _LONG_MONTHS:
-                readings.add(str(_MONTH_NUMBERS[folded(part)]))
-        tens, _, ones = word.partition("-")
-        if NUMBER_WORDS.get(tens, 0) in range(20, 100) and NUMBER_WORDS.get(ones, 0) in range(1, 10):
-            readings.add(str(int(NUMBER_WORDS[tens] + NUMBER_WORDS[ones])))
+    readings.update(_canonical(str(number)) for number in written_numbers(text, language))
+    words = (
+        folded(part)
+        for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text.lower())
+        for part in (word, *word.split("-"))
+    )
+    readings.update(str(_MONTH_NUMBERS[word]) for word in words if word in _LONG_MONTHS)
     return frozenset(readings)
 
 

@@ -58,6 +58,8 @@ class Quotes:
     best: tuple[int, str] = (0, "")
     #: Terms in the best sentence and the heading above.
     said: frozenset[str] = frozenset()
+    #: Numbers of further documents' passages on the same question, with different figures and not quoted.
+    also: tuple[int, ...] = ()
 
     @property
     def answers(self) -> bool:
@@ -232,7 +234,7 @@ def _source(citation: Citation, heading: str, day: str) -> str:
 
 
 def _last_heading(citation: Citation) -> str:
-    """Return the last part of a section's path: all of it is a line of its own, and is on the source's card."""
+    """Return the last heading in a section's path; the source's card shows the whole path."""
     return bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2])
 
 

@@ -137,8 +137,8 @@ class SourceFinder:
         if best is not None and held[best] > 0:
             return best
         others = [source for n, source in self._sources.items() if n not in comparable]
-        known = asked.figures.union(*(figures(source.whole) for source in others))
-        is_possible = bool(others) and not _spoken_figures(statement.text) - known
+        known = asked.figures.union(*(source.figures for source in others))
+        is_possible = bool(others) and not _spoken_figures(statement.text, asked.language) - known
         if not is_possible:
             self.unsupported.append(statement.text)
         elif not statement.is_beside_citation:
@@ -174,15 +174,15 @@ def _words(sentence: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(sentence, language))
 
 
-def _spoken_figures(text: str) -> frozenset[str]:
-    """Return the figures of a text but 1, which is an article in many languages."""
-    return figures(text) - {"1"}
+def _spoken_figures(text: str, language: str) -> frozenset[str]:
+    """Return the figures except 1, which is rarely meant as a figure."""
+    return figures(text, language) - {"1"}
 
 
 def _held(sentence: str, source: CitedSource, asked: QuestionContext) -> float:
     """Return the share of a sentence's words in a passage; 0 if the passage is not its source."""
-    stated = _spoken_figures(sentence)
-    if stated - figures(source.whole) - asked.figures:
+    stated = _spoken_figures(sentence, asked.language)
+    if stated - source.figures - asked.figures:
         return 0.0
     share = share_held(sentence, source, asked.language)
     has_figure = bool(stated - asked.figures)

@@ -23,6 +23,7 @@ from rag.answering.canned_answers import (
     NOTHING_FOUND,
     NOTHING_NEAR,
     UNCITED,
+    also_in,
     phrase,
     quoted_as_they_stand,
     says_not_found,
@@ -394,6 +395,8 @@ class AnswerWriter:
                 quotes = replace(quotes, numbers=tuple(citation.number for citation in since.citations))
                 if not since.is_known and run.outcome is Outcome.ANSWERED:
                     run.end(Outcome.PERHAPS, MessageState.COMPLETE)
+        elif evidence == "answered":
+            text = "\n\n".join(filter(None, (text, also_in(quotes.also, context.citations, run.answer_language))))
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, run.answer_language))))
         yield from run.show_pieces(f"{opening}\n\n{text}", context)

@@ -9,9 +9,11 @@ import pytest
 
 from rag.answering.answer_types import asked_type
 from rag.answering.canned_answers import (
+    ALSO_IN,
     NAMED,
     PARTLY_QUOTED_AS_THEY_STAND,
     QUOTED_AS_THEY_STAND,
+    also_in,
     quoted_as_they_stand,
 )
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
@@ -1182,3 +1184,75 @@ def test_a_sentence_in_the_questions_language_is_compared_alone() -> None:
 
     best_quotes("When do wages arrive?", [passage(1, "# Payday\n\nIt comes in May.")], language="en", similarities=near)
     assert set(compared) == {"It comes in May."}
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Wie viele Tage Jahresurlaub?", "de"),
+        ("Combien de jours de congés payés ai-je ?", "fr"),
+        ("¿Cuántos días de vacaciones tengo?", "es"),
+        ("연차휴가는 며칠인가요?", "ko"),
+        ("Ile dni urlopu mi przysługuje?", "pl"),
+    ],
+)
+def test_where_no_branch_is_the_askers_both_rules_are_quoted(question: str, language: str) -> None:
+    quotes = best_quotes(question, from_samples(VERLOF, LEAVE), language=language, similarities=_all_alike)
+    assert quotes is not None
+    assert "28 vakantiedagen" in quotes.text.split("\n\n")[0]
+    assert "27 days of annual leave" in quotes.text
+    assert quotes.also == ()
+
+
+def test_beside_the_askers_own_rule_the_other_branch_is_named() -> None:
+    found = from_samples(LEAVE, VERLOF)
+    quotes = best_quotes("How much annual leave do I get?", found, language="en", similarities=_all_alike)
+    assert quotes is not None
+    assert "28" not in quotes.text
+    assert quotes.also == (2,)
+    assert also_in(quotes.also, found, "en") == "Also in: Document 2 [2]."
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "other"),
+    [
+        pytest.param("Wie viele Tage Jahresurlaub?", "de", LEAVE.replace("27", "28"), id="the same rule"),
+        pytest.param("Wie viele Tage Jahresurlaub gibt es in den Niederlanden?", "de", LEAVE, id="a country"),
+        pytest.param("How much annual leave do I get in Utrecht?", "en", LEAVE, id="a place"),
+        pytest.param("Wie viele Tage Jahresurlaub?", "de", SERVICE, id="something else"),
+        pytest.param("Wie viele Tage Jahresurlaub?", "de", "5.2 Sick leave\nSick leave has 9 days.", id="other leave"),
+    ],
+)
+def test_no_other_branch_is_named_beside_the_right_one(question: str, language: str, other: str) -> None:
+    quotes = best_quotes(question, from_samples(VERLOF, other), language=language, similarities=_all_alike)
+    assert quotes is not None
+    assert (quotes.numbers, quotes.also) == ((1,), ())
+
+
+def test_a_further_document_is_named_in_each_language() -> None:
+    found = from_samples(LEAVE)
+    assert set(ALSO_IN) == set(NAMED)
+    assert len({also_in([1], found, language) for language in NAMED}) == len(NAMED)
+    assert all("Document 1 [1]" in also_in([1], found, language) for language in NAMED)
+    assert also_in([], found, "en") == ""
+
+
+def test_the_row_with_the_figure_asked_for_comes_before_a_sentence_with_more_of_the_words() -> None:
+    rule = "3.1 Probation\nDuring this time the notice period is two weeks for both sides."
+    table = "10.1 Notice\nLength of service | Notice by you\n2 to 5 years | 1 month\nMore than 5 years | 2 months"
+    question = "What is the notice period after three years?"
+    quotes = best_quotes(question, from_samples(rule, table), language="en")
+    assert quotes is not None
+    assert "2 to 5 years — Notice by you: 1 month" in quotes.text.split("\n\n")[0]
+
+
+def test_the_section_on_a_subject_comes_before_its_row_in_an_overview() -> None:
+    overview = "1 At a glance\nBenefit | Begins | You choose it\nCycle scheme | after probation | yes, any time"
+    section = "6.1 Cycle scheme\nAfter probation you can lease a bicycle of up to £2,600 including accessories."
+    found = from_samples(overview, section)
+    quotes = best_quotes("Is there a cycle scheme?", found, language="en")
+    assert quotes is not None
+    assert "£2,600" in quotes.text.split("\n\n")[0]
+    began = best_quotes("When does the cycle scheme begin?", found, language="en")
+    assert began is not None
+    assert "Begins: after probation" in began.text

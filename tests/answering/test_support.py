@@ -171,3 +171,31 @@ def test_the_sentences_that_a_passage_does_not_support_are_on_its_citation() -> 
     assert [c.is_supported for c in checked] == [False, True]
     assert checked[0].unsupported == ("Employees may not sell leave days back to the company",)
     assert citation_from_json(citation_to_json(checked[0])) == checked[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "known"),
+    [
+        pytest.param("Leave begins on Monday", "en", set(), id="a preposition"),
+        pytest.param("Yılda on gün izin", "tr", {"10"}, id="ten"),
+        pytest.param("Expenses are due at once", "en", {"1"}, id="English"),
+        pytest.param("due settimane di ferie", "it", {"2"}, id="Italian"),
+        pytest.param("once días de permiso", "es", {"11"}, id="Spanish"),
+        pytest.param("Er sagt, das sei so", "de", set(), id="a verb"),
+        pytest.param("sei giorni", "it", {"6"}, id="six"),
+        pytest.param("Er is een regel", "nl", set(), id="an article"),
+        pytest.param("Meld het binnen een week", "nl", {"1"}, id="one week"),
+        pytest.param("nach einem Monat", "de", {"1"}, id="one month"),
+        pytest.param("up to an hour a day", "en", {"1"}, id="one hour"),
+        pytest.param("Leave begins on Monday, after three weeks", "", {"3"}, id="no language"),
+    ],
+)
+def test_a_word_is_a_number_in_its_own_language(text: str, language: str, known: set[str]) -> None:
+    assert figures(text, language) == known
+
+
+def test_a_preposition_is_no_source_of_a_figure() -> None:
+    source = CitedSource("Leave begins on a Monday. The team lead confirms leave within two days.", likely=("en",))
+    asked = QuestionContext(QUESTION, "en")
+    assert "figures" in faults("The team lead confirms leave within 10 days", [source], asked)
+    assert "figures" not in faults("The team lead confirms leave within 2 days", [source], asked)

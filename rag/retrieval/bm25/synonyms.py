@@ -105,6 +105,11 @@ def named_in(text: str, language: str) -> tuple[str, ...]:
     return tuple(text[m.start : m.end] for m in _mentions(text, analyser_code(language)))
 
 
+def ideas_in(text: str, language: str) -> frozenset[int]:
+    """Return the numbers of the ideas in a text, equal in all languages."""
+    return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
+
+
 def in_words_of(text: str, language: str, other: str) -> str:
     """Return the question with what it is about put as another language does: "Wie lange ist der 출산휴가?".
 
