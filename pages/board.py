@@ -15,7 +15,7 @@ from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.ingestion.sources.board.posts import PostsMapping
 from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import PostsTable
-from rag.language import N_, _
+from rag.language import N_, _, translated
 from rag.profiles import holds_posts
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
@@ -160,7 +160,7 @@ def draw_opened(document: Document) -> None:
         badge = f" :{color}-badge[{words}]" if is_admin else ""
         st.header(f"{plain(document.title)}{badge}", anchor=False)
         if is_admin and document.message:
-            st.caption(plain(document.message))
+            st.caption(plain(translated(document.message)))
         pages = library.pages(identity, document.id)
         draw_post(document, "\n".join(page.text for page in pages))
 

@@ -171,7 +171,7 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
             f":gray[{plain(opinion.model)} · {plain(money(opinion.cost))} · {ago(opinion.created_at)}]"
         )
         if opinion.message:
-            st.caption(plain(opinion.message))
+            st.caption(plain(translated(opinion.message)))
         st.markdown(answer_markdown(opinion.content))
         for item in opinion.cited:
             with st.expander(plain(f"[{item['cited']}] {item['title']}, p. {item['page_number']}")):
@@ -350,7 +350,7 @@ def draw_references(collection: Collection) -> None:
                 embedded=thousands(document.embedded),
                 tagged=thousands(document.tagged),
             )
-            + (f". {plain(document.message)}" if document.message else "")
+            + (f". {plain(translated(document.message))}" if document.message else "")
         )
         draw_tags(document, collection)
 

@@ -11,12 +11,13 @@ import gettext as standard
 import io
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +50,20 @@ LOCALES = {"en": "en_GB", "zh": "zh_Hans_CN"}
 #: Between a context and its word, as gettext keeps them.
 CONTEXT = "\x04"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+#: After a shortened list.
+MORE = " and more"
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-#: Longer texts are no sentence of ours with something filled in.
+#: Longest text to compare with a sentence that has placeholders.
 LONGEST_SENTENCE = 2000
-#: The notices of an answer are stored in a row; a row of more sentences is looked at up to here.
-MOST_SENTENCES = 12
+#: Fewest words to recognise a sentence by, besides its placeholders.
+FEWEST_WORDS = 3
+#: Answers have several notices in a row, and documents several remarks.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+SENTENCE = re.compile(r"(?=.*[^\W\d_]{2}).*[.!?][”)]*|\(.*\)", re.DOTALL)
+HEAD = re.compile(r"[^\s{]+ ?[^{]*(\{\w+\}[^{]*)?: \{\w+\}")
+WORD, BLANK = re.compile(r"\S*"), re.compile(r"\s*")
+#: Formats by placeholder.
+VALUES = {"count": r"\d[\d,.]*", "page": r"\d+", "pages": rf"\d[\d–, ]*(?:{MORE})?"}
 
 _chosen: ContextVar[str] = ContextVar("language", default="")
 _finders: list[Callable[[], str]] = []
@@ -187,80 +196,168 @@ def meant_by(text: str, messages: Iterable[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _refilled(sentence: str, language: str) -> str:
-    if len(sentence) > LONGEST_SENTENCE:
-        return sentence
-    swallowing: tuple[str, dict[str, str]] | None = None
-    for message, values in _fitting(sentence, language):
-        if not any(SENTENCE_END.search(value) for value in values.values()):
-            return _filled_again(message, sentence, values, language)
-        swallowing = swallowing or (message, values)
-    if (row := _row(sentence, language)) != sentence or swallowing is None:
+    row, is_known = _row(sentence, language)
+    if is_known:
         return row
-    return _filled_again(swallowing[0], sentence, swallowing[1], language)
+    swallowing = ""
+    for known in _beginnings(language).filled if len(sentence) <= LONGEST_SENTENCE else ():
+        if match := known.pattern.fullmatch(sentence):
+            values = match.groupdict()
+            said = _filled_again(known.message, sentence, values, language)
+            if not any(SENTENCE_END.search(value) for value in values.values()):
+                return said
+            swallowing = swallowing or said
+    return row if row != sentence else swallowing or sentence
 
 
-def _fitting(sentence: str, language: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Find the sentences of the catalogue that this one may be, with what was filled in."""
-    for pattern, message in _patterns(language):
-        if match := pattern.fullmatch(sentence):
-            yield message, match.groupdict()
-
-
-def _filled_again(message: str, sentence: str, values: dict[str, str], language: str) -> str:
+def _filled_again(
+    message: str, sentence: str, values: dict[str, str], language: str, said: Mapping[str, str] | None = None
+) -> str:
+    """Translate a sentence and its values; `said` has translated values."""
     with speaking(language):
-        values = {
-            # Errors are English when they are raised, their numbers too.
-            name: number(int(value.replace(",", ""))) if THOUSANDS.fullmatch(value) else translated(value)
-            for name, value in values.items()
-        }
-    return _filled(_catalogue(language).gettext(message), sentence, values)
+        # Quotations and names are not translated.
+        filled = {n: v if n == "names" or f"“{{{n}}}”" in message else _value(v) for n, v in values.items()}
+    return _filled(_catalogue(language).gettext(message), sentence, {**filled, **(said or {})})
 
 
-def _row(text: str, language: str) -> str:
-    """Return several sentences in a row, each that the catalogue has in its language: the longest known text first."""
-    pieces = SENTENCE_END.split(text)
-    if not 1 < len(pieces) <= MOST_SENTENCES:
-        return text
-    found, place = list[str](), 0
-    while place < len(pieces):
-        lengths = range(1, len(pieces) - place + (place > 0))
-        parts = {length: " ".join(pieces[place : place + length]) for length in lengths}
-        length, said = 1, pieces[place]
-        for exact in reversed(lengths):
-            if (known := _catalogue(language).gettext(parts[exact])) != parts[exact]:
-                length, said = exact, known
-                break
-        else:
-            for filled in lengths:
-                part = parts[filled]
-                known = next((_filled_again(fits, part, own, language) for fits, own in _fitting(part, language)), part)
-                if known != part:
-                    length, said = filled, known
-                    break
-        found.append(said)
-        place += length
-    return " ".join(found)
+def _value(value: str) -> str:
+    if THOUSANDS.fullmatch(value):
+        return number(int(value.replace(",", "")))
+    if value.endswith(MORE):
+        return _("{items} and more", items=value.removesuffix(MORE))
+    words, known = value.split(", "), getattr(_catalogue(current()), "_catalog", {})
+    return ", ".join(map(_, words)) if all(word in known for word in words) else translated(value)
 
 
-@cache
-def _patterns(language: str) -> list[tuple[re.Pattern[str], str]]:
-    """Sentences with places to fill in, the most telling first: most letters of their own."""
-    messages = [m for m in getattr(_catalogue(language), "_catalog", {}) if isinstance(m, str) and "{" in m]
-    patterns = []
-    for message in sorted(messages, key=lambda m: -len(PLACEHOLDER.sub("", m))):
-        if len(PLACEHOLDER.sub("", message).split()) < 3:
-            continue  # "{a} · {b}" fits anything
-        pieces, seen = [], set()
-        for place, piece in enumerate(PLACEHOLDER.split(message)):
+def _row(text: str, language: str) -> tuple[str, bool]:
+    """Translate sentences in a row; also return whether all are known."""
+    found, place, is_known = list[str](), 0, True
+    while place < len(text):
+        known = _sentence_at(text, place, language)
+        if known is None:
+            is_known = False
+            known = _named_sentence_at(text, place, language) or (text[place : (end := _end(text, place))], end)
+        found.append(known[0])
+        place = known[1]
+        if blank := BLANK.match(text, place):
+            found.append(blank[0])
+            place = blank.end()
+    return "".join(found), is_known
+
+
+def _end(text: str, place: int) -> int:
+    end = SENTENCE_END.search(text, place)
+    return end.start() if end else len(text)
+
+
+def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
+    """Translate a sentence behind a name: "Leave guide: This page is blank."."""
+    for colon in re.finditer(": ", text[place : _end(text, place)]):
+        if known := _sentence_at(text, place + colon.end(), language):
+            return text[place : place + colon.end()] + known[0], known[1]
+    return None
+
+
+def _sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
+    """Translate the sentence at this place; also return its end."""
+    first = WORD.match(text, place)
+    word, beginnings = first[0] if first else "", _beginnings(language)
+    for known in beginnings.by_word.get(word, ()):
+        if said := known.said(text, place, language):
+            return said
+    for head in beginnings.heads.get(word, ()):
+        if values := head.values(text, place):
+            start = place + len(values.pop(""))
+            behind, end = _sentence_at(text, start, language) or _rest(text, start, language)
+            last = {PLACEHOLDER.findall(head.message)[-1]: behind}
+            return _filled_again(head.message, text[place:end], values, language, last), end
+    piece = text[place : _end(text, place)]
+    for known in beginnings.open:
+        if (known.second in piece or known.is_quoted) and (said := known.said(text, place, language)):
+            return said
+    return None
+
+
+def _rest(text: str, place: int, language: str) -> tuple[str, int]:
+    end = _end(text, place)
+    with speaking(language):
+        return _value(text[place:end]), end
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A sentence in a catalogue, or its head."""
+
+    message: str
+    is_head: bool = False
+
+    def values(self, text: str, place: int) -> dict[str, str]:
+        """Return the values of the sentence at this place, and under "" the whole sentence; {} for no match."""
+        match = self.pattern.match(text, place, place + LONGEST_SENTENCE)
+        values = match.groupdict() if match else {}
+        # Only quotations may contain several sentences.
+        if any(SENTENCE_END.search(v) and f"“{{{name}}}”" not in self.message for name, v in values.items()):
+            return {}
+        return {**values, "": match[0]} if match else {}
+
+    def said(self, text: str, place: int, language: str) -> tuple[str, int] | None:
+        """Translate the sentence at this place; also return its end."""
+        values = self.values(text, place)
+        whole = values.pop("", "")
+        return (_filled_again(self.message, whole, values, language), place + len(whole)) if whole else None
+
+    @property
+    def is_quoted(self) -> bool:
+        return self.message.startswith("“")
+
+    @cached_property
+    def second(self) -> str:
+        """The text after a placeholder at the beginning."""
+        return SENTENCE_END.split(PLACEHOLDER.split(self.message)[2])[0]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        shape = self.message[: self.message.rindex("{")] if self.is_head else self.message
+        pieces, seen = [], set[str]()
+        for place, piece in enumerate(PLACEHOLDER.split(shape)):
             if place % 2 == 0:
                 pieces.append(re.escape(piece))
             elif piece in seen:
                 pieces.append(f"(?P={piece})")
             else:
                 seen.add(piece)
-                pieces.append(f"(?P<{piece}>.+?)")
-        patterns.append((re.compile("".join(pieces), re.DOTALL), message))
-    return patterns
+                pieces.append(f"(?P<{piece}>{VALUES.get(piece, '.+?')})")
+        return re.compile("".join(pieces) + ("" if self.is_head else r"(?=\s|$)"), re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Beginnings:
+    """Sentences by their first words, sentences with a placeholder first, and all sentences with placeholders."""
+
+    by_word: dict[str, list[_Known]] = field(default_factory=dict)
+    #: Beginnings before a sentence, like the page in "Page 4: This page is blank.".
+    heads: dict[str, list[_Known]] = field(default_factory=dict)
+    open: list[_Known] = field(default_factory=list)
+    filled: list[_Known] = field(default_factory=list)
+
+
+@cache
+def _beginnings(language: str) -> _Beginnings:
+    found = _Beginnings()
+    messages = [m for m in getattr(_catalogue(language), "_catalog", {}) if isinstance(m, str) and CONTEXT not in m]
+    own = {message: PLACEHOLDER.sub("", message) for message in messages}
+    for message in sorted(messages, key=lambda message: -len(own[message])):  # the most telling first
+        word = message.partition(" ")[0]
+        if HEAD.fullmatch(message):
+            found.heads.setdefault(word, []).append(_Known(message, is_head=True))
+        known = _Known(message)
+        if "{" in message:
+            if len(own[message].split()) < FEWEST_WORDS and VALUES.keys().isdisjoint(PLACEHOLDER.findall(message)):
+                continue  # "{a} · {b}" fits anything
+            found.filled.append(known)
+        if SENTENCE.fullmatch(message):
+            (found.open if "{" in word else found.by_word.setdefault(word, [])).append(known)
+    return found
 
 
 def _filled(text: str, english: str, values: dict[str, Any]) -> str:

@@ -19,7 +19,8 @@ from rag.errors import VectorUnusable
 from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding, groups_in_parallel
-from rag.ingestion.uploads import page_list
+from rag.ingestion.uploads import ON_PAGES, on_pages
+from rag.language import N_
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch, setting_aside
 from rag.providers.tokens import estimate_tokens
@@ -32,6 +33,18 @@ Item = TypeVar("Item")
 EmbeddingOperation = Literal["embedding", "chunking"]
 #: Of the first passage without a vector, in the message about it.
 SHOWN_CHARACTERS = 60
+SET_ASIDE = (
+    N_(
+        "1 of {total} passages has no vector, because {model} gave no usable numbers for it (“{text}”). Only the words "
+        "there are searched for. Choose another embedding model for the collection, or change the text and upload the "
+        "document again."
+    ),
+    N_(
+        "{count} of {total} passages have no vector, because {model} gave no usable numbers for them (“{text}”). Only "
+        "the words there are searched for. Choose another embedding model for the collection, or change the text and "
+        "upload the document again."
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -116,15 +129,13 @@ def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str)
     """Tell an admin which passages have no vector; empty when all have one."""
     if not chunks:
         return ""
-    have, them = ("has", "it") if len(chunks) == 1 else ("have", "them")
-    pages = page_list(sorted({chunk.first_page for chunk in chunks}))
+    pages = sorted({chunk.first_page for chunk in chunks})
     first = " ".join(chunks[0].content.split())
     shown = first if len(first) <= SHOWN_CHARACTERS else f"{first[:SHOWN_CHARACTERS].rstrip()}…"
-    return (
-        f"{pages}: {len(chunks):,} of {total:,} passages {have} no vector, because {embedding_model} gave no usable "
-        f"numbers for {them} (“{shown}”). Only the words there are searched for. Choose another embedding model for "
-        "the collection, or change the text and upload the document again."
+    remark = SET_ASIDE[len(chunks) > 1].format(
+        count=f"{len(chunks):,}", total=f"{total:,}", model=embedding_model, text=shown
     )
+    return on_pages(ON_PAGES, pages, remark=remark)
 
 
 class EmbedStep:

@@ -333,7 +333,7 @@ class IngestionPipeline:
                 note_costs(self._database, self._ledger, tenant_id, document_id)
             raise
         except RagError as exc:
-            self.mark_failed(tenant_id, document_id, exc.message)
+            self.mark_failed(tenant_id, document_id, str(exc))
         except Exception:
             log.exception("Processing document %s failed", document_id)
             self.mark_failed(tenant_id, document_id, str(RagError()))
@@ -347,7 +347,7 @@ class IngestionPipeline:
             self._note_orderly_end(tenant_id, document_id)
             raise
         except WorkKeepsDying as exc:
-            self.mark_failed(tenant_id, document_id, exc.message)
+            self.mark_failed(tenant_id, document_id, str(exc))
 
     def _note_orderly_end(self, tenant_id: str, document_id: UUID) -> None:
         self._database.execute(tenant_id, "note_orderly_end", document_id=document_id)
@@ -402,9 +402,9 @@ class IngestionPipeline:
             except RagError as exc:
                 # A worker adds the tags once the key or the credit is there; the document can be found without them.
                 if not exc.details.get("is_searchable"):
-                    self.mark_failed(tenant_id, document_id, exc.message)
+                    self.mark_failed(tenant_id, document_id, str(exc))
                     raise
-                sentence = f"{TAGS_WAIT} {exc.message}"
+                sentence = f"{TAGS_WAIT} {exc}"
                 self.note_message(tenant_id, document_id, sentence, is_waiting=True)
         document = self.control.job(tenant_id, document_id).document
         if document.status == DocumentStatus.NEEDS_OCR:

@@ -32,6 +32,7 @@ from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
 from rag.ingestion.fairness import TenantSlots
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.uploads import TAGS_WAIT
+from rag.language import N_
 from rag.providers.retry import retry_after
 from rag.settings.providers import provider_name, provider_spec
 from rag.storage.database import ENTER, WORKER, Database, entering, queries
@@ -76,6 +77,11 @@ STOP_SECONDS = 1.5
 
 #: How often files that could not be removed are tried again.
 FILES_SECONDS = 60.0
+#: Why a job waits, and when it goes on.
+WAITING = N_("Waiting: {reason}")
+KEY_REFUSED = N_("Waiting: the key was refused by {provider}. A valid one is set on the page Set-up.")
+NO_CREDIT = N_("Waiting: the credit at {provider} is used up, or its rate limit is reached.")
+TRIED_AGAIN = N_("It is tried again by itself in {seconds} seconds; what is done is kept.")
 
 
 class FilesLeft(Exception):
@@ -494,17 +500,16 @@ class Queue:
 
 def waiting_sentence(error: ProviderError, wait: float) -> str:
     """Say why a job waits and when it goes on, for the documents page."""
-    again = f"It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
+    again = TRIED_AGAIN.format(seconds=f"{wait:,.0f}")
     provider = str(error.details.get("provider") or "")
     if not isinstance(error, WAITED_FOR):
-        return f"{error.message} {again}"
-    waiting = f"{TAGS_WAIT} Waiting" if error.details.get("is_searchable") else "Waiting"
-    name = provider_name(provider)
+        return f"{error} {again}"
     if not provider_spec(provider).key_variable:
-        return f"{waiting}: {error.message} {again}"
-    if isinstance(error, ProviderKeyRejected):
-        return f"{waiting}: the key was refused by {name}. A valid one is set on the page Set-up. {again}"
-    return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
+        waiting = WAITING.format(reason=error)
+    else:
+        refused = KEY_REFUSED if isinstance(error, ProviderKeyRejected) else NO_CREDIT
+        waiting = refused.format(provider=provider_name(provider))
+    return f"{f'{TAGS_WAIT} ' if error.details.get('is_searchable') else ''}{waiting} {again}"
 
 
 async def in_daemon_thread(function: Callable[[], object]) -> None:

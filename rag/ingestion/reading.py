@@ -57,7 +57,7 @@ SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is we
 #: With at least this many other pages, their average length is used instead.
 FEWEST_PAGES_TO_JUDGE = 3
 IS_PICTURE = N_("This file is a picture. Its text has to be recognised before it can be searched.")
-WITHOUT_ENGINE = (
+WITHOUT_ENGINE = N_(
     "Text recognition was asked for and is not available here, so the text that is in the file was taken. "
     "A key of Upstage on the page Set-up adds it, and so does Tesseract on the server."
 )

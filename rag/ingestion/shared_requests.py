@@ -161,7 +161,7 @@ class SharedRequests:
             except TEMPORARY:
                 raise
             except RagError as exc:
-                self._mark_failed(tenant_id, document_id, exc.message)
+                self._mark_failed(tenant_id, document_id, str(exc))
             else:
                 whole = {"document_ids": [document_id], "embedding_model": embedder.id}
                 self._database.execute(tenant_id, "enqueue_whole_documents", **whole)

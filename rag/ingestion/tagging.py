@@ -18,6 +18,7 @@ from rag.errors import ProviderAnswerInvalid, ProviderError
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, in_parallel
+from rag.language import N_
 from rag.providers import ChatModel, as_data
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
@@ -92,7 +93,14 @@ def metadata_from_answer(answer: str) -> dict[str, Any]:
 CHUNK_OUTPUT_TOKENS = 300
 MAXIMUM_FIELD_CHARACTERS = 120
 #: Said of a document whose passages would have been tagged.
-NO_TAGS = "Its passages have no tags, because there is no language model. A key on the page Set-up adds one."
+NO_TAGS = N_("Its passages have no tags, because there is no language model. A key on the page Set-up adds one.")
+NOT_TAGGED = N_("It could not be tagged: {reason}")
+NO_SUMMARY = N_("Its summary could not be written: {reason}")
+NOT_USABLE = N_("the model’s answer was not usable.")
+UNTAGGED = (
+    N_("1 of {total} passages could not be tagged."),
+    N_("{count} of {total} passages could not be tagged."),
+)
 #: Fields of every tagged chunk, whether its profile names them or not.
 ALWAYS = ("summary", "keywords")
 #: The words a tag may be, by its name.
@@ -227,10 +235,9 @@ class TagStep:
                 job, [document.title, text], lambda: tag_document(model, document.title, text), expected
             )
             if message or not metadata:
-                why = message or "the model’s answer was not usable."
                 # Where passages are tagged, this call only describes the document.
                 is_apart = bool(job.profile.reading.chunk_tags)
-                message = f"Its summary could not be written: {why}" if is_apart else f"It could not be tagged: {why}"
+                message = (NO_SUMMARY if is_apart else NOT_TAGGED).format(reason=message or NOT_USABLE)
         with self._control.database.transaction(document.tenant_id) as connection:
             connection.execute(queries["note_metadata"], {**job.key, "metadata": Jsonb(metadata), "message": None})
             self._calls.settle(connection, call, [usage] if usage else [], job.prices)
@@ -262,7 +269,8 @@ class TagStep:
             started = time.perf_counter()
         metadata = Jsonb({"untagged_chunks": failed})
         self._control.database.execute(document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
-        return f"{failed} of {total} passages could not be tagged. {reason}".strip() if failed else ""
+        said = UNTAGGED[failed > 1].format(count=f"{failed:,}", total=f"{total:,}")
+        return f"{said} {reason}".strip() if failed else ""
 
     def _call(self, job: DocumentJob, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
         """Make a paid call, and turn its failure into a sentence: missing tags do not fail a document.
@@ -282,5 +290,5 @@ class TagStep:
         except WAITED_FOR:
             raise
         except ProviderError as exc:
-            return None, {}, None, exc.message
+            return None, {}, None, str(exc)
         return call, tags, usage, ""

@@ -20,6 +20,7 @@ from rag.ingestion.document_rows import find_documents
 from rag.ingestion.loaders import BY_KIND, MIME_TYPES, kind_of, title_from_file_name
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.language import MORE, N_
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
@@ -232,7 +233,25 @@ def _require_unsynced(database: Database, collection: Collection, sha256: str) -
 
 
 #: Of a document whose tags wait for a key or for money.
-TAGS_WAIT = "This document is found already; its summary, topics and questions are still to be written."
+TAGS_WAIT = N_("This document is found already; its summary, topics and questions are still to be written.")
+#: Of one page and of several.
+AWAITED = (
+    N_(
+        "Page {pages} will be read by text recognition. How much text that gives is not known yet: the estimate "
+        "assumes {characters} characters a page."
+    ),
+    N_(
+        "Pages {pages} will be read by text recognition. How much text that gives is not known yet: the estimate "
+        "assumes {characters} characters a page."
+    ),
+)
+EMPTY = (
+    N_("Page {pages} has no text and cannot be searched; scanned pages need OCR."),
+    N_("Pages {pages} have no text and cannot be searched; scanned pages need OCR."),
+)
+ON_PAGES = (N_("Page {pages}: {remark}"), N_("Pages {pages}: {remark}"))
+IN_BRACKETS = (N_("(Page {pages})"), N_("(Pages {pages})"))
+ALL_BLANK = N_("Every page of this file is blank.")
 
 
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
@@ -243,32 +262,27 @@ def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assu
     """
     sentences = []
     if awaiting:
-        sentences.append(
-            f"{page_list(awaiting)} will be read by text recognition. How much text that gives is not known yet: the "
-            f"estimate assumes {assumed:,} characters a page."
-        )
+        sentences.append(on_pages(AWAITED, awaiting, characters=f"{assumed:,}"))
     empty = [p.number for p in pages if not p.text.strip() and not p.warnings and p.number not in awaiting]
     if empty:
-        verb = "has" if len(empty) == 1 else "have"
-        sentences.append(f"{page_list(empty)} {verb} no text and cannot be searched; scanned pages need OCR.")
+        sentences.append(on_pages(EMPTY, empty))
     by_warning: dict[str, list[int]] = {}
     for page in pages:
         for warning in page.warnings:
             by_warning.setdefault(warning, []).append(page.number)
     for warning, numbers in by_warning.items():
-        where = f"{page_list(numbers)}: " if len(numbers) < len(pages) else ""
-        sentences.append(f"{where}{warning}")
+        sentences.append(on_pages(ON_PAGES, numbers, remark=warning) if len(numbers) < len(pages) else warning)
     return " ".join(sentences)
 
 
 def no_text_message(pages: Sequence[Page]) -> str:
     """Say why there is nothing to search: pages that are pictures, or text that cannot be used."""
     if all_blank(pages):
-        return "Every page of this file is blank."
+        return ALL_BLANK
     scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
     if any(page.warnings for page in pages if page.number in set(scanned)):
         return reading_message(pages)
-    return f"{NoTextInPdf()} ({page_list(scanned)})"
+    return f"{NoTextInPdf()} {on_pages(IN_BRACKETS, scanned)}"
 
 
 def all_blank(pages: Sequence[Page]) -> bool:
@@ -276,8 +290,13 @@ def all_blank(pages: Sequence[Page]) -> bool:
     return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
 
 
+def on_pages(sentences: tuple[str, str], numbers: Sequence[int], **values: str) -> str:
+    """Write a sentence about one page, or about several."""
+    return sentences[len(numbers) > 1].format(pages=page_list(numbers), **values)
+
+
 def page_list(numbers: Sequence[int]) -> str:
-    """Write page numbers in words: "Page 4", "Pages 1–3, 7", without the end of a long list."""
+    """Write page numbers: "4", "1–3, 7", without the end of a long list."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:
@@ -285,4 +304,4 @@ def page_list(numbers: Sequence[int]) -> str:
         else:
             ranges.append([number, number])
     shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:12])
-    return f"Page{'s' if len(numbers) > 1 else ''} {shown}{' and more' if len(ranges) > 12 else ''}"
+    return f"{shown}{MORE if len(ranges) > 12 else ''}"

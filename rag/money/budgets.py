@@ -18,12 +18,14 @@ from uuid import UUID
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import BudgetSpent, InvalidInput, NotFound
+from rag.language import N_
 from rag.records.time_zones import TimeZones, midnight
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import Identity, Who
 
 Scope = Literal["company", "group", "person"]
+BEYOND_BUDGET = N_("It waits for a yes: this would go beyond the company's budget, of which ${left} are left.")
 HIGHEST = Decimal(10_000_000)
 #: So long somebody for whom no budget holds is not looked at again, in seconds.
 LOOKED_AGAIN_SECONDS = 5.0
@@ -146,7 +148,7 @@ class Budgets:
         broken = self.broken_by(tenant_id, cost or Decimal(0)) if cost != 0 else None
         if broken is None:
             return ""
-        return f"It waits for a yes: this would go beyond the company's budget, of which ${broken.left:,.2f} are left."
+        return BEYOND_BUDGET.format(left=f"{broken.left:,.2f}")
 
     def set(
         self,

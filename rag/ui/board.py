@@ -193,7 +193,7 @@ def draw_run(run: SyncRun) -> None:
     else:
         st.markdown(f":{RUN_COLORS[run.status]}-badge[{_(RUN_WORDS[run.status])}] {run_words(run)}")
     if run.message:
-        st.caption(plain(run.message))
+        st.caption(plain(language.translated(run.message)))
 
 
 def _so_far(run: SyncRun) -> str:

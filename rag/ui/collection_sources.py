@@ -14,7 +14,7 @@ import streamlit as st
 from rag.ingestion.sources.folder import FolderSource
 from rag.ingestion.sources.google_sign_in import DriveAccount
 from rag.ingestion.sources.runs import GOOGLE_DRIVE, SCHEDULE, SourceSettings, SyncRun, Syncs
-from rag.language import _, ngettext
+from rag.language import _, ngettext, translated
 from rag.types import Collection, Identity
 from rag.ui.actions import attempt, offer_undo
 from rag.ui.board import RUN_WORDS, changed_words, cost_words, draw_run
@@ -199,7 +199,7 @@ def _draw_history(runs: Sequence[SyncRun]) -> None:
                 _("Documents"): [changed_words(run) for run in runs],
                 _("Cost"): [cost_words(run) for run in runs],
                 _("Asked for by"): [_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs],
-                _("Remarks"): [run.message for run in runs],
+                _("Remarks"): [translated(run.message) for run in runs],
             }
         ),
         key="collections_sync_history",

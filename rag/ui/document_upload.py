@@ -650,7 +650,10 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
             for file in refused:
                 with st.container(horizontal=True, vertical_alignment="center", wrap=False):
                     size = f" :gray[{file_size(file.file_size)}]" if file.file_size else ""
-                    st.markdown(f"**{plain(file.file_name)}**{size}  \n{plain(file.reason)}", width="stretch")
+                    st.markdown(
+                        f"**{plain(file.file_name)}**{size}  \n{plain(language.translated(file.reason))}",
+                        width="stretch",
+                    )
                     st.button(
                         _("Dismiss"),
                         key=f"documents_dismiss_{file.id}",

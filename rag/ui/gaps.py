@@ -12,7 +12,7 @@ import streamlit as st
 from rag.access.sessions import require_admin
 from rag.errors import RagError
 from rag.ingestion.loaders import formats_in_words
-from rag.language import N_, _, ngettext
+from rag.language import N_, _, ngettext, translated
 from rag.records.analytics import Filters, Period
 from rag.records.gaps import Gap, State, answered_by, written_answer
 from rag.records.help_requests import HelpRequest
@@ -332,7 +332,7 @@ def _draw_progress(identity: Identity, document: Document) -> None:
             if opened:
                 st.switch_page("documents.py", query_params={"document": str(document.id)})
     if document.message:
-        st.caption(plain(document.message))
+        st.caption(plain(translated(document.message)))
 
 
 @dialog(N_("A document answers it"), icon=":material/description:")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from rag.language import speaking
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
 from rag.ui.page_view import MARK, STRONG_MARK
@@ -48,6 +49,22 @@ def test_an_archive_is_taken_apart_and_what_cannot_be_read_is_named(page: AppTes
     assert kinds == {"parking.txt": "text/plain", "rules.pdf": "application/pdf"}
     assert "broken.html" in texts(page)
     assert "it holds no text" in texts(page)
+
+
+def test_why_a_file_of_an_archive_was_left_out_is_said_in_its_readers_language(
+    running: Services, signed_in: SignIn, collection: Collection
+) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("../rules.txt", "Parking is free.")
+        archive.writestr("parking.txt", "Parking is free.")
+    tab, identity = signed_in(Role.ADMIN)
+    running.sessions.set_language("demo", identity.account_id, "de")
+    page = tab.run().switch_page("documents.py").run()
+    with speaking("de"):
+        page.file_uploader[0].upload("pack.zip", packed.getvalue(), "application/zip").run()
+    assert not page.exception
+    assert "Der Name führt aus dem Archiv hinaus." in texts(page)
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"PK\x03\x04", "damaged"), (b"PK\x05\x06" + b"\0" * 18, "no file")])

@@ -21,6 +21,7 @@ from rag.samples.load import find_samples, load_samples
 from rag.services import Services
 from rag.storage.database import Database, queries
 from rag.types import Account, Collection, DocumentFilters, DocumentStatus, Identity, Role
+from rag.ui import language as page_language
 from rag.ui.document_upload import WaitingFile
 from tests.patience import patient
 
@@ -1027,3 +1028,19 @@ def test_deleted_documents_that_are_taken_back_come_in_another_table(page: AppTe
 
 def number_of(key: str) -> int:
     return int(key.rsplit("_", 1)[1])
+
+
+@pytest.mark.parametrize(
+    ("language", "remark"),
+    [("de", "Seite 2: 1 Kommentar wurde nicht gelesen."), ("ar", "الصفحة 2: لم يُقرأ: تعليقات (1).")],
+)
+def test_the_remarks_above_a_documents_tabs_are_in_its_readers_language(
+    page: AppTest, add: Add, language: str, remark: str
+) -> None:
+    document_id = add("Handbook", "completed", message="Page 2: 1 comment was not read.")
+    page.session_state[page_language.KEY] = language
+    page.query_params["document"] = str(document_id)
+    page.run()
+    assert not page.exception
+    assert remark in words(page).replace("\\", "")
+    assert "comment" not in words(page)

@@ -70,11 +70,11 @@ def bracketed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     with path.open("wb") as file:
         write_po(file, catalogue)
     monkeypatch.setattr(language, "FOLDER", tmp_path)
-    for kept in (language._read, language._patterns, language._refilled):
+    for kept in (language._read, language._beginnings, language._refilled):
         kept.cache_clear()
     with language.speaking("de"):
         yield
-    for kept in (language._read, language._patterns, language._refilled):
+    for kept in (language._read, language._beginnings, language._refilled):
         kept.cache_clear()
 
 

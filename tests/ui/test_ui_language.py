@@ -175,7 +175,7 @@ def sentences_past(name: str, text: str, known: Container[str]) -> Iterator[str]
                     v for k, v in zip(keys, values, strict=True) if isinstance(k, ast.Constant) and k.value in LANGUAGES
                 )
                 skipped.update(id(part) for value in own for part in ast.walk(value))
-            case ast.Assign(targets=[ast.Name(id="INSTRUCTION")]):
+            case ast.Assign(targets=[ast.Name(id="INSTRUCTION" | "PROMPTS" | "DOCUMENT_SYSTEM" | "CHUNK_SYSTEM")]):
                 skipped.update(map(id, ast.walk(node)))
             case ast.Call(func=ast.Name(id="SettingsError")):
                 skipped.update(map(id, node.args))  # for the one who sets it
@@ -183,7 +183,7 @@ def sentences_past(name: str, text: str, known: Container[str]) -> Iterator[str]
         if id(node) in skipped or not isinstance(node, (ast.Constant, ast.JoinedStr)):
             continue
         sentence = catalogues.sentence_of(node)
-        if re.fullmatch(r"[A-Z“{][^\n]* [^\n]* [^\n]*[a-z)][.!]", sentence) and sentence not in known:
+        if re.fullmatch(r"[A-Z“{\d][^\n]* [^\n]* [^\n]*[a-z)][.!]", sentence) and sentence not in known:
             yield f"{name}:{node.lineno}: {sentence}"
 
 

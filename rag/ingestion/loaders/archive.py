@@ -15,6 +15,7 @@ from typing import IO, Any
 from rag.errors import InvalidInput
 from rag.ingestion.loaders import ExtractionLimits, is_readable
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
+from rag.language import N_
 
 #: An archive with more files is refused as a whole.
 MOST_FILES = 10_000
@@ -52,17 +53,17 @@ class Archive:
         """Say why an entry is not unpacked; empty when it is."""
         path = PurePosixPath(name_of(entry))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
-            return "Its name points out of the archive."
+            return N_("Its name points out of the archive.")
         if stat.S_ISLNK(entry.external_attr >> 16):
-            return "It is a link, not a file."
+            return N_("It is a link, not a file.")
         if entry.flag_bits & 0x1:
-            return "It is protected by a password. Pack it without one."
+            return N_("It is protected by a password. Pack it without one.")
         if entry.compress_type not in METHODS:
-            return "It is packed by a rare method. Pack the archive with the usual one (deflate)."
+            return N_("It is packed by a rare method. Pack the archive with the usual one (deflate).")
         if entry.file_size > self._limits.maximum_bytes:
             return f"It is larger than the limit of {self._limits.maximum_bytes / 2**20:,.0f} MB."
         if entry.file_size > SMALL and entry.file_size > entry.compress_size * MOST_RATIO:
-            return "It unpacks to far more than it holds."
+            return N_("It unpacks to far more than it holds.")
         return ""
 
     def unpack(self, entry: zipfile.ZipInfo) -> tuple[bytes, str]:
@@ -73,7 +74,7 @@ class Archive:
             with self._file.open(entry) as packed:
                 return _read(packed, min(self._limits.maximum_bytes, entry.file_size)), ""
         except Exception as exc:
-            return b"", f"This file cannot be unpacked ({type(exc).__name__})."
+            return b"", N_("This file cannot be unpacked ({error}).").format(error=type(exc).__name__)
 
 
 def _require_short_list(file: IO[bytes]) -> None:

@@ -16,6 +16,7 @@ from functools import reduce
 
 from rag.ingestion.loaders.page_marks import around
 from rag.ingestion.loaders.page_tables import PageTable
+from rag.language import N_
 from rag.types import MOST_MARKS, Page, PageMark
 
 BLANK_LINES = re.compile(r"\n{3,}")
@@ -105,13 +106,13 @@ def unreadable_reason(text: str) -> str:
     categories = Counter(unicodedata.category(c) for c in unusual)
     undefined = categories["Co"] + categories["Cn"] + categories["Cs"] + text.count("\ufffd")
     if undefined / visible > 0.05:
-        return "holds characters without a meaning"
+        return N_("holds characters without a meaning")
     if len(LATIN_SYMBOLS.findall(text)) / visible > 0.12:
-        return "is in an encoding the file does not name"
+        return N_("is in an encoding the file does not name")
     if categories["Mn"] and _stray_accents(text) / visible > 0.05:
-        return "has accents without letters"
+        return N_("has accents without letters")
     if len(unusual) / visible > 0.1 and _mixed_words(text) > 0.15:
-        return "mixes scripts within its words"
+        return N_("mixes scripts within its words")
     return ""
 
 

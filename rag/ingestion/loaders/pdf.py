@@ -52,6 +52,7 @@ from rag.ingestion.loaders.pdf_structure import (
 )
 from rag.ingestion.loaders.pdf_text import read_page
 from rag.ingestion.loaders.pictures import looks_like_print
+from rag.language import N_
 from rag.types import Page, PageMark
 
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
@@ -60,6 +61,7 @@ CUT_OFF = "The file ends without its end mark: its last part may be missing."
 #: Attachments that are counted.
 MOST_ATTACHMENTS = 1000
 SECOND_ENGINE = "Read by the second engine (pypdf): the text of the first one {reason}."
+NOT_HAD = N_("could not be had")
 UNREADABLE = "The text of this page cannot be used: it {reason}."
 #: Number of pages after which pypdf's cache of them is emptied; objects used later are read again.
 PAGES_REMEMBERED = 32
@@ -273,16 +275,16 @@ class OpenPdf:
                 if page is not None
                 else RawPage("")
             )
-            failure = unreadable_reason(first.text) if page is not None else "could not be had"
+            failure = unreadable_reason(first.text) if page is not None else NOT_HAD
         except (pypdfium2.PdfiumError, ValueError, IndexError):
-            first, failure = RawPage(""), "could not be had"
+            first, failure = RawPage(""), NOT_HAD
         if not failure and first.text.strip():
             if first.pictures and page is not None and (printed := _with_print(page, first.pictures)):
                 first.warnings.append(PICTURED_PAGE)
                 _mark_pictures(page, first, printed)
             return first
         if not failure and not first.has_hidden and self._has_fonts(number):
-            failure = "was empty although the page has fonts"
+            failure = N_("was empty although the page has fonts")
         if not failure:
             return self._without_text(page, number, first)
         # pypdf does not tell what a reader sees: where something is hidden its text is not used.

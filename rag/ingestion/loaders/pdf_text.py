@@ -46,6 +46,7 @@ from rag.ingestion.loaders.pdf_turned import (
 )
 from rag.ingestion.loaders.pdf_words import LINE_END, RUN, PlacedWord, box_of, place_words, rules_of
 from rag.ingestion.loaders.pictures import is_large
+from rag.language import N_
 from rag.types import MarkKind, PageMark
 
 Matrix = tuple[float, float, float, float, float, float]
@@ -442,11 +443,11 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
         if item.is_invisible:
             # Over a scan the invisible text is what text recognition read in the picture.
             if not objects.has_pictures:
-                reasons[address] = "invisible"
+                reasons[address] = N_("invisible")
         elif 0 < item.size < SMALLEST and box[3] - box[1] < 2 * SMALLEST:
-            reasons[address] = "microscopic"
+            reasons[address] = N_("microscopic")
         elif _is_off(box, objects.page_box):
-            reasons[address] = "off the page"
+            reasons[address] = N_("off the page")
             if not _is_off(box, whole):
                 cropped.add(address)
         elif item.is_white:
@@ -466,7 +467,7 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
     if white and (picture := draw()) is not None:
         for address in white:
             if _is_blank(picture, objects.texts[address].box, page.get_bbox(), page.get_rotation() % 360):
-                reasons[address] = "white"
+                reasons[address] = N_("white")
     hidden = [index for index, owner in enumerate(owners) if owner in reasons]
     if not any(not text[index].isspace() for index in hidden):
         return NOTHING_HIDDEN

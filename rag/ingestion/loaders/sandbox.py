@@ -48,6 +48,7 @@ from rag.ingestion.loaders import (
 )
 from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
 from rag.isolation.confinement import READING, AccessRules
+from rag.language import N_
 from rag.settings import Settings
 from rag.types import storable
 
@@ -410,11 +411,11 @@ class OpenArchive:
             with well_formed():
                 refusal = storable(reply.values["refusal"])
         except ReadingTookTooLong:
-            return b"", "Unpacking this file took too much time or memory."
+            return b"", N_("Unpacking this file took too much time or memory.")
         except DocumentError:
-            return b"", "This file cannot be unpacked."
+            return b"", N_("This file cannot be unpacked.")
         if len(reply.blob) > self._limits.maximum_bytes:
-            return b"", "This file cannot be unpacked."
+            return b"", N_("This file cannot be unpacked.")
         return (b"", refusal) if refusal else (reply.blob, "")
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from rag.ingestion.loaders.open_document import require_open_document
 from rag.ingestion.loaders.page_text import BLANK_PAGE, UNREAD_TEXT, letters_in
 from rag.ingestion.loaders.sheets.ods import OpenWorkbook
 from rag.ingestion.loaders.sheets.pages import Book
-from rag.ingestion.loaders.sheets.sheet import UNREAD, Sheet
+from rag.ingestion.loaders.sheets.sheet import ON_SHEET, UNREAD, Sheet
 from rag.ingestion.loaders.sheets.xls import OldWorkbook
 from rag.ingestion.loaders.sheets.xlsx import Workbook
 
@@ -122,4 +122,4 @@ def _count_lost(book: Book, first: int, kept: Counter[str], sheet: Sheet) -> Non
     if lost and first < len(book.pages):
         sentence = UNREAD_TEXT[lost > 1].format(count=f"{lost:,}")
         page = book.pages[first]
-        book.pages[first] = replace(page, warnings=(*page.warnings, f"Sheet “{sheet.name}”: {sentence}"))
+        book.pages[first] = replace(page, warnings=(*page.warnings, ON_SHEET.format(name=sheet.name, remark=sentence)))

@@ -16,9 +16,13 @@ from typing import Any
 from rag.access.account_rows import normal_group
 from rag.errors import InvalidInput
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.language import N_
 
 #: A group that nobody is in, for a collection must not be without one while its readers change.
 NOBODY = "(nobody until the next sync)"
+LEFT_OUT = N_(
+    "Documents that not everybody who may read this collection may read there, and that were left out: {count}."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ def require_groups(found: Readers) -> Readers:
 
 def note_of_left_out(count: int) -> str:
     """Say how many files were left out for their readers."""
-    return f"Documents that not everybody who may read this collection may read there, and that were left out: {count}."
+    return LEFT_OUT.format(count=f"{count:,}")
 
 
 class SharedFolderSource(ABC):

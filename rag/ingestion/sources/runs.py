@@ -28,6 +28,7 @@ from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.permissions import readers_meanwhile
 from rag.ingestion.sources.sync import Source, SourceWithReaders, SyncReport, sync_collection
+from rag.language import N_
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import Collection, Identity, Who
@@ -35,6 +36,7 @@ from rag.types import Collection, Identity, Who
 log = logging.getLogger("rag.ingestion")
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
+TRIED_AGAIN = N_("It is tried again automatically.")
 #: The kind of source of the board that comes with the product.
 SAMPLES = "samples"
 #: The kind of source of a bucket in S3-compatible storage.
@@ -346,12 +348,12 @@ class Syncs:
         """Do a run. Errors are written to the run's row."""
         kept = next((s for s in self.sources(collection) if s.kind == kind), None)
         if kept is None:
-            self._end(collection, run_id, SyncReport(), "This source is no longer set.")
+            self._end(collection, run_id, SyncReport(), N_("This source is no longer set."))
             return
         try:
             self._compare(collection, run_id, kept)
         except TEMPORARY as error:
-            sentence = f"{error.message} It is tried again automatically."
+            sentence = f"{error} {TRIED_AGAIN}"
             self._database.execute(collection.tenant_id, "note_run_trouble", run_id=run_id, message=sentence)
             raise
         except RagError as error:

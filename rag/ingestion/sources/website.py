@@ -39,6 +39,7 @@ from rag.ingestion.sources.remote import (
 from rag.ingestion.sources.runs import WEBSITE
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.isolation.child_process import Reply
+from rag.language import N_
 from rag.types import storable
 
 AGENT = "hr-assistant"
@@ -57,6 +58,8 @@ MOST_LINKS = 2000
 LONGEST_READING_SECONDS = 3600.0
 #: After so many pages in a row that cannot be reached, the website is taken to be down.
 MOST_FAILURES = 5
+STOPPED = N_("Reading stopped after {count} pages, as the settings of the source say.")
+CLOSED = N_("Pages that robots.txt keeps from programs, and that were left out: {count}.")
 TOO_LONG = "The pages of this website take too long to be read. Choose a part of it."
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 
@@ -189,7 +192,7 @@ class WebsiteSource:
                 closed += 1
                 continue
             if visited >= self._website.pages:
-                self.notes.append(f"Reading stopped after {visited} pages, as the settings of the source say.")
+                self.notes.append(STOPPED.format(count=f"{visited:,}"))
                 break
             visited += 1
             try:
@@ -220,7 +223,7 @@ class WebsiteSource:
             hashes.add(page.hash)
             yield SourceItem(key=page.key, updated_at=None, hash=page.hash or "unread", title=page.title, load=content)
         if closed:
-            self.notes.append(f"Pages that robots.txt keeps from programs, and that were left out: {closed}.")
+            self.notes.append(CLOSED.format(count=f"{closed:,}"))
 
     def expected(self) -> int:
         """Return how many pages there were last time."""

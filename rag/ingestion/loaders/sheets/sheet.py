@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rag.ingestion.loaders.characters import normalise_characters
+from rag.language import N_
 
 #: Rows and columns that Excel has; a file may name more.
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
@@ -30,8 +31,10 @@ UNREAD = {
                  "{count} pictures may contain text that was not read."),
     "embedded": ("1 embedded file was not read.", "{count} embedded files were not read."),
     "objects": ("1 text box or drawing was not read.", "{count} text boxes or drawings were not read."),
-    "margins": ("The headers and footers for printing were not read.",) * 2,
+    "margins": ("The headers and footers for printing were not read.",
+                "The headers and footers for printing were not read."),
 }  # fmt: skip
+ON_SHEET = N_("Sheet “{name}”: {remark}")
 
 
 @dataclass(frozen=True, order=True)
@@ -78,7 +81,8 @@ class Sheet:
         """Name what was not read, with its count and the sheet."""
         for kind, (one, several) in UNREAD.items():
             if (count := self.unread[kind]) > 0:
-                yield f"Sheet “{self.name}”: {one if count == 1 else several.format(count=f'{count:,}')}"
+                remark = one if count == 1 else several.format(count=f"{count:,}")
+                yield ON_SHEET.format(name=self.name, remark=remark)
 
     def drop_covered(self) -> None:
         """Leave out cells that lie under a merged one: only its first shows."""
