@@ -895,7 +895,7 @@ WHERE c.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.s
 ORDER BY d.created_at, c.document_id, c.chunk_index
 
 -- collection_that_shares --
--- Return the document's collection where passages wait for a request of several documents.
+-- Find the document's collection, if passages in it wait for a request of several documents.
 SELECT d.collection_id FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND EXISTS (
     SELECT FROM documents o JOIN document_chunks c ON c.document_id = o.id AND c.embedding_model = ''
@@ -904,7 +904,7 @@ WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND EXISTS (
 )
 
 -- passages_still_come --
--- True while a source is compared with the collection, or one of its documents is read and has no passages yet.
+-- Tell whether more passages come: a source is being compared, or one of its documents has no passages yet.
 SELECT EXISTS (
     SELECT FROM sync_runs r
     WHERE r.tenant_id = rag_tenant() AND r.collection_id = %(collection_id)s AND r.status = 'running'
