@@ -16,31 +16,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
-from benchmarks.natural import EMBEDDER, TENANT, data_folder, embed_meaning, read_documents, read_samples
-from rag.access.accounts import Accounts
-from rag.access.sessions import Sessions
-from rag.answering.events import CitationsEvent, DoneEvent, TextEvent
+from benchmarks.answering import SHOWN, Reply, ask, product
+from benchmarks.natural import EMBEDDER, TENANT, embed_meaning, read_documents, read_samples
 from rag.answering.pipeline import Answerer
 from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.pipeline import IngestionPipeline
-from rag.money.ledger import Ledger
 from rag.profiles import HR
-from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.records.chat_logs import ChatLogs
-from rag.retrieval.retriever import Retriever
-from rag.settings import Settings
-from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import start_server
-from rag.storage.files import FileStore
-from rag.storage.migrations import migrate
-from rag.types import ChatMessage, Collection, Identity, Outcome, Question
+from rag.storage.database import Database
+from rag.types import ChatMessage, Collection, Identity
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "conversation_documents"
-SHOWN = (Outcome.ANSWERED, Outcome.PERHAPS)
 
 
 @dataclass(frozen=True)
@@ -64,23 +52,15 @@ class Conversation:
     turns: tuple[Turn, ...]
 
 
-@dataclass(frozen=True)
-class Said:
-    """A reply as a reader sees it."""
-
-    text: str
-    outcome: Outcome
-    titles: frozenset[str]
-
-    def is_right(self, turn: Turn) -> bool:
-        if turn.is_silent:
-            return not self.titles
-        return (
-            self.outcome in SHOWN
-            and all(holds(self.text, words) for words in turn.quotes)
-            and not any(holds(self.text, words) for words in turn.never)
-            and (not turn.cites or turn.cites in self.titles)
-        )
+def is_right(said: Reply, turn: Turn) -> bool:
+    if turn.is_silent:
+        return not said.titles
+    return (
+        said.outcome in SHOWN
+        and all(holds(said.text, words) for words in turn.quotes)
+        and not any(holds(said.text, words) for words in turn.never)
+        and (not turn.cites or turn.cites in said.titles)
+    )
 
 
 def holds(text: str, words: str) -> bool:
@@ -113,18 +93,13 @@ def conversations(file: Path = HERE / "conversations.toml") -> list[Conversation
 
 def replies(
     answerer: Answerer, collection: Collection, identity: Identity, conversation: Conversation
-) -> Iterator[tuple[Turn, Said]]:
+) -> Iterator[tuple[Turn, Reply]]:
     """Ask the turns of a conversation as the product does, each after the replies to those before."""
     history: list[ChatMessage] = []
     for turn in conversation.turns:
-        question = Question(text=turn.asked, identity=identity, collection=collection, history=tuple(history))
-        events = list(answerer.answer(question, profile=HR, cancel=Event()))
-        text = "".join(event.text for event in events if isinstance(event, TextEvent))
-        (ending,) = [event for event in events if isinstance(event, DoneEvent)]
-        shown = [event for event in events if isinstance(event, CitationsEvent) and event.kind == "cited"]
-        titles = frozenset(citation.title for event in shown for citation in event.citations)
-        history += [ChatMessage(role="user", content=turn.asked), ChatMessage(role="assistant", content=text)]
-        yield turn, Said(text, ending.outcome, titles)
+        said = ask(answerer, collection, identity, turn.asked, tuple(history))
+        history += [ChatMessage(role="user", content=turn.asked), ChatMessage(role="assistant", content=said.text)]
+        yield turn, said
 
 
 def library(database: Database, providers: Providers, pipeline: IngestionPipeline) -> Collection:
@@ -157,47 +132,20 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=HERE / "conversations.toml", help="other conversations")
     parser.add_argument("--each", action="store_true", help="print the replies of the tuned half")
     arguments = parser.parse_args()
-    with data_folder(arguments.data) as data:
-        settings = Settings(data_dir=data, tenant=TENANT)
-        server = start_server(data)
-        migrate(server.owner)
-        database = Database(server.application, sealing_key(server.owner))
-        database.open()
-        providers = Providers(settings, meaning=MeaningEmbedder(gives_way=False))
-        pipeline = IngestionPipeline(database, FileStore(data / "files"), providers, Ledger(database), settings)
-        try:
-            collection = library(database, providers, pipeline)
-            identity = asker(database, settings)
-            answerer = Answerer(
-                Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings
-            )
-            found, wrong = [], []
-            for conversation in conversations(arguments.file):
-                for place, (turn, said) in enumerate(replies(answerer, collection, identity, conversation), 1):
-                    found.append((conversation, said.is_right(turn)))
-                    if not found[-1][1]:
-                        wrong.append((conversation.number, place))
-                    if arguments.each and conversation.half == "tuned":
-                        mark = "right" if found[-1][1] else "WRONG"
-                        print(f"\n{mark} ({conversation.number} {conversation.kind}) {turn.asked} -> {said.outcome}")
-                        print(said.text)
-            report(found)
-            print("wrong, by conversation and turn:", *wrong)
-        finally:
-            pipeline.close()
-            providers.close()
-            database.close()
-            server.stop()
-
-
-def asker(database: Database, settings: Settings) -> Identity:
-    sessions = Sessions(database)
-    accounts = Accounts(database, sessions, settings)
-    if link := accounts.first_admin_link():
-        accounts.create_first_admin(link, "admin@benchmark.example", "Admin", "paper-and-linen-thread-7")
-    found = sessions.find(sessions.start(accounts.sign_in("admin@benchmark.example", "paper-and-linen-thread-7")))
-    assert found is not None
-    return found
+    with product(arguments.data) as running:
+        collection, identity = library(running.database, running.providers, running.pipeline), running.asker()
+        found, wrong = [], []
+        for conversation in conversations(arguments.file):
+            for place, (turn, said) in enumerate(replies(running.answerer, collection, identity, conversation), 1):
+                found.append((conversation, is_right(said, turn)))
+                if not found[-1][1]:
+                    wrong.append((conversation.number, place))
+                if arguments.each and conversation.half == "tuned":
+                    mark = "right" if found[-1][1] else "WRONG"
+                    print(f"\n{mark} ({conversation.number} {conversation.kind}) {turn.asked} -> {said.outcome}")
+                    print(said.text)
+        report(found)
+        print("wrong, by conversation and turn:", *wrong)
 
 
 if __name__ == "__main__":

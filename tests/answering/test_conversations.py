@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.conversations import conversations, library, replies
+from benchmarks.conversations import conversations, is_right, library, replies
 from rag.answering.pipeline import Answerer
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.money.ledger import Ledger
@@ -47,7 +47,7 @@ def test_what_a_conversation_says_stays_right(
         (conversation.number, place): (turn.asked, said)
         for conversation in conversations()
         for place, (turn, said) in enumerate(replies(answerer, collection, identity, conversation), 1)
-        if not said.is_right(turn)
+        if not is_right(said, turn)
     }
     pipeline.close()
     providers.close()
