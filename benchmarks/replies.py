@@ -109,7 +109,7 @@ def questions() -> list[Asked]:
 
 
 def ask(
-    asked: Asked, retriever: Retriever, meaning: MeaningEmbedder, collection: Collection, database: Database
+    asked: Asked, retriever: Retriever, meaning: MeaningEmbedder | None, collection: Collection, database: Database
 ) -> Reply:
     """Answer a question as the product does without a language model."""
     documents = ()
@@ -129,7 +129,7 @@ def ask(
         (context.rag_details.query.expanded or [asked.text])[-1],
         context.citations,
         language=asked.language,
-        similarities=likeness_by(meaning),
+        similarities=likeness_by(meaning) if meaning else None,
         parts_by_number=meant_parts(context),
         with_neighbours=True,
     )
@@ -203,15 +203,16 @@ def main() -> None:
     parser.add_argument("documents", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--words", action="store_true", help="search and choose by words alone")
     parser.add_argument("--each", action="store_true", help="print each question with its reply")
     arguments = parser.parse_args()
     with data_folder(arguments.data) as data:
-        settings = Settings(data_dir=data)
+        settings = Settings(data_dir=data, builtin_embedder="lexical" if arguments.words else "meaning")
         server = start_server(data)
         migrate(server.owner)
         database = Database(server.application, sealing_key(server.owner))
         database.open()
-        meaning = MeaningEmbedder(gives_way=False)
+        meaning = None if arguments.words else MeaningEmbedder(gives_way=False)
         providers = Providers(settings, meaning=meaning)
         pipeline = IngestionPipeline(database, FileStore(data / "files"), providers, Ledger(database), settings)
         try:
@@ -227,7 +228,8 @@ def main() -> None:
             read_documents(pipeline, collections["Handbooks"], [arguments.documents])
             read_samples(pipeline, collections["Samples"])
             for collection in collections.values():
-                embed_meaning(pipeline.meaning, database, collection)
+                if meaning:
+                    embed_meaning(pipeline.meaning, database, collection)
             retriever = Retriever(database, providers)
             replies = []
             for asked in questions():

@@ -36,7 +36,7 @@ from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns
 from rag.answering.quotations import Quotes
-from rag.answering.reply_odds import PERHAPS, ReplySignals, outcome_of, probability
+from rag.answering.reply_odds import PERHAPS, ReplySignals, outcome_of, probability, probability_by_words
 from rag.answering.since import SinceReply, since_reply
 from rag.answering.unsourced import SourceFinder, first_of
 from rag.errors import (
@@ -74,29 +74,36 @@ WITHDRAWN: dict[Trouble, str] = {
 
 
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
-    """Return whether quotations answer: by their own probability, where meaning was compared and no reranker judged.
+    """Return whether quotations answer: by their own probability, where no reranker judged the passages.
 
-    Else the search decides, and quotations without the kind of fact asked for, or not on what is named, perhaps do.
+    Else the search decides. Without meaning, quotations that lack the kind of fact asked for, or are not on what is
+    named, perhaps answer.
     """
     signals = signals_of(quotes, context)
     is_reranked = any(result.rerank_score is not None for result in context.results)
-    if signals is not None and not is_reranked and (likely := probability(signals)) is not None:
-        is_anothers = context.lacks_name and likely >= PERHAPS
-        return "perhaps" if is_anothers else outcome_of(likely, is_exact=signals.is_exact)
-    return context.evidence if quotes.answers else "perhaps"
+    if signals is None or is_reranked or context.probability is None:
+        return context.evidence if quotes.answers else "perhaps"
+    by_meaning = probability(signals)
+    likely = probability_by_words(signals) if by_meaning is None else by_meaning
+    is_doubtful = context.lacks_name or (by_meaning is None and not quotes.answers)
+    if is_doubtful and likely >= PERHAPS:
+        return "perhaps"
+    return outcome_of(likely, is_exact=signals.is_exact)
 
 
 def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
-    """Return the signals of the first quotation, completed from the search."""
+    """Return the signals of the first quotation, completed from the search; None without a search result for it."""
     first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
     # A passage from a section pointed to has no search result.
-    meaning = next((result.meaning for result in context.results if result.chunk_id == first.chunk_id), None)
-    usual = context.usual_meanings.get(first.chunk_id)
-    if quotes.signals is None:
+    found = next((result for result in context.results if result.chunk_id == first.chunk_id), None)
+    if quotes.signals is None or found is None:
         return None
-    if meaning is None or usual is None or context.probability is None:
+    usual = context.usual_meanings.get(first.chunk_id)
+    if context.probability is None:
         return replace(quotes.signals, meaning=None)
-    return replace(quotes.signals, meaning=meaning, above_usual=meaning - usual, search=context.probability)
+    if found.meaning is None or usual is None:
+        return replace(quotes.signals, meaning=None, search=context.probability)
+    return replace(quotes.signals, meaning=found.meaning, above_usual=found.meaning - usual, search=context.probability)
 
 
 def _follows(

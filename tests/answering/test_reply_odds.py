@@ -10,7 +10,15 @@ import pytest
 
 from rag.answering.extractive import best_quotes
 from rag.answering.quotations import Quotes
-from rag.answering.reply_odds import ANSWERED, ANSWERED_EXACTLY, PERHAPS, ReplySignals, outcome_of, probability
+from rag.answering.reply_odds import (
+    ANSWERED,
+    ANSWERED_EXACTLY,
+    PERHAPS,
+    ReplySignals,
+    outcome_of,
+    probability,
+    probability_by_words,
+)
 from rag.answering.writing import evidence_of, signals_of
 from rag.types import ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
@@ -108,7 +116,8 @@ def test_what_the_search_knows_of_the_passage_is_a_signal() -> None:
     signals = signals_of(quotes, context(0.9))
     assert signals is not None
     assert (signals.meaning, signals.above_usual, signals.search) == pytest.approx((0.9, 0.08, 0.7))
-    assert signals_of(quotes, context(None)) == quotes.signals
+    assert signals_of(quotes, context(None)) == replace(NEAR, meaning=None, search=0.7)
+    assert signals_of(quotes, replace(context(0.9), results=())) is None
 
 
 @pytest.mark.parametrize(
@@ -119,6 +128,23 @@ def test_what_the_search_knows_of_the_passage_is_a_signal() -> None:
         (Quotes("", (1,), signals=NOTHING, is_about=False), "perhaps"),
     ],
 )
-def test_without_meaning_or_with_a_reranker_the_search_decides(quotes: Quotes, said: str) -> None:
-    assert evidence_of(quotes, context(None)) == said
+def test_with_a_reranker_or_for_a_section_pointed_to_the_search_decides(quotes: Quotes, said: str) -> None:
     assert evidence_of(quotes, context(0.8, rerank_score=0.9)) == said
+    assert evidence_of(quotes, replace(context(None), results=())) == said
+
+
+def test_without_meaning_the_words_of_the_reply_decide() -> None:
+    def called(quotes: Quotes, search: float = 0.7) -> str:
+        return evidence_of(quotes, replace(context(None), probability=search))
+
+    exact = Quotes("", (1,), signals=replace(SURE, meaning=None, is_exact=True))
+    assert called(exact) == "answered"
+    assert called(replace(exact, is_of_type=False)) == "perhaps"
+    assert called(Quotes("", (1,), signals=replace(SURE, words=5, meaning=None))) == "perhaps"
+    assert called(Quotes("", (1,), signals=replace(NOTHING, meaning=None)), search=0.99) == "none"
+
+
+def test_more_of_any_signal_makes_an_answer_by_words_likelier() -> None:
+    likely = probability_by_words(NEAR)
+    for more in ({"said": 0.7}, {"words": 6}, {"search": 0.8}, {"is_exact": True}):
+        assert probability_by_words(replace(NEAR, **more)) > likely, more
