@@ -496,6 +496,23 @@ def test_cards_of_waiting_files_keep_their_places_until_the_page_is_left(
     assert places_of_cards(page) == [before[0], before[2]]
 
 
+def test_of_two_waiting_files_of_one_name_the_later_says_which_it_replaces(
+    page: AppTest, add: Add, database: Database
+) -> None:
+    first, second = (add("Bikes", "estimated", estimate=ESTIMATE, file_name=name) for name in ("a.txt", "b.txt"))
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, second))
+    page.run()
+
+    assert not page.exception
+    assert words(page).count("Replaces version 1 of Bikes") == 1
+    assert "Version 1 does not answer yet." in words(page)
+    assert page.button("documents_confirm_all").label.startswith("Process all 2, replace 1 document ")
+    keys = {button.key for button in page.button}
+    assert f"documents_both_{second}" in keys
+    assert f"documents_both_{first}" not in keys
+
+
 def test_what_another_administrator_has_confirmed_is_not_discarded(
     page: AppTest, app_services: Services, add: Add, database: Database
 ) -> None:
