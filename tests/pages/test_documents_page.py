@@ -348,7 +348,12 @@ def test_who_adds_a_document_owns_it_in_the_table_in_the_views_and_in_its_detail
     assert not page.exception
     assert list(page.dataframe[0].value["Owner"]) == ["Admin"]
     (document,) = app_services.documents.find("demo", DocumentFilters())
-    assert document.owner_id == account.id
+    page.query_params["document"] = str(document.id)
+    page.session_state[f"documents_tabs_{document.id}"] = "Details"
+    page.run()
+    assert not page.exception
+    (owner,) = (box for box in page.selectbox if str(box.key).startswith("documents_form_owner_"))
+    assert owner.value == document.owner_id == account.id
 
 
 def test_documents_of_one_title_show_their_files_in_every_table(page: AppTest, add: Add) -> None:
