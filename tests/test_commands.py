@@ -187,6 +187,22 @@ def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
     assert "Exit status: 0 for a whole answer" in " ".join(command("ask", "--help").stdout.split())
 
 
+def test_next_questions_are_written_where_the_profile_has_them_and_paid_for_nowhere_else(
+    command: Command, rules: Collection, provider_standin: ProviderStandin, database: Database
+) -> None:
+    ask = ("ask", "By rule 7.7, at what time closes office 49?", "--collection", "Rules")
+    suggested = "When does office 48 close?\nWho opens office 49?\nWhat does rule 7.8 say?"
+    provider_standin.reply(
+        lambda messages: suggested if "Suggest 3" in str(messages[0]["content"]) else "Office 49 closes at 18:49 [1]."
+    )
+    calls = provider_standin.calls["chat"]
+    assert "Next questions" not in command(*ask).stdout
+    assert provider_standin.calls["chat"] == calls + 1
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET profile = 'portfolio' WHERE id = %s", (rules.id,))
+    assert command(*ask).stdout.endswith(f"\n\nNext questions:\n{suggested}\n")
+
+
 def test_all_collections_are_searched_and_asked_and_each_source_names_its_own(
     command: Command, rules: Collection, database: Database, provider_standin: ProviderStandin, tmp_path: Path
 ) -> None:
