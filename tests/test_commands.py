@@ -450,6 +450,7 @@ def test_several_files_folders_and_archives_are_ingested_at_once(
     first = command("ingest", *map(str, texts[:2]), "--no-metadata")
     assert first.returncode == 0, first.stdout + first.stderr
     assert first.stdout.splitlines()[-1] == "2 documents processed, 0 stored before, 0 failed."
+    assert "version" not in first.stdout
 
     done = command("ingest", *map(str, [*texts, folder, archive, texts[0]]), "--no-metadata")
     lines = done.stdout.splitlines()
@@ -461,6 +462,18 @@ def test_several_files_folders_and_archives_are_ingested_at_once(
         1,
         True,
     )
+
+
+def test_a_file_that_replaces_another_says_so_an_older_one_too(
+    command: Command, collection: Collection, tmp_path: Path
+) -> None:
+    path = tmp_path / "parking.txt"
+    lines = []
+    for price in (20, 30, 20):
+        path.write_text(f"A parking place costs {price} euros a month.", "utf-8")
+        lines.append(command("ingest", str(path), "--no-metadata").stdout)
+    assert ["; version" in line for line in lines] == [False, True, True]
+    assert "; version 3, the one before can be restored" in lines[2]
 
 
 def test_of_several_paths_a_missing_one_and_a_damaged_archive_are_named_before_anything_is_read(
