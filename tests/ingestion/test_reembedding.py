@@ -94,7 +94,7 @@ def test_the_cost_of_a_move_is_known_without_reading_a_passage(
 
 def test_a_move_is_shown_with_the_range_of_its_estimate() -> None:
     assert expected_range(Decimal("0.10")) == (Decimal("0.07"), Decimal("0.13"))
-    assert expected_range(Decimal(0)) == (0, 0)
+    assert expected_range(Decimal(0)) == (Decimal(0), Decimal(0))
     assert expected_range(None) == (None, None)
 
 
