@@ -433,9 +433,10 @@ def test_reading_shows_the_page_it_is_at(page: AppTest, add: Add) -> None:
 
 
 def test_the_estimate_is_confirmed_for_one_document(page: AppTest, app_services: Services, add: Add) -> None:
-    document_id = add("Handbook", "estimated", estimate=ESTIMATE)
+    document_id = add("Handbook", "estimated", estimate=ESTIMATE | {"low": "0.0013", "high": "0.0025"})
     page.run()
     said = words(page)
+    assert r"between \$0\.0013 and \$0\.0025" in said
     assert "12 pages · 24,000 characters · about 30 passages" in said
     assert r"Embedding \$0\.0001 · Metadata \$0\.0018 · **Total \$0\.0019**" in said
 
