@@ -489,7 +489,7 @@ def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
     estimated = shown_of(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
     cards: dict[UUID, WaitingFile] = state.documents_cards
     for document in estimated:
-        other = library.replaced_by(identity, document) if document.version > 1 else None
+        other = library.replaced_by(identity, document)
         differing = library.differing_pages(identity, document, other) if other is not None else ()
         cards[document.id] = WaitingFile(document, other, differing)
     waiting = {document.id for document in estimated}

@@ -157,16 +157,21 @@ def retrieve_context(
     `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
     """
     from rag.errors import InvalidInput
+    from rag.profile import Options
     from rag.profiles import profile_of
     from rag.services import program_of, services
     from rag.types import Question
 
-    if not query.strip():
+    text = _text("query", query).strip()
+    if not text:
         raise InvalidInput("The query is empty.")
     parts = services()
     chosen = parts.choose_collection(tenant_id, collection)
-    question = Question(text=query.strip(), identity=program_of(tenant_id), collection=chosen)
-    found = parts.searches.search(question, profile=profile_of(chosen), top_k=top_k, language=language, options=options)
+    profile = profile_of(chosen)
+    if top_k is not None:
+        top_k = Options(top_k=top_k).applied_to(profile).search.top_k
+    question = Question(text=text, identity=program_of(tenant_id), collection=chosen)
+    found = parts.searches.search(question, profile=profile, top_k=top_k, language=language, options=options)
     return found.response
 
 
@@ -261,6 +266,7 @@ def generate_embeddings_batch(
     """
     from rag.providers.embeddings import generate_embeddings_batch as embed
 
+    texts = [_text("texts", text) for text in texts]
     parts, tenant = _at_work(tenant_id)
     used = embedder or _embedder(parts, tenant, collection)
     with _billed(parts, tenant, "embedding", is_paid=used.is_paid) as pay:
@@ -293,7 +299,7 @@ def chunk_text(
     from rag.types import Page
 
     return chunk_document(
-        [Page(number=1, text=text)],
+        [Page(number=1, text=_text("text", text))],
         method=method,
         chunk_size=chunk_size,
         overlap=overlap,
@@ -366,12 +372,15 @@ def rerank_results(
     for anything else, `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError` when the reranker
     does not answer.
     """
+    from collections.abc import Iterable
+
     from rag.errors import InvalidInput, SettingsError
     from rag.profiles import DEFAULT
     from rag.retrieval.reranker import rerank_results as rerank
     from rag.types import SearchResult
 
-    if others := {type(document).__name__ for document in documents if not isinstance(document, SearchResult)}:
+    given = documents if isinstance(documents, Iterable) else [documents]
+    if others := {type(document).__name__ for document in given if not isinstance(document, SearchResult)}:
         raise InvalidInput(
             "`documents` are search results, such as retrieve_context(…).results, and not "
             + " or ".join(sorted(others))
@@ -381,7 +390,7 @@ def rerank_results(
     if used is None:
         raise SettingsError("Nothing reranks here: set COHERE_API_KEY or RAG_CROSS_ENCODER.")
     with _billed(parts, tenant, "reranking") as pay:
-        done = rerank(query, documents, reranker=used, limit=top_k, template=template)
+        done = rerank(_text("query", query), documents, reranker=used, limit=top_k, template=template)
         pay([done.usage] if done.usage else [])
     return list(done.results)
 
@@ -404,6 +413,7 @@ def translate_query_if_needed(
     from rag.retrieval.translation import needs_translation
     from rag.retrieval.translation import translate_query_if_needed as translate
 
+    query = _text("query", query)
     if not needs_translation(query, language, target_language):
         return query
     parts, tenant = _at_work(tenant_id)
@@ -414,6 +424,16 @@ def translate_query_if_needed(
         done = translate(query, language, target_language=target_language, model=used)
         pay([done.usage] if done.usage else [])
     return done.query
+
+
+def _text(name: str, value: object) -> str:
+    """Return a text without the characters that Postgres refuses. Raises `InvalidInput` for anything else."""
+    from rag.errors import InvalidInput
+    from rag.types import storable
+
+    if not isinstance(value, str):
+        raise InvalidInput(f"`{name}`: a text is needed, and not {type(value).__name__}.")
+    return storable(value.replace("\0", ""))
 
 
 def _read(file: bytes | str | Path | BinaryIO) -> tuple[bytes, str]:

@@ -187,6 +187,22 @@ def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
     assert "Exit status: 0 for a whole answer" in " ".join(command("ask", "--help").stdout.split())
 
 
+def test_next_questions_are_written_where_the_profile_has_them_and_paid_for_nowhere_else(
+    command: Command, rules: Collection, provider_standin: ProviderStandin, database: Database
+) -> None:
+    ask = ("ask", "By rule 7.7, at what time closes office 49?", "--collection", "Rules")
+    suggested = "When does office 48 close?\nWho opens office 49?\nWhat does rule 7.8 say?"
+    provider_standin.reply(
+        lambda messages: suggested if "Suggest 3" in str(messages[0]["content"]) else "Office 49 closes at 18:49 [1]."
+    )
+    calls = provider_standin.calls["chat"]
+    assert "Next questions" not in command(*ask).stdout
+    assert provider_standin.calls["chat"] == calls + 1
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET profile = 'portfolio' WHERE id = %s", (rules.id,))
+    assert command(*ask).stdout.endswith(f"\n\nNext questions:\n{suggested}\n")
+
+
 def test_all_collections_are_searched_and_asked_and_each_source_names_its_own(
     command: Command, rules: Collection, database: Database, provider_standin: ProviderStandin, tmp_path: Path
 ) -> None:
@@ -434,6 +450,7 @@ def test_several_files_folders_and_archives_are_ingested_at_once(
     first = command("ingest", *map(str, texts[:2]), "--no-metadata")
     assert first.returncode == 0, first.stdout + first.stderr
     assert first.stdout.splitlines()[-1] == "2 documents processed, 0 stored before, 0 failed."
+    assert "version" not in first.stdout
 
     done = command("ingest", *map(str, [*texts, folder, archive, texts[0]]), "--no-metadata")
     lines = done.stdout.splitlines()
@@ -445,6 +462,18 @@ def test_several_files_folders_and_archives_are_ingested_at_once(
         1,
         True,
     )
+
+
+def test_a_file_that_replaces_another_says_so_an_older_one_too(
+    command: Command, collection: Collection, tmp_path: Path
+) -> None:
+    path = tmp_path / "parking.txt"
+    lines = []
+    for price in (20, 30, 20):
+        path.write_text(f"A parking place costs {price} euros a month.", "utf-8")
+        lines.append(command("ingest", str(path), "--no-metadata").stdout)
+    assert ["; version" in line for line in lines] == [False, True, True]
+    assert "; version 3, the one before can be restored" in lines[2]
 
 
 def test_of_several_paths_a_missing_one_and_a_damaged_archive_are_named_before_anything_is_read(

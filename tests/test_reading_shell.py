@@ -14,8 +14,12 @@ from rag.storage.migrations import migrate
 
 
 def test_the_shell_reads_one_tenant_and_changes_nothing(tmp_path: Path) -> None:
-    server = start_server(tmp_path / "data")
+    started: list[str] = []
+    server = start_server(tmp_path / "data", on_start=lambda: started.append("the application"))
     try:
+        beside = start_server(tmp_path / "data", on_start=lambda: started.append("a command beside it"))
+        beside.stop()
+        assert started == ["the application"]
         migrate(server.owner)
         with psycopg.connect(server.superuser, dbname="rag", autocommit=True) as connection:
             connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")

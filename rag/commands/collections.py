@@ -442,7 +442,12 @@ def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
 
 
 def cost_words(move: Reembedding) -> str:
+    from rag.ingestion.reembedding import expected_range
+
     cost = "unpriced" if move.estimated_cost is None else f"about ${move.estimated_cost:.4f}"
+    if move.estimated_cost:
+        low, high = expected_range(move.estimated_cost)
+        cost += f" (between ${low:.4f} and ${high:.4f})"
     return f"{counted(move.chunks_total, 'passage')}, {counted(move.estimated_tokens, 'token')}, {cost}"
 
 

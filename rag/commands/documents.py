@@ -157,6 +157,8 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
                 added += 1
                 cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
                 line = f"{counted(result.chunk_count, 'passage')}, {result.processing_time / 1000:.1f} s, {cost}"
+                version = parts.documents.get(tenant, result.document_id).version
+                line += f"; version {version}, the one before can be restored" if version > 1 else ""
                 line += f". {result.message}" if result.message else ""
             clear_progress()
             print(f"[{number}/{total}] {found.place}: {line}", flush=True)

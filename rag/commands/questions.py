@@ -131,6 +131,8 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
     profile = _options(arguments).applied_to(profile_of(collection))
     if arguments.language:
         profile = profile.changed(answer_language=arguments.language)
+    if "follow_ups" not in profile.api_extras:
+        profile = profile.changed(follow_ups=0)
     _require_documents(parts, collection)
     question = _question(arguments, collection, parts)
     status = 1
@@ -143,6 +145,8 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
                 place = f", {citation.collection}" if citation.collection else ""
                 where = citation.section if has_rows(citation.file_name) else f"page {citation.first_page}"
                 output.out(f"[{citation.number}] {citation.title}, {where}{place}\n")
+            if event.follow_ups:
+                output.out("\n".join(["\nNext questions:", *event.follow_ups, ""]))
             doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
             say([*(f"Check this, its source does not say it: “{claim}”" for claim in doubts), *event.notices], output)
             status = exit_status(event.outcome, event.state)

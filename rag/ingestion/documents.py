@@ -227,6 +227,8 @@ class DocumentLibrary(CollectionLibrary):
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
         """Confirm the estimate: the document is processed. Does nothing when it was confirmed already.
 
+        It replaces the published version, even a later one.
+
         Raises `BudgetSpent` where it costs something and the company's budget for this month is spent.
         """
         require_admin(identity)
@@ -235,6 +237,7 @@ class DocumentLibrary(CollectionLibrary):
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
             if connection.execute(queries["confirm_document"], parameters).rowcount:
+                connection.execute(queries["ask_again_after_published"], parameters)
                 self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
         return self.get(identity, document_id)
 
@@ -395,9 +398,8 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(who, "questions_of_document", AnsweredQuestion, **where)
 
     def replaced_by(self, who: Who, document: Document) -> Document | None:
-        """Return the document that this waiting version would take the place of."""
-        where = {"original_id": document.original_id, "document_id": document.id}
-        found = self._database.fetch_value(who, "replaced_document", **where)
+        """Return the version to be replaced: the published one, else the latest that is still waiting."""
+        found = self._database.fetch_value(who, "replaced_document", document_id=document.id)
         return self.get(who, found) if found is not None else None
 
     def differing_pages(self, who: Who, document: Document, other: Document) -> PageNumbers:

@@ -21,7 +21,7 @@ from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.document_rows import amounts_to_json, page_row
 from rag.ingestion.estimate import estimate_costs, find_correction
-from rag.ingestion.loaders import LOADERS, PICTURE_TYPES, ExtractedDocument, title_from_metadata
+from rag.ingestion.loaders import LOADERS, PICTURE_TYPES, ExtractedDocument, author_from_metadata, title_from_metadata
 from rag.ingestion.loaders.ocr import (
     RecognisedPages,
     TextRecognition,
@@ -164,7 +164,7 @@ class ReadStep:
                     "metadata": Jsonb(
                         {
                             "sections": [vars(section) for section in extracted.sections],
-                            **({"author": extracted.author[:200]} if extracted.author.strip() else {}),
+                            **({"author": author} if (author := author_from_metadata(extracted.author)) else {}),
                             **extracted.metadata,
                         }
                     ),

@@ -21,6 +21,7 @@ from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
 from rag.ingestion.document_rows import halfvecs
 from rag.ingestion.embed import Batch, embed_batches
+from rag.ingestion.estimate import FIRST_SPREAD
 from rag.ingestion.paid_calls import PaidCalls, note_costs
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
@@ -60,6 +61,14 @@ class Reembedding:
     @property
     def can_be_undone(self) -> bool:
         return self.status == "switched" and self.cleaned_at is None
+
+
+def expected_range(cost: Decimal | None) -> tuple[Decimal | None, Decimal | None]:
+    """Return the lowest and the highest bill expected for an estimate."""
+    if cost is None:
+        return None, None
+    spread = Decimal(str(FIRST_SPREAD))
+    return cost * (1 - spread), cost * (1 + spread)
 
 
 class MoveCost(NamedTuple):

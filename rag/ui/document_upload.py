@@ -584,9 +584,17 @@ def _draw_replacement(
                 file_name=plain(document.file_name),
             )
         )
+        answers = replaced.status is DocumentStatus.COMPLETED
         st.caption(
             _(
                 "Version {version} answers until you decide, and can be restored afterwards. {value}",
+                version=replaced.version,
+                value=cost_line(document.estimate or {}),
+            )
+            if answers
+            else _(
+                "Version {version} does not answer yet. If both are processed, this one answers, and version {version} "
+                "can be restored afterwards. {value}",
                 version=replaced.version,
                 value=cost_line(document.estimate or {}),
             )
@@ -620,15 +628,17 @@ def _draw_replacement(
                 on_click=actions.on_confirm,
                 args=(document,),
             )
-            st.button(
-                _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
-                key=f"documents_both_{document.id}",
-                icon=":material/library_add:",
-                help=_("The file becomes a document of its own, and both answer."),
-                disabled=bool(file.decision),
-                on_click=actions.on_keep_both,
-                args=(document,),
-            )
+            # The first of all versions cannot leave them.
+            if document.original_id != document.id:
+                st.button(
+                    _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
+                    key=f"documents_both_{document.id}",
+                    icon=":material/library_add:",
+                    help=_("The file becomes a document of its own, and both answer."),
+                    disabled=bool(file.decision),
+                    on_click=actions.on_keep_both,
+                    args=(document,),
+                )
             _draw_removing(file, actions)
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from rag import language
 from rag.errors import RagError
-from rag.ingestion.reembedding import Reembedding
+from rag.ingestion.reembedding import Reembedding, expected_range
 from rag.language import _, ngettext
 from rag.profiles import profile_of
 from rag.providers.registry import EmbedderOption
@@ -17,6 +17,7 @@ from rag.settings.providers import provider_name
 from rag.types import Collection, Identity
 from rag.ui.actions import attempt
 from rag.ui.collection_profile import embedder_line, embedder_name
+from rag.ui.document_details import cost_range
 from rag.ui.formats import count, money, thousands
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, name_labels, red
@@ -172,19 +173,20 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
             on_click=act,
             args=(begin,),
         )
-        st.caption(_("Answers go on meanwhile, and you can undo it with one click."), width="content")
+        facts = cost_range(*expected_range(shown.cost))
+        facts.append(_("Answers go on meanwhile, and you can undo it with one click."))
+        st.caption(" · ".join(facts), width="content")
 
 
 def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: Callable[[], None]) -> None:
     """Draw a move that waits for a yes, runs, or stopped with a reason."""
-    st.markdown(
-        _(
-            "To {to_model}: {chunks_total}, about {estimated_cost}",
-            to_model=plain(embedder_name(move.to_model)),
-            chunks_total=count(move.chunks_total, "passage"),
-            estimated_cost=plain(money(move.estimated_cost)),
-        )
+    words = _(
+        "To {to_model}: {chunks_total}, about {estimated_cost}",
+        to_model=plain(embedder_name(move.to_model)),
+        chunks_total=count(move.chunks_total, "passage"),
+        estimated_cost=plain(money(move.estimated_cost)),
     )
+    st.markdown(" · ".join([words, *cost_range(*expected_range(move.estimated_cost))]))
     if move.status == "running":
         part = move.chunks_done / move.chunks_total if move.chunks_total else 1.0
         st.progress(

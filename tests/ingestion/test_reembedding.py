@@ -16,7 +16,7 @@ from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.ingestion import reembedding
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
-from rag.ingestion.reembedding import Reembeddings, find_missing
+from rag.ingestion.reembedding import Reembeddings, expected_range, find_missing
 from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.registry import Providers
@@ -90,6 +90,12 @@ def test_the_cost_of_a_move_is_known_without_reading_a_passage(
     with database.transaction("demo") as connection:  # as after an import, where nothing was counted
         connection.execute("UPDATE document_chunks SET tokens = 0")
     assert moves.estimate(admin, collection.id, SMALL).estimated_tokens == pytest.approx(texts, rel=0.3)
+
+
+def test_a_move_is_shown_with_the_range_of_its_estimate() -> None:
+    assert expected_range(Decimal("0.10")) == (Decimal("0.07"), Decimal("0.13"))
+    assert expected_range(Decimal(0)) == (Decimal(0), Decimal(0))
+    assert expected_range(None) == (None, None)
 
 
 def test_searches_stay_on_the_old_vectors_until_all_new_ones_are_there(

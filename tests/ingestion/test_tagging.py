@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag.errors import ProviderAnswerInvalid
-from rag.ingestion.loaders import title_from_file_name, title_from_metadata
+from rag.ingestion.loaders import author_from_metadata, title_from_file_name, title_from_metadata
 from rag.ingestion.tagging import metadata_from_answer
 
 
@@ -54,6 +54,14 @@ def test_titles_of_files_are_readable(name: str, title: str) -> None:
 )
 def test_titles_that_programs_leave_behind_are_not_used(title: str) -> None:
     assert title_from_metadata(title) == ""
+
+
+@pytest.mark.parametrize(
+    ("author", "kept"),
+    [("(anonymous)", ""), ("anonymous", ""), (" Unknown ", ""), ("", ""), ("People Team", "People Team")],
+)
+def test_an_author_is_a_name(author: str, kept: str) -> None:
+    assert author_from_metadata(author) == kept
 
 
 @pytest.mark.parametrize(

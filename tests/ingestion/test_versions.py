@@ -190,9 +190,45 @@ def test_the_version_asked_for_last_wins_whichever_is_ready_first(
     for document in (third, second):
         work("demo", document.id)  # type: ignore[operator]
         library.confirm(admin, document.id)
+    for document in (third, second):
         work("demo", document.id)  # type: ignore[operator]
     assert answering(database, collection) == {third.id}
     assert library.get("demo", second.id).status is DocumentStatus.SUPERSEDED
+
+
+def test_a_yes_replaces_the_version_that_the_card_names_also_a_later_one(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
+) -> None:
+    first, second = (library.upload(admin, collection, "policy.pdf", policy(days)) for days in (3, 4))
+    for document in (first, second):
+        work("demo", document.id)  # type: ignore[operator]
+    assert library.replaced_by(admin, first) is None
+    waiting = library.replaced_by(admin, second)
+    assert waiting is not None
+    assert (waiting.id, waiting.status) == (first.id, DocumentStatus.ESTIMATED)
+    library.confirm(admin, second.id)
+    work("demo", second.id)  # type: ignore[operator]
+    published = library.replaced_by(admin, first)
+    assert published is not None
+    assert published.id == second.id
+    library.confirm(admin, first.id)
+    work("demo", first.id)  # type: ignore[operator]
+    assert answering(database, collection) == {first.id}
+    assert library.get("demo", second.id).status is DocumentStatus.SUPERSEDED
+
+
+def test_a_free_file_waits_for_a_yes_behind_one_of_its_name_that_is_not_ready(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection
+) -> None:
+    free = Decimal(0)
+    first, second = (
+        library.upload(admin, collection, "policy.pdf", policy(days), confirmed_up_to=free) for days in (3, 4)
+    )
+    work("demo", second.id)  # type: ignore[operator]
+    work("demo", first.id)  # type: ignore[operator]
+    assert library.get("demo", second.id).status is DocumentStatus.ESTIMATED
+    work("demo", first.id)  # type: ignore[operator]
+    assert library.get("demo", first.id).status is DocumentStatus.COMPLETED
 
 
 def test_the_same_upload_a_hundred_times_is_one_document(

@@ -348,7 +348,12 @@ def test_who_adds_a_document_owns_it_in_the_table_in_the_views_and_in_its_detail
     assert not page.exception
     assert list(page.dataframe[0].value["Owner"]) == ["Admin"]
     (document,) = app_services.documents.find("demo", DocumentFilters())
-    assert document.owner_id == account.id
+    page.query_params["document"] = str(document.id)
+    page.session_state[f"documents_tabs_{document.id}"] = "Details"
+    page.run()
+    assert not page.exception
+    (owner,) = (box for box in page.selectbox if str(box.key).startswith("documents_form_owner_"))
+    assert owner.value == document.owner_id == account.id
 
 
 def test_documents_of_one_title_show_their_files_in_every_table(page: AppTest, add: Add) -> None:
@@ -428,9 +433,10 @@ def test_reading_shows_the_page_it_is_at(page: AppTest, add: Add) -> None:
 
 
 def test_the_estimate_is_confirmed_for_one_document(page: AppTest, app_services: Services, add: Add) -> None:
-    document_id = add("Handbook", "estimated", estimate=ESTIMATE)
+    document_id = add("Handbook", "estimated", estimate=ESTIMATE | {"low": "0.0013", "high": "0.0025"})
     page.run()
     said = words(page)
+    assert r"between \$0\.0013 and \$0\.0025" in said
     assert "12 pages · 24,000 characters · about 30 passages" in said
     assert r"Embedding \$0\.0001 · Metadata \$0\.0018 · **Total \$0\.0019**" in said
 
@@ -494,6 +500,23 @@ def test_cards_of_waiting_files_keep_their_places_until_the_page_is_left(
     page.session_state["frame_is_entered"] = True  # as the frame says of a page that was opened anew
     page.run()
     assert places_of_cards(page) == [before[0], before[2]]
+
+
+def test_of_two_waiting_files_of_one_name_the_later_says_which_it_replaces(
+    page: AppTest, add: Add, database: Database
+) -> None:
+    first, second = (add("Bikes", "estimated", estimate=ESTIMATE, file_name=name) for name in ("a.txt", "b.txt"))
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, second))
+    page.run()
+
+    assert not page.exception
+    assert words(page).count("Replaces version 1 of Bikes") == 1
+    assert "Version 1 does not answer yet." in words(page)
+    assert page.button("documents_confirm_all").label.startswith("Process all 2, replace 1 document ")
+    keys = {button.key for button in page.button}
+    assert f"documents_both_{second}" in keys
+    assert f"documents_both_{first}" not in keys
 
 
 def test_what_another_administrator_has_confirmed_is_not_discarded(

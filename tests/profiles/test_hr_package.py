@@ -140,6 +140,10 @@ def test_a_file_is_taken_by_its_path_and_opened(app_services: Services, admin: I
 #: As a program calls them that no checker of types has read.
 PROCESS: Any = rag.process_document
 RERANK: Any = rag.rerank_results
+RETRIEVE: Any = rag.retrieve_context
+EMBED: Any = rag.generate_embedding
+CHUNK: Any = rag.chunk_text
+TRANSLATE: Any = rag.translate_query_if_needed
 
 
 @pytest.mark.parametrize(
@@ -163,6 +167,13 @@ RERANK: Any = rag.rerank_results
         (lambda: rag.delete_document("nonsense", "demo"), "“nonsense” is not the id of a document."),
         (lambda: rag.delete_document(uuid4(), "demo"), "This does not exist"),
         (lambda: RERANK("vacation", ["one passage", "another"]), "search results.*and not str"),
+        (lambda: RERANK("vacation", None), "search results.*and not NoneType"),
+        (lambda: RETRIEVE(query=None, tenant_id="demo"), "`query`: a text is needed, and not NoneType"),
+        (lambda: RETRIEVE(query="leave", tenant_id="demo", top_k=0), "Passages wanted cannot be 0"),
+        (lambda: RETRIEVE(query="leave", tenant_id="demo", top_k="many"), "Passages wanted cannot be 'many'"),
+        (lambda: EMBED(3), "and not int"),
+        (lambda: CHUNK(b"leave"), "and not bytes"),
+        (lambda: TRANSLATE(None, "nl"), "and not NoneType"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence_before_anything_is_stored(
@@ -172,6 +183,12 @@ def test_what_cannot_be_used_is_refused_in_a_sentence_before_anything_is_stored(
     with pytest.raises(RagError, match=said):
         call()
     assert rag.list_documents("demo") == []
+
+
+def test_a_character_that_postgres_refuses_is_left_out_of_a_question(policies: Collection) -> None:
+    plain, odd = (rag.retrieve_context(query=query, tenant_id="demo") for query in ("vacation", "vaca\0tion"))
+    assert odd.rag_details.query.original == "vacation"
+    assert [c.passage for c in odd.citations] == [c.passage for c in plain.citations]
 
 
 def test_results_are_reranked(app_services: Services, policies: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,18 @@ def title_from_metadata(title: str) -> str:
     return title
 
 
+#: Author properties that programs write in place of a name.
+NO_AUTHOR = re.compile(
+    r"\(?(anonymous|unspecified|unknown|none|null|author|user|admin|administrator)\)?", re.IGNORECASE
+)
+
+
+def author_from_metadata(author: str) -> str:
+    """Return the file's author; empty when it looks like a program's word for nobody."""
+    author = " ".join(author.split())[:200]
+    return "" if NO_AUTHOR.fullmatch(author) else author
+
+
 #: How an original is served: shown by the browser, shown as plain text, or handed over to be saved.
 Serving = Literal["shown", "as text", "saved"]
 

@@ -365,6 +365,13 @@ RETURNING id
 -- Make this version later than any other.
 UPDATE documents SET requested_at = clock_timestamp() WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
+-- ask_again_after_published --
+-- Make this version later than the published one.
+UPDATE documents d SET requested_at = clock_timestamp()
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
+  AND EXISTS (SELECT FROM documents other WHERE other.tenant_id = d.tenant_id AND other.original_id = d.original_id
+              AND other.status = 'completed' AND other.requested_at > d.requested_at)
+
 -- models_of_document --
 -- List the models of a document's vectors.
 SELECT DISTINCT embedding_model FROM document_chunks
@@ -663,9 +670,14 @@ DELETE FROM refused_files
 WHERE tenant_id = rag_tenant() AND account_id = %(account_id)s AND (%(file_id)s::uuid IS NULL OR id = %(file_id)s)
 
 -- replaced_document --
--- Find the document that this version would replace: the published one of the same name.
-SELECT id FROM documents
-WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status = 'completed'
+-- Find the version that this one would replace: the published one, else the latest that was added before it and waits or
+-- is processed.
+SELECT other.id FROM documents d JOIN documents other ON other.original_id = d.original_id AND other.id <> d.id
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND other.tenant_id = rag_tenant()
+  AND (other.status = 'completed'
+       OR other.status IN ('estimated', 'processing') AND other.requested_at < d.requested_at)
+ORDER BY other.status = 'completed' DESC, other.requested_at DESC
+LIMIT 1
 
 -- keep_both --
 -- Make a version that waits a document of its own.
@@ -743,7 +755,9 @@ SET status = 'processing', step = CASE WHEN d.ocr_pages = '{}' THEN 'chunk' ELSE
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND d.status = 'estimated'
   AND (d.estimate ->> 'total')::numeric <= d.confirmed_up_to
   AND NOT EXISTS (SELECT FROM documents other WHERE other.tenant_id = d.tenant_id AND other.original_id = d.original_id
-                  AND other.id <> d.id AND other.status = 'completed' AND other.sha256 <> d.sha256)
+                  AND other.id <> d.id AND other.sha256 <> d.sha256
+                  AND (other.status = 'completed' OR other.status IN ('reading', 'estimated', 'processing')
+                       AND other.requested_at < d.requested_at))
 
 -- retry_document --
 -- Resume a document: read it again when it had not been read, or when text recognition found nothing in it, else continue
