@@ -312,6 +312,9 @@ OUR_OWN_STEPS: Mapping[str, Any] = {
     "collapse_near_repeats": False,
     "only_evidence": False,
     "stitch_neighbours": False,
+    "own_replies": False,
+    "rewrite_follow_ups": False,
+    "withdraw_unsupported": False,
 }
 #: What a collection sets to do exactly as its profile's document says, where the profile does otherwise. Each of these
 #: was measured to find less, or to answer where nothing is known.

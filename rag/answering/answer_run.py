@@ -180,7 +180,8 @@ class AnswerRun:
 
     def rewrite(self) -> Standalone:
         """Rewrite a follow-up question so that it can be understood without the conversation."""
-        if not self.question.history or self.cancel.is_set():
+        is_wanted = self.profile.answer.rewrite_follow_ups
+        if not self.question.history or not is_wanted or self.cancel.is_set():
             return Standalone(self.question.text)
         model = self._small_model()
         if model is not None:

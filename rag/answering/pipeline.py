@@ -98,7 +98,7 @@ class Answerer:
             with working():
                 run.hold_to_budget()
                 # Small talk and whole documents need no search.
-                reply = routed.reply()
+                reply = routed.reply() if profile.answer.own_replies else None
                 context = writer.as_meant(run.retrieve(run.rewrite())) if reply is None else None
             if reply is not None:
                 yield from routed.write(reply)

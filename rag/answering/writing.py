@@ -262,7 +262,7 @@ class AnswerWriter:
                 shown = filtered.feed(mark.feed(event.text))
                 shown = finder.feed(shown) if finder else shown
                 yield from run.show(shown)
-                trouble = watch.feed(shown) if watch else None
+                trouble = self._grave(watch.feed(shown)) if watch else None
                 if trouble or run.cancel.is_set():
                     # Leaving the loop closes the call.
                     break
@@ -283,7 +283,7 @@ class AnswerWriter:
         if finder and completed is not None:
             last = finder.feed(last) + ("" if is_not_found else finder.finish())
         if watch and trouble is None and completed is not None:
-            trouble = watch.feed(last) or self._trouble_at_end(watch, finder, "".join(answer))
+            trouble = self._grave(watch.feed(last) or self._trouble_at_end(watch, finder, "".join(answer)))
         if trouble and not is_not_found:
             yield from self._withdraw(trouble, asked)
             return
@@ -307,6 +307,10 @@ class AnswerWriter:
         run = self._run
         sources = sources_of(context.citations, context.context_text, (run.question.collection.language,))
         return SourceFinder(sources, filtered.shown, run.question.text, self._written_language)
+
+    def _grave(self, trouble: Trouble | None) -> Trouble | None:
+        """Return what an answer is withdrawn for; going round in circles always is."""
+        return trouble if trouble == "repeats" or self._run.profile.answer.withdraw_unsupported else None
 
     @staticmethod
     def _trouble_at_end(watch: AnswerWatch, finder: SourceFinder | None, received: str) -> Trouble | None:

@@ -520,6 +520,17 @@ class Answer(Part):
     maximum_output_tokens: int = setting(
         1024, "Longest answer", unit="tokens", ge=16, le=100_000,
         source="chosen: 004 gives none, and 1024 tokens are a page")
+    own_replies: bool = setting(
+        True, "Replies of its own",
+        "To greetings, questions about the assistant, and requests for a summary, a comparison or a list. Off: these "
+        "are searched for like other questions.", source="chosen")
+    rewrite_follow_ups: bool = setting(
+        True, "Rewrite follow-up questions",
+        "With the conversation, before the search. Off: they are searched for as they are.", source="chosen")
+    withdraw_unsupported: bool = setting(
+        True, "Withdraw unsupported answers",
+        "An answer that is mostly not in its passages gives way to the documents' own words. Off: it stays, and the "
+        "sentences without a source are named.", source="chosen")
     follow_ups: int = setting(
         3, "Next questions", "Suggested below an answer.", ge=0, le=5, per_call=True, source="001 Query Processing")
 

@@ -186,6 +186,15 @@ def test_a_short_answer_is_judged_when_it_has_ended(desk: Any, answer: str, is_w
     assert holds is ("99 days" not in answer or is_withdrawn)
 
 
+def test_as_its_source_an_unsupported_answer_stays_and_its_sentences_are_named(desk: Any) -> None:
+    desk.model.scripts = [["Employees have 99 days of vacation [1]. Book in 12 weeks [2]."]]
+    text, done, _ = run_to_end(desk, VACATION, profile=HR.changed(withdraw_unsupported=False))
+    assert "99 days" in text
+    assert WITHDRAWN["unsupported"] not in done.notices
+    assert [citation.is_supported for citation in done.citations] == [False, False]
+    assert done.outcome is Outcome.PERHAPS
+
+
 def test_what_the_model_read_around_a_passage_supports_its_sentences() -> None:
     given = passage(1, "Employees have 25 days of vacation.")
     context = "[1] Leave policy, p. 1\nRequests pass through the portal first. Employees have 25 days of vacation."
