@@ -605,8 +605,8 @@ class DocumentLibrary(CollectionLibrary):
             # Only the first few: the second form of a question comes before the sixth document's first.
             found += varied(_turn_by_turn(own)[: 3 * limit], form_of, limit)
             if group in readers and len(found) < limit:
-                others = [row for row in rows if row.language != group]
-                found += varied(_turn_by_turn(self._elsewhere(who, others, group, limit)), form_of, limit - len(found))
+                rest = [row for row in rows if row.language != group]
+                found += varied(_turn_by_turn(self._elsewhere(who, rest, group, limit)), form_of, limit - len(found))
         return list(dict.fromkeys(found))[:limit]
 
     @cached_property

@@ -258,7 +258,7 @@ class ScoredHit:
     language: str
     #: Whether the passage is in another language and unusually near among the passages in that language.
     has_place: bool = False
-    #: What `in_order` ordered it by, 0 … 1; None: by the score of its result.
+    #: The score for the place among all passages, if `in_order` gave one.
     order: float | None = None
     #: Text around the passage for the model, and the pages of both; 0: the passage's pages.
     before: str = ""
@@ -413,7 +413,7 @@ def in_order(
 
     by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in found.twins, -likelihood(item)))
     likely = {id(item): rank for rank, item in enumerate(by_likelihood, 1)}
-    # 1 is the first by both. How likely the best passage answers makes it comparable between questions.
+    # A passage that is first in both orders gets the probability of the best.
     most = best_of(scored) * (RANK_CONSTANT + 1) / 2
     scored = [
         replace(item, order=most * (1 / (RANK_CONSTANT + rank) + 1 / (RANK_CONSTANT + likely[id(item)])))
@@ -438,7 +438,7 @@ def in_order(
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Give each passage the score that it is ordered by. One that a rule put first has at least that of the next."""
+    """Set each score to the one for its place. A passage moved up by a rule gets the score of the next."""
     least, found = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
