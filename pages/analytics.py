@@ -215,7 +215,7 @@ def choose_filters(period: Period) -> Filters:
                 key="analytics_language",
                 bind="query-params",
                 label_visibility="collapsed",
-                width=130,
+                width=140,
             )
             if len(languages) > 1
             else None
@@ -406,9 +406,9 @@ def draw_questions(period: Period, filters: Filters) -> None:
         height="content" if len(rows) <= 10 else 390,
         column_config={
             _("Asked"): time_column(with_year=False, width=105),
-            _("Question"): st.column_config.TextColumn(width=243),
+            _("Question"): st.column_config.TextColumn(width=218),
             _("Outcome"): st.column_config.MultiselectColumn(
-                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=155
+                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=180
             ),
             _("Group"): st.column_config.TextColumn(width=92),
             _("Asked by"): st.column_config.TextColumn(width=92),

@@ -126,8 +126,8 @@ chosen = st.dataframe(
     key=table_key("audit_table", (entry.id for entry in entries)),
     column_config={
         _("When"): st.column_config.TextColumn(width=135),
-        _("Who"): st.column_config.TextColumn(width=165),
-        _("What"): st.column_config.TextColumn(width=135),
+        _("Who"): st.column_config.TextColumn(width=150),
+        _("What"): st.column_config.TextColumn(width=185),
         _("Of"): st.column_config.TextColumn(width=150),
         _("Change"): st.column_config.TextColumn(width=420),
     },

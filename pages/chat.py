@@ -233,8 +233,16 @@ def draw_welcome(asked: ChatScope) -> None:
             st.caption(_("Nothing in this collection can be searched yet."))
     languages = [current(), *reader_languages()]
     questions: list[str] = []
-    with extra("suggested questions"):
-        questions = running.documents.suggested_questions(identity, asked.collection.id, languages=languages, limit=4)
+    if asked.options.filters is None:  # which questions the rest answers is not known
+        with extra("suggested questions"):
+            questions = running.documents.suggested_questions(
+                identity,
+                asked.collection.id,
+                others=[collection.id for collection in asked.others],
+                document_ids=asked.document_ids,
+                languages=languages,
+                limit=4,
+            )
     if questions:
         st.space("small")
         draw_question_buttons(questions, key="chat_suggestion", on_ask=ask)

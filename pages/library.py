@@ -157,6 +157,7 @@ def draw_search(document: Document) -> None:
             placeholder=_("Find in this document"),
             key=f"library_find_{document.id}",
             label_visibility="collapsed",
+            width=280,
         )
         st.button(
             _("Ask this document"),

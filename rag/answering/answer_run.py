@@ -375,10 +375,16 @@ class AnswerRun:
         return providers.chat_model_for(self.profile) if is_own else self._small_model()
 
     def _questions_of_documents(self) -> list[str]:
-        """Return questions that documents in the answer's language answer, as they were read from them."""
-        database, collection_id = self.parts.chat_logs.database, self.question.collection.id
-        documents = database.fetch_all(
-            self.question.identity, "suggestions", SuggestedQuestions, collection_id=collection_id
+        """Return questions that the documents searched answer in the answer's language, as they were read from them."""
+        question = self.question
+        if not question.filters.is_empty:
+            return []  # what else these leave is not known here
+        documents = self.parts.chat_logs.database.fetch_all(
+            question.identity,
+            "suggestions",
+            SuggestedQuestions,
+            collection_ids=[collection.id for collection in (question.collection, *question.others)],
+            document_ids=list(question.document_ids) or None,
         )
         found = [q for document in documents for q in document.in_language(self.answer_language)]
         return [question for question in found if is_question(question) and not nobody_asks(question)]

@@ -569,15 +569,30 @@ class DocumentLibrary(CollectionLibrary):
         return self._images.draw(who, document_id, page, highlight=highlight, sentence=sentence, scale=scale)
 
     def suggested_questions(
-        self, who: Who, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
+        self,
+        who: Who,
+        collection_id: UUID,
+        *,
+        others: Sequence[UUID] = (),
+        document_ids: Sequence[UUID] = (),
+        languages: Sequence[str] = (),
+        limit: int = 4,
     ) -> Questions:
         """Suggest questions the collection's documents answer, from as many different documents as possible.
+
+        `others` are collections asked beside it; `document_ids` are the only documents asked, if any are named.
 
         `languages` are the reader's, the preferred first (ISO 639-1, "ko-KR" is read as "ko"). Questions in them come
         first, from documents in that language before others; then questions in the collection's language; then the
         rest.
         """
-        rows = self._database.fetch_all(who, "suggestions", SuggestedQuestions, collection_id=collection_id)
+        rows = self._database.fetch_all(
+            who,
+            "suggestions",
+            SuggestedQuestions,
+            collection_ids=[collection_id, *others],
+            document_ids=list(document_ids) or None,
+        )
         wanted = [language.split("-")[0].lower() for language in languages]
         readers = frozenset(wanted[:1])
         wanted += [collection.language for collection in self.collections(who) if collection.id == collection_id]
@@ -592,8 +607,8 @@ class DocumentLibrary(CollectionLibrary):
             # Only the first few: the second form of a question comes before the sixth document's first.
             found += varied(_turn_by_turn(own)[: 3 * limit], form_of, limit)
             if group in readers and len(found) < limit:
-                others = [row for row in rows if row.language != group]
-                found += varied(_turn_by_turn(self._elsewhere(who, others, group, limit)), form_of, limit - len(found))
+                rest = [row for row in rows if row.language != group]
+                found += varied(_turn_by_turn(self._elsewhere(who, rest, group, limit)), form_of, limit - len(found))
         return list(dict.fromkeys(found))[:limit]
 
     @cached_property

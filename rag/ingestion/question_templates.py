@@ -84,6 +84,7 @@ TEMPLATES: dict[str, tuple[Template, ...]] = {
         (r"(?:(?!\S*ing\b)\S+ ){0,3}(?:reviews|schemes|plans|accounts|permits)", "How do {0} work?"),
         (r"(?:\S+ ){0,3}(?:insurance|cover|coverage|protection)", "How does {0} work?"),
         (r"(?:.* )?overtime", "How is {0} paid?"),
+        (r"(?P<rest>if .+)", "What happens {rest}?"),
         (r".*", "What are the rules on {0}?"),
     ),
     "nl": _rules(
@@ -316,9 +317,12 @@ LEADERS = (
     r"chief (?:\w+ ){1,3}officer(?: \(\w+\))?|c[efiot]o|(?:executive |senior )?vice president(?: of .+)?"
     r"|managing director|president|board of directors"
 )
+#: Clauses, which name nothing to ask about: "Before you leave".
+CLAUSES = r"(?:because|before|after|while|until|unless|once|since|whether|although) .+"
 #: Headings that no employee asks about.
 NOT_ASKED_ABOUT = re.compile(
-    rf"(?:the )?(?:{LABEL}(?:\d+[a-z]?(?:[.-]\d+)*|[ivxlc]+)|{SELF_PRAISE}|mission|values|core values|{LEADERS})",
+    rf"(?:the )?(?:{LABEL}(?:\d+[a-z]?(?:[.-]\d+)*|[ivxlc]+)|{SELF_PRAISE}|mission|values|core values|{LEADERS})"
+    rf"|{CLAUSES}",
     re.IGNORECASE,
 )
 #: Questions that no employee asks, whoever wrote them: about a number in the place of a subject, about how a company

@@ -258,6 +258,8 @@ class ScoredHit:
     language: str
     #: Whether the passage is in another language and unusually near among the passages in that language.
     has_place: bool = False
+    #: The score for the place among all passages, if `in_order` gave one.
+    order: float | None = None
     #: Text around the passage for the model, and the pages of both; 0: the passage's pages.
     before: str = ""
     after: str = ""
@@ -411,8 +413,13 @@ def in_order(
 
     by_likelihood = sorted(scored, key=lambda item: (item.result.document_id in found.twins, -likelihood(item)))
     likely = {id(item): rank for rank, item in enumerate(by_likelihood, 1)}
-    searched = {id(item): rank for rank, item in enumerate(scored, 1)}
-    ordered = sorted(scored, key=lambda i: -1 / (RANK_CONSTANT + searched[id(i)]) - 1 / (RANK_CONSTANT + likely[id(i)]))
+    # A passage that is first in both orders gets the probability of the best.
+    most = best_of(scored) * (RANK_CONSTANT + 1) / 2
+    scored = [
+        replace(item, order=most * (1 / (RANK_CONSTANT + rank) + 1 / (RANK_CONSTANT + likely[id(item)])))
+        for rank, item in enumerate(scored, 1)
+    ]
+    ordered = sorted(scored, key=lambda item: -(item.order or 0.0))
     wanted = PLACES_OF_NAMED if named else 0 if is_sure else PLACES_OF_OTHERS
     # What comes early by itself needs no place.
     early = {item.result.chunk_id for item in ordered[:places]}
@@ -428,6 +435,15 @@ def in_order(
     # If no passage is in the question's language, the place is the first.
     first = max(0, places - len(others)) if own and not named else 0
     return [*rest[:first], *others, *rest[first:]]
+
+
+def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
+    """Set each score to the one for its place. A passage moved up by a rule gets the score of the next."""
+    least, found = 0.0, list[ScoredHit]()
+    for item in reversed(ordered):
+        least = max(least, item.result.score if item.order is None else item.order)
+        found.append(replace(item, result=replace(item.result, score=least)))
+    return found[::-1]
 
 
 def _of_other_languages(

@@ -35,6 +35,7 @@ from rag.retrieval.evidence import (
     outcome_of,
     score_hits,
     usual_meanings,
+    with_order_scores,
     without_name,
     worth_citing,
 )
@@ -545,11 +546,13 @@ class Retriever:
     def _order(self, trace: RetrievalTrace, scored: list[ScoredHit], today: date) -> list[ScoredHit]:
         """Return the passages to cite, in the profile's order."""
         if not needs_signals(trace.profile) or not scored:
-            return scored[: trace.top_k]
+            return with_order_scores(scored[: trace.top_k])
         with trace.step("order") as step:
             trace.facts = read_facts(self._database, trace.question.identity, [item.result for item in scored])
             signals = {document_id: facts.signals for document_id, facts in trace.facts.items()}
             done = ordered(scored, signals, profile=trace.profile, top_k=trace.top_k, today=today)
+            if not (trace.profile.ranking.multi_signal or trace.profile.ranking.recency_boost):
+                done = with_order_scores(done)
             names = ("multi_signal", "recency_boost", "pinned_first")
             step.detail = ", ".join(name for name in names if trace.profile.value(name))
         return done
@@ -667,6 +670,7 @@ def _together(
         return sorted(items, key=lambda item: -item.probability)
 
     cited = by_evidence(item for found in searched for item in found.cited)
+    cited = with_order_scores([replace(item, order=item.probability) for item in cited])
     if trace.profile.ranking.only_evidence:
         cited = worth_citing(cited)
     hits = tuple(hit for found in searched for hit in found.hits)

@@ -601,9 +601,9 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
         height="content" if len(parts) <= 8 else 318,
         column_config={
             _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max((part.questions for part in parts), default=1), format="%d", width=90
+                min_value=0, max_value=max((part.questions for part in parts), default=1), format="%d", width=70
             ),
-            _("Answered"): st.column_config.TextColumn(alignment="right", width=76),
+            _("Answered"): st.column_config.TextColumn(alignment="right", width=90),
             _("Not found"): st.column_config.NumberColumn(width=70, help=_("Not in the documents.")),
             _("Helpful"): st.column_config.TextColumn(alignment="right", width=66),
         },

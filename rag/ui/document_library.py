@@ -359,7 +359,7 @@ def draw_table(
         # Together as wide as the page at 1280 pixels.
         column_config={
             _("Title"): st.column_config.ButtonColumn(
-                width=276,
+                width=250,
                 alignment="left",
                 type="tertiary",
                 on_click=open_clicked,
@@ -373,7 +373,7 @@ def draw_table(
                 color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 width=92,
             ),
-            _("Language"): st.column_config.TextColumn(width=78),
+            _("Language"): st.column_config.TextColumn(width=104),
             _("Owner"): st.column_config.TextColumn(width=80),
             _("Updated"): time_column(with_time=False, width=94),
             _("Cost"): st.column_config.TextColumn(alignment="right", width=72),

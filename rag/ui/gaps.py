@@ -97,7 +97,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
         placeholder="–",
         height="content" if len(found) <= 10 else 390,
         column_config={
-            _("Question"): st.column_config.TextColumn(width=245),
+            _("Question"): st.column_config.TextColumn(width=215),
             _("Times"): st.column_config.ProgressColumn(
                 min_value=0, max_value=max(gap.times for gap in found), format="%d", width=80
             ),
@@ -107,9 +107,9 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             _("Waiting"): st.column_config.NumberColumn(
                 width=65, help=_("People who asked a person and wait for an answer.")
             ),
-            _("Last asked"): time_column(with_year=False, with_time=False, width=85),
-            _("Nearest document"): st.column_config.TextColumn(width=145),
-            _("Assigned to"): st.column_config.TextColumn(width=100),
+            _("Last asked"): time_column(with_year=False, with_time=False, width=102),
+            _("Nearest document"): st.column_config.TextColumn(width=180),
+            _("Assigned to"): st.column_config.TextColumn(width=106),
             _("Groups"): st.column_config.TextColumn(width=110),
             _("Languages"): st.column_config.TextColumn(width=82),
             _("Wordings"): st.column_config.NumberColumn(width=75),

@@ -155,6 +155,8 @@ STREAMLIT_SENTENCES = {
     ),
     r"^Shortcut (.+)$": N_("Shortcut $1"),
 }
+#: Icons that say what no word beside them does.
+ICONS = {"radio_button_unchecked": N_("Not done yet")}
 SPEAK = """
 <script>
 window.hrAssistantWords = WORDS;
@@ -203,6 +205,12 @@ if (!window.hrAssistantSpeaks) {
     for (const place of document.querySelectorAll(places)) change(place);
     const sidebar = document.querySelector('[data-testid="stSidebar"][aria-label]');
     if (sidebar) sidebar.setAttribute("aria-label", said(sidebar.getAttribute("aria-label")));
+    // An icon in a text would be read out by its name, "menu_book icon".
+    for (const icon of document.querySelectorAll('[role="img"][translate="no"][aria-label$=" icon"]')) {
+      const meant = window.hrAssistantWords.icons[icon.textContent];
+      if (meant) icon.setAttribute("aria-label", meant);
+      else icon.setAttribute("aria-hidden", "true");
+    }
   };
   const soon = () => { if (!due) { due = true; requestAnimationFrame(look); } };
   new MutationObserver(soon).observe(document.body, { childList: true, subtree: true, characterData: true });
@@ -218,6 +226,7 @@ def page_script() -> str:
     is_english = spoken == language.ENGLISH
     words = {
         "whole": {} if is_english else {words: _(words) for words in STREAMLIT_WORDS},
+        "icons": {icon: _(meant) for icon, meant in ICONS.items()},
         "parts": [] if is_english else [(pattern, _(ours)) for pattern, ours in STREAMLIT_SENTENCES.items()],
     }
     return (

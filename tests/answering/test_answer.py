@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from threading import Event
 from typing import Any, cast
 from uuid import UUID
@@ -30,7 +33,7 @@ from rag.money.ledger import Ledger
 from rag.profile import Profile
 from rag.profiles import HR
 from rag.records.chat_logs import to_json
-from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails, Usage
+from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails, SearchFilters, Usage
 from tests.answering.scripted import ScriptedModel, Trouble, add_document, charged, passage
 
 NO_FOLLOW_UPS = HR.changed(follow_ups=0)
@@ -47,8 +50,9 @@ def answering(
     profile: Profile = NO_FOLLOW_UPS,
     history: Sequence[ChatMessage] = (),
     cancel: Event | None = None,
+    **narrowed: Any,
 ) -> Generator[AnswerEvent]:
-    question = Question(text=text, identity=desk.identity, collection=desk.collection, history=history)
+    question = Question(text=text, identity=desk.identity, collection=desk.collection, history=history, **narrowed)
     return cast("Generator[AnswerEvent]", desk.answerer.answer(question, profile=profile, cancel=cancel or Event()))
 
 
@@ -499,6 +503,28 @@ def test_next_questions_that_the_model_does_not_give_come_from_the_documents(
     assert (done.outcome, done.follow_ups) == (Outcome.ANSWERED, expected)
 
 
+@pytest.mark.parametrize(
+    ("narrowed", "expected"),
+    [
+        ({}, {"Who books vacation?", "Who parks where?"}),
+        ({"document_ids": "first"}, {"Who books vacation?"}),
+        ({"filters": SearchFilters(important_only=True)}, set()),
+    ],
+    ids=["all", "a document", "filters"],
+)
+def test_next_questions_are_of_the_documents_that_were_asked(
+    desk: Any, document_id: UUID, narrowed: dict[str, Any], expected: set[str]
+) -> None:
+    suggest(desk, document_id, "Who books vacation?")
+    suggest(desk, add_document(desk.database, desk.collection, "Cars.", title="Parking"), "Who parks where?")
+    desk.providers.small = ScriptedModel(scripts=[[""]])
+    desk.model.scripts = [["You have 25 days of vacation [1]."]]
+    if "document_ids" in narrowed:
+        narrowed = {"document_ids": (document_id,)}
+    _, done, _ = run_to_end(desk, "Vacation?", profile=HR, **narrowed)
+    assert set(done.follow_ups) == expected
+
+
 def test_questions_of_a_document_in_another_language_are_those_in_the_answers(desk: Any, document_id: UUID) -> None:
     suggest(desk, document_id, "Who books vacation?", nl=["Wie boekt vakantie?"])
     desk.providers.small = ScriptedModel(scripts=[[""]])
@@ -510,10 +536,17 @@ def test_questions_of_a_document_in_another_language_are_those_in_the_answers(de
 EXTRAS = {
     "next questions": (AnswerRun, "suggest_follow_ups"),
     "questions of documents": (AnswerRun, "_questions_of_documents"),
-    "sections": (CallRecords, "passage_places"),
-    "warnings": (CallRecords, "days_of_invalid"),
-    "log": (CallRecords, "close"),
+    "names of sections": (CallRecords, "passage_places"),
+    "warnings of old documents": (CallRecords, "days_of_invalid"),
+    "rows of spreadsheets": (AnswerRun, "_with_rows"),
+    "row of the log": (CallRecords, "close"),
 }
+
+
+def test_every_extra_is_made_to_fail() -> None:
+    folder = Path(inspect.getfile(AnswerRun)).parent
+    named = {name for path in folder.rglob("*.py") for name in re.findall(r'extra\("([^"]+)"\)', path.read_text())}
+    assert named - {*EXTRAS} == set()
 
 
 @pytest.mark.parametrize("name", EXTRAS)
@@ -530,7 +563,7 @@ def test_an_extra_that_fails_changes_neither_the_answer_nor_its_outcome(
     assert text == "You have 25 days of vacation [1]."
     assert (done.outcome, done.state, done.notices) == (Outcome.ANSWERED, MessageState.COMPLETE, ())
     assert [citation.number for citation in done.citations] == [1]
-    if name != "log":
+    if name != "row of the log":
         assert [row["outcome"] for row in desk.rows("chat_logs")] == ["answered"]
 
 

@@ -117,6 +117,8 @@ def asked(title: str, heading: str, body: str, language: str, *, above: str = ""
         ("ko", "핵심 가치", "정직과 도전.", None),
         ("fr", "Annexe IV", "Les tarifs.", None),
         ("en", "HR", "x", None),
+        ("en", "If something was left out", "Ask payroll.", "What happens if something was left out?"),
+        ("en", "Before you leave", "Return the card.", None),
         ("en", "Introduction", "x", None),
         ("nl", "Artikel 7:669", "x", None),
         ("ko", "목적", "x", None),

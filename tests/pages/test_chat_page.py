@@ -439,6 +439,31 @@ def test_a_suggested_question_is_asked_at_a_click(running: Services, signed_in: 
     assert not tab.exception
 
 
+def test_suggested_questions_are_of_what_is_asked(running: Services, handbook: Collection, signed_in: SignIn) -> None:
+    add_named(running, handbook, "Travel policy", "travel.pdf")
+    board = running.documents.ensure_collection("demo", "Board", "notices", "builtin/lexical@1536", "en")
+    add_named(running, board, "Parking", "parking.pdf")
+    with running.database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET metadata = jsonb_build_object('questions', jsonb_build_array('Of ' || title || '?'))"
+        )
+    travel = next(d for d in running.documents.list("demo") if d.file_name == "travel.pdf")
+    tab, _ = signed_in(Role.EMPLOYEE)
+
+    def suggested() -> set[str]:
+        tab.run()
+        return {b.label for b in tab.main.button if b.label.startswith("Of ")}
+
+    tab.session_state["chat_collection"] = handbook.id
+    assert suggested() == {"Of Handbook?", "Of Travel policy?"}
+    tab.session_state["chat_documents"] = [travel.id]
+    assert suggested() == {"Of Travel policy?"}
+    tab.session_state["chat_documents"] = []
+    tab.session_state["chat_collection"] = ALL
+    assert suggested() == {"Of Handbook?", "Of Travel policy?", "Of Parking?"}
+    assert not tab.exception
+
+
 def test_a_long_history_shows_the_last_turns_and_the_earlier_ones_on_demand(
     running: Services, handbook: Collection, signed_in: SignIn
 ) -> None:

@@ -146,6 +146,42 @@ def test_the_best_of_another_language_comes_before_the_own_languages_third_witho
 
 
 @needs_model
+@pytest.mark.parametrize("others", [False, True], ids=["one collection", "all"])
+def test_passages_are_in_the_order_of_the_scores_that_are_shown(
+    database: Database,
+    shelf: Shelf,
+    new_collection: Callable[..., Collection],
+    asker: Identity,
+    meaning: MeaningEmbedder,
+    embed_all: Callable[[Shelf], None],
+    others: bool,
+) -> None:
+    other = Shelf(database, replace(new_collection("demo", "More"), overrides={"top_k": 7}), LexicalEmbedder())
+    passages = [
+        LEAVE,
+        PARKING,
+        "Holiday days, paid days: how many days of paid holiday?",
+        "Whoever works full time is off for five weeks a year.",
+        "A holiday that is paid has many days.",
+        "Days are counted from Monday; many of them are paid.",
+        "You have thirty days of vacation on full pay.",
+    ]
+    shelf.add("Rules", passages)
+    shelf.add("휴가", KOREAN_LEAVE, language="ko")
+    other.add("More rules", ["A holiday that is paid is asked for in the portal."])
+    embed_all(shelf)
+    embed_all(other)
+    asked = Question(text="How many days of paid holiday in Korea?", identity=asker, collection=shelf.collection)
+    if others:
+        asked = replace(asked, others=(other.collection,))
+    found = Retriever(database, Providers(Settings(), meaning=meaning)).retrieve(asked, profile=HR).response
+    scores = [result.score for result in found.results]
+    assert len(scores) > 2
+    assert scores == sorted(scores, reverse=True)
+    assert 0 < scores[-1] < scores[0] <= 1
+
+
+@needs_model
 def test_what_is_said_in_other_words_is_found(
     database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
 ) -> None:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from rag.language import speaking
 from rag.ui.formats import ago, count, date_time, duration, file_size, money, pages, percent, time_zone
 
 NOW = datetime(2026, 11, 21, 14, 5, tzinfo=UTC)
@@ -28,6 +29,12 @@ NOW = datetime(2026, 11, 21, 14, 5, tzinfo=UTC)
 )
 def test_money(dollars: Decimal | float | None, shown: str) -> None:
     assert money(dollars) == shown
+
+
+def test_less_than_the_least_amount_says_so_in_other_languages() -> None:
+    for language, shown in (("de", "<0,0001\xa0$"), ("ja", "<$0.0001")):
+        with speaking(language):
+            assert money(Decimal("0.00000001")) == shown
 
 
 @pytest.mark.parametrize(

@@ -803,8 +803,9 @@ SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document
 SELECT coalesce(metadata -> 'suggested_questions', metadata -> 'questions') AS questions, language,
        coalesce(metadata -> 'suggested_elsewhere', '{}') AS elsewhere, id
 FROM documents
-WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
+WHERE tenant_id = rag_tenant() AND collection_id = ANY (%(collection_ids)s) AND status = 'completed'
   AND metadata ?| '{questions,suggested_questions}'
+  AND (%(document_ids)s::uuid[] IS NULL OR id = ANY (%(document_ids)s))
 ORDER BY created_at DESC, id
 LIMIT 50
 
