@@ -36,7 +36,14 @@ from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns
 from rag.answering.quotations import Quotes
-from rag.answering.reply_odds import PERHAPS, ReplySignals, outcome_of, probability, probability_by_words
+from rag.answering.reply_odds import (
+    PERHAPS,
+    PERHAPS_BY_WORDS,
+    ReplySignals,
+    outcome_of,
+    probability,
+    probability_by_words,
+)
 from rag.answering.since import SinceReply, since_reply
 from rag.answering.unsourced import SourceFinder, first_of
 from rag.errors import (
@@ -83,12 +90,13 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     is_reranked = any(result.rerank_score is not None for result in context.results)
     if signals is None or is_reranked or context.probability is None:
         return context.evidence if quotes.answers else "perhaps"
-    by_meaning = probability(signals)
-    likely = probability_by_words(signals) if by_meaning is None else by_meaning
-    is_doubtful = context.lacks_name or (by_meaning is None and not quotes.answers)
-    if is_doubtful and likely >= PERHAPS:
+    likely, perhaps, is_doubtful = probability(signals), PERHAPS, context.lacks_name
+    if likely is None:
+        likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
+        is_doubtful = is_doubtful or not quotes.answers
+    if is_doubtful and likely >= perhaps:
         return "perhaps"
-    return outcome_of(likely, is_exact=signals.is_exact)
+    return outcome_of(likely, is_exact=signals.is_exact, perhaps=perhaps)
 
 
 def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:

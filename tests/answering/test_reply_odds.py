@@ -141,6 +141,7 @@ def test_without_meaning_the_words_of_the_reply_decide() -> None:
     assert called(exact) == "answered"
     assert called(replace(exact, is_of_type=False)) == "perhaps"
     assert called(Quotes("", (1,), signals=replace(SURE, words=5, meaning=None))) == "perhaps"
+    assert called(Quotes("", (1,), signals=replace(SURE, words=3, meaning=None))) == "perhaps"
     assert called(Quotes("", (1,), signals=replace(NOTHING, meaning=None)), search=0.99) == "none"
 
 

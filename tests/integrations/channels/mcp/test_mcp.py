@@ -161,7 +161,8 @@ def test_a_program_on_this_machine_speaks_by_standard_input_and_output(tmp_path:
         await anyio.run_process(command, env={**os.environ, **environment})
         async with Client(stdio_client(server)) as client:
             asked = (await client.call_tool("ask", {"question": "Where are cars parked?"})).structured_content
-            assert asked["outcome"] == "answered"
+            # By words alone, a question of two words is never quite sure of its answer.
+            assert asked["outcome"] == "perhaps"
             assert "level two" in asked["answer"]
             assert [source["title"] for source in asked["sources"]] != []
             found = (await client.call_tool("search", {"query": "cars"})).structured_content
