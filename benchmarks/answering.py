@@ -54,7 +54,10 @@ class Product:
     database: Database
     providers: Providers
     pipeline: IngestionPipeline
+    retriever: Retriever
     answerer: Answerer
+    #: The model of meaning; None by words alone.
+    meaning: MeaningEmbedder | None
 
     def collection(self, name: str) -> Collection:
         """Return an HR collection in English, made where there is none."""
@@ -89,9 +92,10 @@ def product(data: Path | None, embedder: str = "meaning") -> Iterator[Product]:
         providers = Providers(settings, meaning=meaning)
         ledger = Ledger(database)
         pipeline = IngestionPipeline(database, FileStore(folder / "files"), providers, ledger, settings)
-        answerer = Answerer(Retriever(database, providers), providers, ledger, ChatLogs(database), settings)
+        retriever = Retriever(database, providers)
+        answerer = Answerer(retriever, providers, ledger, ChatLogs(database), settings)
         try:
-            yield Product(settings, database, providers, pipeline, answerer)
+            yield Product(settings, database, providers, pipeline, retriever, answerer, meaning)
         finally:
             pipeline.close()
             providers.close()

@@ -26,12 +26,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.answering import product
 from benchmarks.natural import (
     ASKER,
-    EMBEDDER,
     HERE,
     TENANT,
-    data_folder,
     embed_meaning,
     everyday_questions,
     read_documents,
@@ -41,18 +40,10 @@ from benchmarks.natural import (
 from rag.answering.extractive import best_quotes, likeness_by, meant_parts
 from rag.answering.reply_odds import MOST_WORDS, ReplySignals, log_odds, probability
 from rag.answering.writing import evidence_of, signals_of
-from rag.ingestion.collections import CollectionLibrary
-from rag.ingestion.pipeline import IngestionPipeline
-from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder
-from rag.providers.registry import Providers
 from rag.retrieval.retriever import Retriever
-from rag.settings import Settings
-from rag.storage.database import Database, sealing_key
-from rag.storage.embedded_postgres import start_server
-from rag.storage.files import FileStore
-from rag.storage.migrations import migrate
+from rag.storage.database import Database
 from rag.types import Collection, Question
 
 FOLDS, ROUNDS, RIDGE = 10, 10, 1.0
@@ -166,6 +157,12 @@ def features(signals: ReplySignals) -> tuple[float, ...]:
     return words, signals.said, signals.above_usual, likeness - meaning, across, log_odds(signals.search)
 
 
+def features_by_words(signals: ReplySignals) -> tuple[float, ...]:
+    """Return the signals in the order of `CoefficientsByWords`."""
+    words = float(min(signals.words, MOST_WORDS))
+    return words, signals.said, float(signals.is_across), log_odds(signals.search), float(signals.is_exact)
+
+
 def fitted(rows: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:
     """Logistic regression with a ridge on standardised features."""
     centre, spread = rows.mean(0), rows.std(0) + 1e-9
@@ -179,9 +176,10 @@ def fitted(rows: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.f
     return np.array([weights[0] - scaled @ centre, *scaled])
 
 
-def fit(replies: Sequence[Reply]) -> None:
-    known = [r for r in replies if r.signals and r.signals.meaning is not None and r.signals.likeness is not None]
-    rows = np.array([features(r.signals) for r in known if r.signals])
+def fit(replies: Sequence[Reply], *, by_words: bool) -> None:
+    known = [r for r in replies if r.signals and (by_words or probability(r.signals) is not None)]
+    of = features_by_words if by_words else features
+    rows = np.array([of(r.signals) for r in known if r.signals])
     held = np.array([float(r.holds) for r in known])
     likely, random = np.zeros(len(held)), np.random.default_rng(1)
     for _ in range(ROUNDS):
@@ -194,7 +192,8 @@ def fit(replies: Sequence[Reply]) -> None:
         chosen = likely >= least
         near = sum(r.kind == "near" for r, is_chosen in zip(known, chosen, strict=True) if is_chosen)
         print(f"{least:6.2f}{chosen.sum():6}{int(held[chosen].sum()):6}{near:6}")
-    names = ("base", "words", "said", "above_usual", "likeness", "across", "search")
+    others = ("across", "search", "exact") if by_words else ("above_usual", "likeness", "across", "search")
+    names = ("base", "words", "said", *others)
     print(", ".join(f"{name}={value:.3f}" for name, value in zip(names, fitted(rows, held), strict=True)))
 
 
@@ -206,44 +205,22 @@ def main() -> None:
     parser.add_argument("--words", action="store_true", help="search and choose by words alone")
     parser.add_argument("--each", action="store_true", help="print each question with its reply")
     arguments = parser.parse_args()
-    with data_folder(arguments.data) as data:
-        settings = Settings(data_dir=data, builtin_embedder="lexical" if arguments.words else "meaning")
-        server = start_server(data)
-        migrate(server.owner)
-        database = Database(server.application, sealing_key(server.owner))
-        database.open()
-        meaning = None if arguments.words else MeaningEmbedder(gives_way=False)
-        providers = Providers(settings, meaning=meaning)
-        pipeline = IngestionPipeline(database, FileStore(data / "files"), providers, Ledger(database), settings)
-        try:
-            with database.transaction(TENANT) as connection:
-                connection.execute(
-                    "INSERT INTO tenants (id, name) VALUES (%s, %s) ON CONFLICT DO NOTHING", (TENANT, TENANT)
-                )
-            shelves = CollectionLibrary(database, providers)
-            collections = {
-                name: shelves.ensure_collection(TENANT, name, HR.name, EMBEDDER, language="en")
-                for name in ("Handbooks", "Samples")
-            }
-            read_documents(pipeline, collections["Handbooks"], [arguments.documents])
-            read_samples(pipeline, collections["Samples"])
+    with product(arguments.data, "lexical" if arguments.words else "meaning") as running:
+        collections = {name: running.collection(name) for name in ("Handbooks", "Samples")}
+        read_documents(running.pipeline, collections["Handbooks"], [arguments.documents])
+        read_samples(running.pipeline, collections["Samples"])
+        if running.meaning:
             for collection in collections.values():
-                if meaning:
-                    embed_meaning(pipeline.meaning, database, collection)
-            retriever = Retriever(database, providers)
-            replies = []
-            for asked in questions():
-                replies.append(reply := ask(asked, retriever, meaning, collections[asked.collection], database))
-                if arguments.each:
-                    print(f"{reply.called}: {asked.text}", *reply.lines, sep="\n   ")
-            report(replies)
-            if arguments.fit:
-                fit(replies)
-        finally:
-            pipeline.close()
-            providers.close()
-            database.close()
-            server.stop()
+                embed_meaning(running.pipeline.meaning, running.database, collection)
+        replies = []
+        for asked in questions():
+            reply = ask(asked, running.retriever, running.meaning, collections[asked.collection], running.database)
+            replies.append(reply)
+            if arguments.each:
+                print(f"{reply.called}: {asked.text}", *reply.lines, sep="\n   ")
+        report(replies)
+        if arguments.fit:
+            fit(replies, by_words=arguments.words)
 
 
 if __name__ == "__main__":
