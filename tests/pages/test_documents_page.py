@@ -266,6 +266,40 @@ def test_the_samples_can_be_deleted_together_once_there_are_documents_of_ones_ow
     assert "Sample notice board" in [found.name for found in app_services.documents.collections("demo")]
 
 
+def test_what_people_add_themselves_stays_when_the_samples_are_deleted(
+    page: AppTest, app_services: Services, collection: Collection, account: Account
+) -> None:
+    handbook, guide = SAMPLES[:2]
+    app_services.documents.ensure_first_collection("demo")
+    load_samples(app_services, collection=collection, missing=[handbook, guide])
+    identity = app_services.sessions.find(app_services.sessions.start(account))
+    assert identity is not None
+    board = next(c for c in app_services.documents.collections("demo") if c.name == "Sample notice board")
+    other = app_services.documents.create_collection(identity, "Of our own", "hr")
+
+    def added(into: Collection, file: bytes, name: str, who: Identity | None = identity) -> UUID:
+        done = app_services.pipeline.process_document(
+            file=file, file_name=name, tenant_id="demo", collection=into, identity=who, generate_metadata=False
+        )
+        return done.document_id
+
+    own = {
+        added(other, handbook.read(), handbook.file_name),
+        added(other, guide.read(), "from_the_command_line.pdf", who=None),
+        added(board, b"Our notice of the day, which is long enough to be read.", "notice.txt"),
+    }
+    page.run()
+    assert "12 samples from an invented company are still here" in words(page)
+    newer = added(collection, SAMPLES[2].read(), guide.file_name)
+    assert app_services.documents.get("demo", newer).version == 2
+    page.run()
+    assert "11 samples from an invented company are still here" in words(page)
+    page.button(key="documents_samples_delete").click().run()
+
+    assert not page.exception
+    assert {document.id for document in app_services.documents.list("demo")} == own | {newer}
+
+
 def test_files_up_to_the_limit_of_the_settings_are_taken(page: AppTest, app_services: Services) -> None:
     page.run()
     taken = page.file_uploader[0].proto.max_upload_size_mb
