@@ -368,6 +368,7 @@ def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
                 disabled=bool(file.decision),
                 on_click=actions.on_confirm,
                 args=(document,),
+                wrap=True,
             )
             _draw_removing(file, actions)
 
@@ -547,6 +548,7 @@ def draw_estimates(
                     disabled=not number,
                     on_click=actions.on_confirm_all,
                     args=(until,),
+                    wrap=True,
                 )
                 st.button(
                     red(_("Remove all {number}", number=number)),
@@ -555,6 +557,7 @@ def draw_estimates(
                     disabled=not number,
                     on_click=actions.on_discard_all,
                     args=(until,),
+                    wrap=True,
                 )
         draw_broken_by(tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
         added = [file for file in files if file.replaces is None]
@@ -627,6 +630,7 @@ def _draw_replacement(
                 disabled=bool(file.decision),
                 on_click=actions.on_confirm,
                 args=(document,),
+                wrap=True,
             )
             # The first of all versions cannot leave them.
             if document.original_id != document.id:
@@ -638,6 +642,7 @@ def _draw_replacement(
                     disabled=bool(file.decision),
                     on_click=actions.on_keep_both,
                     args=(document,),
+                    wrap=True,
                 )
             _draw_removing(file, actions)
 

@@ -551,6 +551,9 @@ def test_of_two_waiting_files_of_one_name_the_later_says_which_it_replaces(
     keys = {button.key for button in page.button}
     assert f"documents_both_{second}" in keys
     assert f"documents_both_{first}" not in keys
+    priced = [button for button in page.button if r"\$" in button.label]
+    assert len(priced) == 4
+    assert all(button.proto.wrap for button in priced), "on a phone the price stands in the next line"
 
 
 def test_what_another_administrator_has_confirmed_is_not_discarded(
