@@ -533,17 +533,9 @@ def draw_estimates(
             st.markdown(" · ".join(facts), width="content")
             with st.container(horizontal=True, width="content"):
                 st.button(
-                    ngettext(
-                        "Process all {number}, replace {count} document ({words})",
-                        "Process all {number}, replace {count} documents ({words})",
-                        len(replaced),
-                        number=number,
-                        words=plain(words),
-                    )
-                    if replaced
-                    else _("Process all {number} ({words})", number=number, words=plain(words)),
+                    _words_of_all(number, len(replaced), plain(words)),
                     key="documents_confirm_all",
-                    icon=":material/done_all:",
+                    icon=":material/done_all:" if number > 1 else ":material/check:",
                     type="primary",
                     disabled=not number,
                     on_click=actions.on_confirm_all,
@@ -551,9 +543,11 @@ def draw_estimates(
                     wrap=True,
                 )
                 st.button(
-                    red(_("Remove all {number}", number=number)),
+                    red(_("Remove this file") if number == 1 else _("Remove all {number}", number=number)),
                     key="documents_discard_all",
-                    help=_("Nothing has been spent. They go to the bin, from where you can have them back."),
+                    help=_("Nothing has been spent. It goes to the bin, from where you can have it back.")
+                    if number == 1
+                    else _("Nothing has been spent. They go to the bin, from where you can have them back."),
                     disabled=not number,
                     on_click=actions.on_discard_all,
                     args=(until,),
@@ -569,6 +563,25 @@ def draw_estimates(
     for file in files:
         if file.replaces is not None:
             _draw_replacement(file, file.replaces, documents, actions)
+
+
+def _words_of_all(number: int, replaced: int, cost: str) -> str:
+    """Return what the button says that processes all files that wait: with one, what it does for that one."""
+    if number == 1:
+        return (
+            _("Replace the document ({estimate})", estimate=cost)
+            if replaced
+            else _("Process it ({estimate})", estimate=cost)
+        )
+    if not replaced:
+        return _("Process all {number} ({words})", number=number, words=cost)
+    return ngettext(
+        "Process all {number}, replace {count} document ({words})",
+        "Process all {number}, replace {count} documents ({words})",
+        replaced,
+        number=number,
+        words=cost,
+    )
 
 
 def _draw_replacement(

@@ -556,6 +556,27 @@ def test_of_two_waiting_files_of_one_name_the_later_says_which_it_replaces(
     assert all(button.proto.wrap for button in priced), "on a phone the price stands in the next line"
 
 
+@pytest.mark.parametrize("replaces", [False, True])
+def test_beside_a_decided_card_the_buttons_of_one_waiting_file_say_what_they_do_for_one(
+    page: AppTest, add: Add, app_services: Services, database: Database, replaces: bool
+) -> None:
+    first = add("Bikes", "completed", file_name="a.txt")
+    waiting = add("Bikes", "estimated", estimate=ESTIMATE, file_name="b.txt")
+    decided = add("Cars", "estimated", estimate=ESTIMATE)
+    if replaces:
+        with database.transaction("demo") as connection:
+            connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, waiting))
+    page.run()
+    page.button(f"documents_discard_{decided}").click().run()
+
+    assert not page.exception
+    words_of_one = "Replace the document" if replaces else "Process it"
+    assert page.button("documents_confirm_all").label == rf"{words_of_one} (\$0\.0019)"
+    assert page.button("documents_discard_all").label == ":red[Remove this file]"
+    page.button("documents_discard_all").click().run()
+    assert app_services.documents.find("demo", DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))) == []
+
+
 def test_what_another_administrator_has_confirmed_is_not_discarded(
     page: AppTest, app_services: Services, add: Add, database: Database
 ) -> None:
