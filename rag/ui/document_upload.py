@@ -645,18 +645,16 @@ def _draw_replacement(
                 args=(document,),
                 wrap=True,
             )
-            # The first of all versions cannot leave them.
-            if document.original_id != document.id:
-                st.button(
-                    _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
-                    key=f"documents_both_{document.id}",
-                    icon=":material/library_add:",
-                    help=_("The file becomes a document of its own, and both answer."),
-                    disabled=bool(file.decision),
-                    on_click=actions.on_keep_both,
-                    args=(document,),
-                    wrap=True,
-                )
+            st.button(
+                _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
+                key=f"documents_both_{document.id}",
+                icon=":material/library_add:",
+                help=_("The file becomes a document of its own, and both answer."),
+                disabled=bool(file.decision),
+                on_click=actions.on_keep_both,
+                args=(document,),
+                wrap=True,
+            )
             _draw_removing(file, actions)
 
 

@@ -556,6 +556,22 @@ def test_of_two_waiting_files_of_one_name_the_later_says_which_it_replaces(
     assert all(button.proto.wrap for button in priced), "on a phone the price stands in the next line"
 
 
+def test_a_first_version_whose_later_one_answers_can_be_kept_beside_it(
+    page: AppTest, app_services: Services, add: Add, database: Database
+) -> None:
+    first = add("Bikes", "estimated", estimate=ESTIMATE, file_name="a.txt")
+    second = add("Bikes", "completed", file_name="b.txt")
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, second))
+    page.run()
+    page.button(f"documents_both_{first}").click().run()
+
+    assert not page.exception
+    kept = app_services.documents.get("demo", first)
+    assert (kept.status, kept.title) == (DocumentStatus.PROCESSING, "Bikes (2)")
+    assert kept.original_id != app_services.documents.get("demo", second).original_id
+
+
 @pytest.mark.parametrize("replaces", [False, True])
 def test_beside_a_decided_card_the_buttons_of_one_waiting_file_say_what_they_do_for_one(
     page: AppTest, add: Add, app_services: Services, database: Database, replaces: bool

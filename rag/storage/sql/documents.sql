@@ -681,10 +681,12 @@ ORDER BY other.status = 'completed' DESC, other.requested_at DESC
 LIMIT 1
 
 -- keep_both --
--- Make a version that waits a document of its own.
-UPDATE documents
-SET original_id = id, version = 1, title = %(title)s, metadata = metadata || '{"is_named": true}', updated_at = now()
-WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated' AND original_id <> id
+-- Make a version that waits a document of its own. The others keep what they share, also when it was the first of them.
+UPDATE documents d
+SET original_id = gen_random_uuid(), version = 1, title = %(title)s, metadata = metadata || '{"is_named": true}',
+    updated_at = now()
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND d.status = 'estimated'
+  AND EXISTS (SELECT FROM documents v WHERE v.tenant_id = rag_tenant() AND v.original_id = d.original_id AND v.id <> d.id)
 
 -- tenant_settings --
 -- Read the settings that administrators chose for the whole tenant.
