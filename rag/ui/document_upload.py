@@ -566,7 +566,6 @@ def draw_estimates(
 
 
 def _words_of_all(number: int, replaced: int, cost: str) -> str:
-    """Return what the button says that processes all files that wait: with one, what it does for that one."""
     if number == 1:
         return (
             _("Replace the document ({estimate})", estimate=cost)
