@@ -79,7 +79,7 @@ def load_samples(
 
 
 def find_samples(parts: Services, who: Who) -> list[UUID]:
-    """Return the samples in the library that are as the product added them."""
+    """Return the sample documents and posts that are still in the library."""
     found = parts.database.fetch_value(who, "sample_documents", kind=SampleBoard.kind)
     return list(found)
 
