@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         SIMILARITY_THRESHOLD,
     )
     from rag.providers import ChatModel, Embedder, Reranker
-    from rag.retrieval.language import detect_language_heuristic
     from rag.retrieval.reranker import is_reranking_enabled
     from rag.services import Services
     from rag.types import (
@@ -105,7 +104,6 @@ __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
 _HOME = {
     "check_rag_health": "rag.api.health",
     "is_reranking_enabled": "rag.retrieval.reranker",
-    "detect_language_heuristic": "rag.retrieval.language",
     "build_full_prompt": "rag.answering.opinions",
     **dict.fromkeys(
         (
@@ -424,6 +422,16 @@ def translate_query_if_needed(
         done = translate(query, language, target_language=target_language, model=used)
         pay([done.usage] if done.usage else [])
     return done.query
+
+
+def detect_language_heuristic(text: str) -> str:
+    """Return the language of a text as an ISO 639-1 code by script and function words alone; "" when these do not tell.
+
+    Raises `InvalidInput` for anything but a text.
+    """
+    from rag.retrieval.language import detect_language_heuristic as detect
+
+    return detect(_text("text", text))
 
 
 def _text(name: str, value: object) -> str:

@@ -351,6 +351,39 @@ def test_a_page_is_corrected_and_put_back(command: Command, rules: Collection, t
 
 
 @pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("documents list", "There is no document in demo yet. Add one: python -m rag ingest PATH {0}"),
+        (
+            "documents list --collection Rules",
+            "in “Rules” yet. Add one: python -m rag ingest PATH --collection Rules {0}",
+        ),
+        ("documents list --bin", "There is no document of demo in the bin."),
+        ("collection list --bin", "There is no collection of demo in the bin."),
+        ("webhook list", "There is no webhook yet. Add one: python -m rag webhook add NAME ADDRESS"),
+        ("webhook deliveries", "Nothing has been delivered yet. Send a test: python -m rag webhook test WEBHOOK"),
+    ],
+)
+def test_an_empty_list_says_so(
+    command: Command, database: Database, provider_standin: ProviderStandin, line: str, sentence: str
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO collections (tenant_id, name, profile, embedding_model) VALUES ('demo', 'Rules', 'hr', 'm')"
+        )
+    shown = command(*line.split(), "--tenant", "demo")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.endswith(sentence.format("--tenant demo") + "\n")
+    if line.startswith("documents"):
+        assert command(*line.split(), "--json", "--tenant", "demo").stdout == ""
+
+
+def test_a_tenant_without_a_collection_is_told_how_to_make_one(command: Command, tenant: str) -> None:
+    shown = command("collection", "list", "--tenant", tenant)
+    assert shown.stdout == f"{tenant} has no collection yet. Make one: python -m rag collection create NAME\n"
+
+
+@pytest.mark.parametrize(
     "line",
     ["documents list", "collection list", "search holiday", "ask holiday", "doctor", "prices list", "tenant list"],
 )

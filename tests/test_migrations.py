@@ -17,6 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import DatabaseUnavailable
+from rag.samples import SAMPLES
 from rag.storage.embedded_postgres import BINARIES
 from rag.storage.migrations import LAST_OF_BASELINE, LAST_REPLACED, MIGRATIONS, REPLACED, migrate
 from tests.earlier_database import EARLIER_MIGRATIONS, earlier_database
@@ -140,3 +141,42 @@ def test_the_replaced_migrations_are_all_kept_for_these_tests() -> None:
     names = sorted(path.stem for path in EARLIER_MIGRATIONS.glob("*.sql"))
     assert len(names) == REPLACED
     assert names[-1].startswith(LAST_REPLACED)
+
+
+def test_of_documents_stored_before_only_those_of_the_product_become_samples(
+    server: PlainServer, tmp_path: Path
+) -> None:
+    handbook, other = SAMPLES[:2]
+    with new_database(server, tmp_path / "baseline") as owner:
+        for path in MIGRATIONS.glob("*.sql"):
+            if path.stem < "20261128031000":
+                shutil.copy(path, tmp_path / "baseline")
+        migrate(owner, tmp_path / "baseline")
+        with psycopg.connect(server.superuser, dbname=str(conninfo_to_dict(owner)["dbname"])) as connection:
+            connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo')")
+            connection.execute(
+                "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+                "VALUES ('demo', 'admin@demo.example', 'Admin', 'admin', '')"
+            )
+            for name in ("General", "Own"):
+                connection.execute(
+                    "INSERT INTO collections (tenant_id, name, profile, embedding_model) "
+                    "VALUES ('demo', %s, 'hr', 'm')",
+                    [name],
+                )
+            for title, collection, sample, is_own, day in (
+                ("of the product", "General", handbook, False, 1),
+                ("from the command line", "Own", handbook, False, 2),
+                ("of a person", "Own", other, True, 2),
+            ):
+                connection.execute(
+                    "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, added_by, "
+                    "generate_metadata, created_at) SELECT 'demo', c.id, %s, 'handbook.pdf', %s, 'completed', "
+                    "CASE WHEN %s THEN (SELECT id FROM accounts) END, false, make_date(2026, 11, %s) "
+                    "FROM collections c WHERE c.name = %s",
+                    [title, hashlib.sha256(sample.read()).hexdigest(), is_own, day, collection],
+                )
+        assert "20261128031000_samples" in migrate(owner)
+        with psycopg.connect(server.superuser, dbname=str(conninfo_to_dict(owner)["dbname"])) as connection:
+            found = connection.execute("SELECT title FROM documents WHERE is_sample").fetchall()
+    assert found == [("of the product",)]

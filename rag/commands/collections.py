@@ -147,10 +147,16 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
             print(_described(made))
         elif arguments.act == "list":
             if arguments.bin:
-                for binned in library.bin.collections(identity):
+                gone = library.bin.collections(identity)
+                if not gone:
+                    print(f"There is no collection of {identity.tenant_id} in the bin.")
+                for binned in gone:
                     print(f"{binned.id}  deleted for good on {binned.kept_until:%Y-%m-%d}  {binned.name}")
                 return 0
-            for found in library.collections(identity):
+            listed = library.collections(identity)
+            if not listed:
+                print(f"{identity.tenant_id} has no collection yet. Make one: python -m rag collection create NAME")
+            for found in listed:
                 print(_described(found))
         elif arguments.act == "restore":
             binned = _binned(parts, identity, arguments.collection)

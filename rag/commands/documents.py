@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -266,11 +267,17 @@ def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) ->
     from rag.types import Document
 
     chosen = parts.choose_collection(identity.tenant_id, arguments.collection) if arguments.collection else None
-    found: Iterable[Document | BinnedDocument]
+    found: Sequence[Document | BinnedDocument]
     if arguments.bin:
         found = [row for row in parts.documents.bin.list(identity) if chosen is None or row.collection_id == chosen.id]
     else:
         found = parts.documents.list(identity, collection_id=chosen.id if chosen else None)
+    if not found and not arguments.json:
+        place = f"“{chosen.name}”" if chosen else identity.tenant_id
+        options = f" --collection {shlex.quote(chosen.name)}" if chosen else ""
+        options += f" --tenant {arguments.tenant}" if arguments.tenant else ""
+        adding = f"There is no document in {place} yet. Add one: python -m rag ingest PATH{options}"
+        print(f"There is no document of {place} in the bin." if arguments.bin else adding)
     names = {collection.id: collection.name for collection in parts.documents.collections(identity)}
     for row in found:
         if arguments.json:

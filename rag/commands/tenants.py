@@ -228,7 +228,10 @@ def webhook(arguments: argparse.Namespace, settings: Settings) -> int:
             webhooks.test(caller, named)
             print("A test is queued; “webhook deliveries” lists how it ended.")
         elif arguments.act == "deliveries":
-            for delivery in webhooks.deliveries(caller, named):
+            deliveries = webhooks.deliveries(caller, named)
+            if not deliveries:
+                print("Nothing has been delivered yet. Send a test: python -m rag webhook test WEBHOOK")
+            for delivery in deliveries:
                 when = f"{delivery.created_at:%Y-%m-%d %H:%M}"
                 again = f", again at {delivery.next_at:%H:%M}" if delivery.next_at else ""
                 print(
@@ -236,7 +239,10 @@ def webhook(arguments: argparse.Namespace, settings: Settings) -> int:
                     f"{counted(delivery.attempts, 'attempt')}{again}  {delivery.answer}"
                 )
         else:
-            for found in webhooks.list(caller):
+            listed = webhooks.list(caller)
+            if not listed:
+                print("There is no webhook yet. Add one: python -m rag webhook add NAME ADDRESS")
+            for found in listed:
                 state = "on " if found.is_active else "off"
                 counts = f"{found.delivered} delivered, {found.waiting} waiting, {found.failed} failed"
                 print(f"{found.id}  {state}  {found.name}  {found.address}  {counts}")

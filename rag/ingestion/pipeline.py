@@ -364,6 +364,7 @@ class IngestionPipeline:
         generate_metadata: bool = True,
         password: str | None = None,
         pdf_type: PdfType | None = None,
+        is_sample: bool = False,
     ) -> ProcessingResult:
         """Take a file through the whole pipeline, without asking, and return when it is searchable.
 
@@ -382,6 +383,7 @@ class IngestionPipeline:
             generate_metadata=generate_metadata,
             pdf_type=pdf_type,
             added_by=identity,
+            is_sample=is_sample,
         )
         document_id, *attached = add_with_attached(
             add, self._database, self.sandbox, collection, file_name, file, password=password, queue=None

@@ -56,6 +56,7 @@ def add_document(
     pdf_type: PdfType | None = None,
     confirmed_up_to: Decimal | None = None,
     replaces: UUID | None = None,
+    is_sample: bool = False,
 ) -> UUID:
     """Check a file, store it, and make its document; queued for reading when there is a queue.
 
@@ -101,6 +102,7 @@ def add_document(
             "is_version": is_version,
             "confirmed_up_to": confirmed_up_to,
             "replaces": replaces,
+            "is_sample": is_sample,
         }
         connection.execute(queries["lock_name"], parameters)
         added = connection.execute(queries["add_document"], parameters).fetchone()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import cache
-from hashlib import sha256
 from uuid import UUID
 
 from rag.errors import DocumentAlreadyStored, RagError
@@ -66,6 +64,7 @@ def load_samples(
                 tenant_id=tenant,
                 collection=collection,
                 generate_metadata=False,
+                is_sample=True,
             )
         except DocumentAlreadyStored:
             continue
@@ -81,7 +80,7 @@ def load_samples(
 
 def find_samples(parts: Services, who: Who) -> list[UUID]:
     """Return the sample documents and posts that are still in the library."""
-    found = parts.database.fetch_value(who, "sample_documents", hashes=_hashes(), kind=SampleBoard.kind)
+    found = parts.database.fetch_value(who, "sample_documents", kind=SampleBoard.kind)
     return list(found)
 
 
@@ -94,11 +93,6 @@ def empty_sample_boards(parts: Services, who: Who) -> list[Collection]:
         if not contents[collection.id].documents
         and any(source.kind == SampleBoard.kind for source in parts.syncs.sources(collection))
     ]
-
-
-@cache
-def _hashes() -> list[str]:
-    return [sha256(sample.read()).hexdigest() for sample in SAMPLES]
 
 
 def load_board(parts: Services) -> Collection:

@@ -368,6 +368,7 @@ def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
                 disabled=bool(file.decision),
                 on_click=actions.on_confirm,
                 args=(document,),
+                wrap=True,
             )
             _draw_removing(file, actions)
 
@@ -532,29 +533,25 @@ def draw_estimates(
             st.markdown(" · ".join(facts), width="content")
             with st.container(horizontal=True, width="content"):
                 st.button(
-                    ngettext(
-                        "Process all {number}, replace {count} document ({words})",
-                        "Process all {number}, replace {count} documents ({words})",
-                        len(replaced),
-                        number=number,
-                        words=plain(words),
-                    )
-                    if replaced
-                    else _("Process all {number} ({words})", number=number, words=plain(words)),
+                    _words_of_all(number, len(replaced), plain(words)),
                     key="documents_confirm_all",
-                    icon=":material/done_all:",
+                    icon=":material/done_all:" if number > 1 else ":material/check:",
                     type="primary",
                     disabled=not number,
                     on_click=actions.on_confirm_all,
                     args=(until,),
+                    wrap=True,
                 )
                 st.button(
-                    red(_("Remove all {number}", number=number)),
+                    red(_("Remove this file") if number == 1 else _("Remove all {number}", number=number)),
                     key="documents_discard_all",
-                    help=_("Nothing has been spent. They go to the bin, from where you can have them back."),
+                    help=_("Nothing has been spent. It goes to the bin, from where you can have it back.")
+                    if number == 1
+                    else _("Nothing has been spent. They go to the bin, from where you can have them back."),
                     disabled=not number,
                     on_click=actions.on_discard_all,
                     args=(until,),
+                    wrap=True,
                 )
         draw_broken_by(tenant_id, sum((f.estimated for f in waiting), Decimal(0)))
         added = [file for file in files if file.replaces is None]
@@ -566,6 +563,24 @@ def draw_estimates(
     for file in files:
         if file.replaces is not None:
             _draw_replacement(file, file.replaces, documents, actions)
+
+
+def _words_of_all(number: int, replaced: int, cost: str) -> str:
+    if number == 1:
+        return (
+            _("Replace the document ({estimate})", estimate=cost)
+            if replaced
+            else _("Process it ({estimate})", estimate=cost)
+        )
+    if not replaced:
+        return _("Process all {number} ({words})", number=number, words=cost)
+    return ngettext(
+        "Process all {number}, replace {count} document ({words})",
+        "Process all {number}, replace {count} documents ({words})",
+        replaced,
+        number=number,
+        words=cost,
+    )
 
 
 def _draw_replacement(
@@ -627,18 +642,18 @@ def _draw_replacement(
                 disabled=bool(file.decision),
                 on_click=actions.on_confirm,
                 args=(document,),
+                wrap=True,
             )
-            # The first of all versions cannot leave them.
-            if document.original_id != document.id:
-                st.button(
-                    _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
-                    key=f"documents_both_{document.id}",
-                    icon=":material/library_add:",
-                    help=_("The file becomes a document of its own, and both answer."),
-                    disabled=bool(file.decision),
-                    on_click=actions.on_keep_both,
-                    args=(document,),
-                )
+            st.button(
+                _("Keep both ({estimate})", estimate=plain(money(known_cost(document.estimate, "total")))),
+                key=f"documents_both_{document.id}",
+                icon=":material/library_add:",
+                help=_("The file becomes a document of its own, and both answer."),
+                disabled=bool(file.decision),
+                on_click=actions.on_keep_both,
+                args=(document,),
+                wrap=True,
+            )
             _draw_removing(file, actions)
 
 

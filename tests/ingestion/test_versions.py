@@ -217,6 +217,23 @@ def test_a_yes_replaces_the_version_that_the_card_names_also_a_later_one(
     assert library.get("demo", second.id).status is DocumentStatus.SUPERSEDED
 
 
+def test_a_first_version_is_kept_beside_a_later_one_that_answers(
+    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
+) -> None:
+    first, second = (library.upload(admin, collection, "policy.pdf", policy(days)) for days in (3, 4))
+    for document in (first, second):
+        work("demo", document.id)  # type: ignore[operator]
+    library.confirm(admin, second.id)
+    work("demo", second.id)  # type: ignore[operator]
+    library.keep_both(admin, first.id)
+    work("demo", first.id)  # type: ignore[operator]
+    assert answering(database, collection) == {first.id, second.id}
+    assert {library.get("demo", each.id).title for each in (first, second)} == {"Policy", "Policy (2)"}
+    for document in (first, second):
+        alone = library.versions.of(admin, library.get(admin, document.id))
+        assert [version.id for version in alone] == [document.id]
+
+
 def test_a_free_file_waits_for_a_yes_behind_one_of_its_name_that_is_not_ready(
     library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection
 ) -> None:

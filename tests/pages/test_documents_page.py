@@ -266,6 +266,40 @@ def test_the_samples_can_be_deleted_together_once_there_are_documents_of_ones_ow
     assert "Sample notice board" in [found.name for found in app_services.documents.collections("demo")]
 
 
+def test_what_people_add_themselves_stays_when_the_samples_are_deleted(
+    page: AppTest, app_services: Services, collection: Collection, account: Account
+) -> None:
+    handbook, guide = SAMPLES[:2]
+    app_services.documents.ensure_first_collection("demo")
+    load_samples(app_services, collection=collection, missing=[handbook, guide])
+    identity = app_services.sessions.find(app_services.sessions.start(account))
+    assert identity is not None
+    board = next(c for c in app_services.documents.collections("demo") if c.name == "Sample notice board")
+    other = app_services.documents.create_collection(identity, "Of our own", "hr")
+
+    def added(into: Collection, file: bytes, name: str, who: Identity | None = identity) -> UUID:
+        done = app_services.pipeline.process_document(
+            file=file, file_name=name, tenant_id="demo", collection=into, identity=who, generate_metadata=False
+        )
+        return done.document_id
+
+    own = {
+        added(other, handbook.read(), handbook.file_name),
+        added(other, guide.read(), "from_the_command_line.pdf", who=None),
+        added(board, b"Our notice of the day, which is long enough to be read.", "notice.txt"),
+    }
+    page.run()
+    assert "12 samples from an invented company are still here" in words(page)
+    newer = added(collection, SAMPLES[2].read(), guide.file_name)
+    assert app_services.documents.get("demo", newer).version == 2
+    page.run()
+    assert "11 samples from an invented company are still here" in words(page)
+    page.button(key="documents_samples_delete").click().run()
+
+    assert not page.exception
+    assert {document.id for document in app_services.documents.list("demo")} == own | {newer}
+
+
 def test_files_up_to_the_limit_of_the_settings_are_taken(page: AppTest, app_services: Services) -> None:
     page.run()
     taken = page.file_uploader[0].proto.max_upload_size_mb
@@ -517,6 +551,46 @@ def test_of_two_waiting_files_of_one_name_the_later_says_which_it_replaces(
     keys = {button.key for button in page.button}
     assert f"documents_both_{second}" in keys
     assert f"documents_both_{first}" not in keys
+    priced = [button for button in page.button if r"\$" in button.label]
+    assert len(priced) == 4
+    assert all(button.proto.wrap for button in priced), "on a phone the price stands in the next line"
+
+
+def test_a_first_version_whose_later_one_answers_can_be_kept_beside_it(
+    page: AppTest, app_services: Services, add: Add, database: Database
+) -> None:
+    first = add("Bikes", "estimated", estimate=ESTIMATE, file_name="a.txt")
+    second = add("Bikes", "completed", file_name="b.txt")
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, second))
+    page.run()
+    page.button(f"documents_both_{first}").click().run()
+
+    assert not page.exception
+    kept = app_services.documents.get("demo", first)
+    assert (kept.status, kept.title) == (DocumentStatus.PROCESSING, "Bikes (2)")
+    assert kept.original_id != app_services.documents.get("demo", second).original_id
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_beside_a_decided_card_the_buttons_of_one_waiting_file_say_what_they_do_for_one(
+    page: AppTest, add: Add, app_services: Services, database: Database, replaces: bool
+) -> None:
+    first = add("Bikes", "completed", file_name="a.txt")
+    waiting = add("Bikes", "estimated", estimate=ESTIMATE, file_name="b.txt")
+    decided = add("Cars", "estimated", estimate=ESTIMATE)
+    if replaces:
+        with database.transaction("demo") as connection:
+            connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, waiting))
+    page.run()
+    page.button(f"documents_discard_{decided}").click().run()
+
+    assert not page.exception
+    words_of_one = "Replace the document" if replaces else "Process it"
+    assert page.button("documents_confirm_all").label == rf"{words_of_one} (\$0\.0019)"
+    assert page.button("documents_discard_all").label == ":red[Remove this file]"
+    page.button("documents_discard_all").click().run()
+    assert app_services.documents.find("demo", DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))) == []
 
 
 def test_what_another_administrator_has_confirmed_is_not_discarded(

@@ -144,6 +144,7 @@ RETRIEVE: Any = rag.retrieve_context
 EMBED: Any = rag.generate_embedding
 CHUNK: Any = rag.chunk_text
 TRANSLATE: Any = rag.translate_query_if_needed
+DETECT: Any = rag.detect_language_heuristic
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,7 @@ TRANSLATE: Any = rag.translate_query_if_needed
         (lambda: EMBED(3), "and not int"),
         (lambda: CHUNK(b"leave"), "and not bytes"),
         (lambda: TRANSLATE(None, "nl"), "and not NoneType"),
+        (lambda: DETECT(None), "`text`: a text is needed, and not NoneType"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence_before_anything_is_stored(

@@ -114,16 +114,17 @@ WHERE tenant_id = (SELECT rag_tenant()) AND operation = 'embedding' AND collecti
 GROUP BY collection_id
 
 -- sample_documents --
--- List the documents with the content of a sample, and the posts of the sample notice board, except in the bin.
-SELECT coalesce(array_agg(id), '{}') FROM (
-    SELECT d.id FROM documents d
-    WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned') AND d.sha256 = ANY(%(hashes)s)
-      AND d.collection_id = ANY(ARRAY(SELECT c.id FROM collections c WHERE c.tenant_id = rag_tenant()))
-    UNION
-    SELECT d.id FROM documents d
-    JOIN collection_sources s ON s.tenant_id = d.tenant_id AND s.collection_id = d.collection_id
-    WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned') AND s.kind = %(kind)s
-) AS samples
+-- List the documents and posts that the product added as samples, except in the bin and where a person added a version.
+SELECT coalesce(array_agg(d.id), '{}') FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.status NOT IN ('superseded', 'binned')
+  AND d.collection_id = ANY(ARRAY(SELECT c.id FROM collections c WHERE c.tenant_id = rag_tenant()))
+  AND (d.is_sample OR EXISTS (
+      SELECT FROM collection_sources s
+      WHERE s.tenant_id = rag_tenant() AND s.collection_id = d.collection_id AND s.kind = %(kind)s))
+  AND NOT EXISTS (
+      SELECT FROM documents v
+      WHERE v.tenant_id = rag_tenant() AND v.original_id = d.original_id AND v.status <> 'binned'
+        AND (v.is_correction OR NOT v.is_sample AND v.sync_key IS NULL))
 
 -- documents_at_work --
 -- List documents that are being read, processed or tagged, in the order in which the worker takes them.
@@ -268,12 +269,12 @@ SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text
 -- Who adds the first version owns it; the later ones keep the owner.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
-                       owner_id, confirmed_up_to, upload_folder, folder, original_id, version)
+                       owner_id, confirmed_up_to, is_sample, upload_folder, folder, original_id, version)
 SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(mime_type)s,
        %(sha256)s, 'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
        %(pdf_type)s,
        (SELECT id FROM accounts WHERE id = %(added_by)s), (SELECT id FROM accounts WHERE id = %(added_by)s),
-       %(confirmed_up_to)s, %(upload_folder)s,
+       %(confirmed_up_to)s, %(is_sample)s, %(upload_folder)s,
        CASE WHEN known.original_id IS NULL THEN %(upload_folder)s ELSE '' END, known.original_id,
        coalesce(known.version, 0) + 1
 FROM (SELECT) AS one
@@ -299,10 +300,10 @@ RETURNING id
 -- Add a version that processes the same file differently: pages are copied, nothing is read again.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, page_count, empty_pages, character_count, language, chunking_method, generate_metadata,
-                       pdf_type, metadata, added_by, upload_folder, original_id, version)
+                       pdf_type, metadata, added_by, is_sample, upload_folder, original_id, version)
 SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'estimated',
        'chunk', page_count, empty_pages, character_count, language, %(chunking_method)s, generate_metadata,
-       pdf_type, metadata - 'chunk_spans', added_by, upload_folder, original_id,
+       pdf_type, metadata - 'chunk_spans', added_by, is_sample, upload_folder, original_id,
        (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
 FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
@@ -312,10 +313,10 @@ RETURNING id
 -- Add a version that reads the same file differently.
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
-                       confirmed_up_to, upload_folder, original_id, version)
+                       confirmed_up_to, is_sample, upload_folder, original_id, version)
 SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'reading',
        'extract', page_count, page_count, chunking_method, generate_metadata, %(pdf_type)s, added_by,
-       %(confirmed_up_to)s, upload_folder, original_id,
+       %(confirmed_up_to)s, is_sample, upload_folder, original_id,
        (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
 FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
@@ -680,10 +681,12 @@ ORDER BY other.status = 'completed' DESC, other.requested_at DESC
 LIMIT 1
 
 -- keep_both --
--- Make a version that waits a document of its own.
-UPDATE documents
-SET original_id = id, version = 1, title = %(title)s, metadata = metadata || '{"is_named": true}', updated_at = now()
-WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated' AND original_id <> id
+-- Make a version that waits a document of its own. The others keep what they share, also when it was the first of them.
+UPDATE documents d
+SET original_id = gen_random_uuid(), version = 1, title = %(title)s, metadata = metadata || '{"is_named": true}',
+    updated_at = now()
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s AND d.status = 'estimated'
+  AND EXISTS (SELECT FROM documents v WHERE v.tenant_id = rag_tenant() AND v.original_id = d.original_id AND v.id <> d.id)
 
 -- tenant_settings --
 -- Read the settings that administrators chose for the whole tenant.
