@@ -543,7 +543,7 @@ def draw_estimates(
                     wrap=True,
                 )
                 st.button(
-                    red(_("Remove this file") if number == 1 else _("Remove all {number}", number=number)),
+                    red(_("Remove all {number}", number=number)),
                     key="documents_discard_all",
                     help=_("Nothing has been spent. It goes to the bin, from where you can have it back.")
                     if number == 1

@@ -588,7 +588,7 @@ def test_beside_a_decided_card_the_buttons_of_one_waiting_file_say_what_they_do_
     assert not page.exception
     words_of_one = "Replace the document" if replaces else "Process it"
     assert page.button("documents_confirm_all").label == rf"{words_of_one} (\$0\.0019)"
-    assert page.button("documents_discard_all").label == ":red[Remove this file]"
+    assert page.button("documents_discard_all").label == ":red[Remove all 1]"
     page.button("documents_discard_all").click().run()
     assert app_services.documents.find("demo", DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))) == []
 
