@@ -203,7 +203,7 @@ def choose_filters(period: Period) -> Filters:
             key="analytics_group",
             bind="query-params",
             label_visibility="collapsed",
-            width=150,
+            width=175,
         )
         languages = analytics.languages(identity, period)
         language = (
@@ -225,7 +225,7 @@ def choose_filters(period: Period) -> Filters:
         key = f"analytics_collection_{kept}"
         chosen = (
             choose_collection(
-                names, key=key, everything=_("All collections"), chosen=kept if kept in names else None, width=170,
+                names, key=key, everything=_("All collections"), chosen=kept if kept in names else None, width=195,
                 on_change=lambda: put_in_address("analytics_collection", st.session_state[key]),
             )
             if len(names) > 1

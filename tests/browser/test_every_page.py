@@ -13,6 +13,7 @@ from babel import Locale
 from babel.messages.pofile import read_po
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from rag.language import LANGUAGES
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import press_in_no_field
 from tests.standin import ProviderStandin, many_words
@@ -527,9 +528,9 @@ def words_in(language: str) -> set[str]:
     return {*said, *Locale(language).languages.values()}
 
 
-def cut_texts(page: Page) -> list[str]:
+def cut_texts(page: Page, language: str = "de") -> list[str]:
     cells = page.evaluate("[...window.cutCells ?? []]")
-    return [*page.evaluate(CUT), *page.evaluate(CUT_IN_FIELDS), *sorted(words_in("de").intersection(cells))]
+    return [*page.evaluate(CUT), *page.evaluate(CUT_IN_FIELDS), *sorted(words_in(language).intersection(cells))]
 
 
 def test_texts_that_a_box_cuts_are_found(offline_page: Page) -> None:
@@ -579,6 +580,24 @@ def test_no_text_is_cut_in_german(
         cut[f"{path} {button}"] = cut_texts(page)
     assert page.locator("html").get_attribute("lang") == "de"
     context.close()
+    assert {path: found for path, found in cut.items() if found} == {}
+
+
+def test_no_text_is_cut_on_the_fullest_pages_in_any_language(
+    offline_product: Product, offline_admin: BrowserContext, browser: Browser
+) -> None:
+    cut = {}
+    for language in [code for code in LANGUAGES if code not in ("en", "de")]:
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 860}, locale=language, storage_state=offline_admin.storage_state()
+        )
+        context.add_init_script(CUT_IN_CELLS)
+        page = context.new_page()
+        for path in ("/documents", "/analytics?analytics_view=Questions"):
+            open_page(page, offline_product.address + path)
+            cut[f"{language} {path}"] = cut_texts(page, language)
+        assert page.locator("html").get_attribute("lang") == language
+        context.close()
     assert {path: found for path, found in cut.items() if found} == {}
 
 
