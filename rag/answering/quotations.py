@@ -228,7 +228,7 @@ def _has_sibling(
 
 
 def _heading_above(by_place: Mapping[tuple[int, int], CandidateSentence], passage: int, place: int) -> str:
-    """Return the nearest heading above within the passage, which may hold more than one section; empty without any."""
+    """Return the nearest heading above in the passage; empty without one."""
     above = (by_place[passage, before] for before in range(place - 1, -1, -1) if (passage, before) in by_place)
     return next((bare for c in above if c.kind == "heading" and (bare := bare_heading(c.text))), "")
 
@@ -252,7 +252,7 @@ def _last_heading(citation: Citation) -> str:
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of exceptions to a sentence, and of the rule if the sentence is an exception itself."""
+    """Return the places of a sentence's exceptions, or of an exception's rule."""
     found: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
