@@ -203,7 +203,7 @@ def choose_filters(period: Period) -> Filters:
             key="analytics_group",
             bind="query-params",
             label_visibility="collapsed",
-            width=150,
+            width=175,
         )
         languages = analytics.languages(identity, period)
         language = (
@@ -225,7 +225,7 @@ def choose_filters(period: Period) -> Filters:
         key = f"analytics_collection_{kept}"
         chosen = (
             choose_collection(
-                names, key=key, everything=_("All collections"), chosen=kept if kept in names else None, width=170,
+                names, key=key, everything=_("All collections"), chosen=kept if kept in names else None, width=195,
                 on_change=lambda: put_in_address("analytics_collection", st.session_state[key]),
             )
             if len(names) > 1
@@ -389,7 +389,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Group"): [row.user_group or "–" for row in rows],
             **({_("Asked by"): [row.asker or "–" for row in rows]} if analytics.shows_names(identity) else {}),
             _("Language"): [row.language for row in rows],
-            _("Time (s)"): [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
+            _("Time (s)"): [None if row.total_ms is None else round(row.total_ms / 1000, 1) for row in rows],
             _("Cost"): [known_cost_words(row.cost, row.is_priced) for row in rows],
             _("Rated"): [{1: _("helpful"), 0: _("not helpful"), None: ""}[row.rating] for row in rows],
         }
@@ -414,7 +414,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Asked by"): st.column_config.TextColumn(width=92),
             _("Language"): st.column_config.TextColumn(_("Lang"), width=45),
             _("Time (s)"): st.column_config.ProgressColumn(
-                min_value=0, max_value=slowest / 1000, format="%.1f", width=90
+                min_value=0, max_value=slowest / 1000, format="localized", width=90
             ),
             _("Cost"): st.column_config.TextColumn(
                 alignment="right", width=80, help=_("≥ leaves out calls without a known price.")

@@ -487,7 +487,10 @@ def table_date(*, with_year: bool = True, with_time: bool = False) -> str:
     else:
         pattern = _locale(current()).datetime_skeletons["yMd" if with_year else "Md"].pattern
         written = pattern.replace("d", "D").replace("y", "YYYY")
-    return f"{written}, HH:mm" if with_time else written
+    if with_time:
+        written += ", HH:mm"
+    # A table draws from the left: without an isolate, the marks of a pattern from the right mix up its numbers.
+    return f"\u2067{written}\u2069" if "\u200f" in written else written
 
 
 def clock(moment: datetime) -> str:

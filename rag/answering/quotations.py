@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -108,7 +109,7 @@ def written(
     """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
     first.
 
-    `around` are sentences shown for what stands beside them; the one they surround is set in bold.
+    The sentence surrounded by `around` is set in bold.
 
     Of documents that disagree the newer comes first, each with its date.
     """
@@ -120,6 +121,7 @@ def written(
     is_named = len({citations[place].document_id for place in passages}) > 1 or _has_sibling(
         chosen, everything, citations, asked
     )
+    told_apart = _told_apart([citations[place] for place in passages], days)
     lines: list[tuple[str, str]] = []
     for passage in passages:
         places = {c.position for c in (*chosen, *around) if c.passage == passage}
@@ -161,7 +163,7 @@ def written(
             previous = place
         ordered = sorted(range(len(runs)), key=lambda number: -best_of_runs[number])
         number = citations[passage].number
-        day = days.get(citations[passage].document_id, "") if is_disagreed else ""
+        day = told_apart[citations[passage].document_id] if is_disagreed else ""
         has_rows = any(by_place[passage, place].kind in ("row", "column") for place in places)
         for run in ordered:
             # What a row is about is often said by the heading above its table alone.
@@ -188,6 +190,17 @@ def _disagree(chosen: Sequence[CandidateSentence], citations: Sequence[Citation]
     )
 
 
+def _told_apart(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict[UUID, str]:
+    """Return a name to add to each document: its day, or its file's name beside another of equal title and day."""
+    named = {(c.document_id, c.title, days.get(c.document_id, "")) for c in citations}
+    shared = Counter((title, day) for _, title, day in named)
+    return {
+        c.document_id: day if shared[c.title, day] < 2 else c.file_name
+        for c in citations
+        for day in [days.get(c.document_id, "")]
+    }
+
+
 def _share_words(one: CandidateSentence, other: CandidateSentence) -> bool:
     words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (one, other)]
     return len(words[0] & words[1]) > SAME * max(1, min(map(len, words)))
@@ -199,7 +212,7 @@ def _has_sibling(
     citations: Sequence[Citation],
     asked: frozenset[str],
 ) -> bool:
-    """Whether a document quoted is one of several of a kind, and the question does not say which it means.
+    """Tell whether a quoted document is one of several of a kind, none of them named in the question.
 
     "Leave in Utrecht" beside "Leave in Leeds" is named, although it alone is quoted.
     """
@@ -215,7 +228,7 @@ def _has_sibling(
 
 
 def _heading_above(by_place: Mapping[tuple[int, int], CandidateSentence], passage: int, place: int) -> str:
-    """Return the nearest heading above within the passage, which may hold more than one section; empty without any."""
+    """Return the nearest heading above in the passage; empty without one."""
     above = (by_place[passage, before] for before in range(place - 1, -1, -1) if (passage, before) in by_place)
     return next((bare for c in above if c.kind == "heading" and (bare := bare_heading(c.text))), "")
 
@@ -239,7 +252,7 @@ def _last_heading(citation: Citation) -> str:
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the places of exceptions to a sentence, and of the rule if the sentence is an exception itself."""
+    """Return the places of a sentence's exceptions, or of an exception's rule."""
     found: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):

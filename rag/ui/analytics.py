@@ -534,9 +534,9 @@ def _draw_slowest(
                 _("Question"): [row.question for row in rows],
                 _("Asked"): [row.created_at for row in rows],
                 _("Model"): [row.model or "–" for row in rows],
-                _("First words (s)"): [None if row.first_token_ms is None else row.first_token_ms / 1000
+                _("First words (s)"): [None if row.first_token_ms is None else round(row.first_token_ms / 1000, 1)
                                        for row in rows],
-                _("Time (s)"): [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
+                _("Time (s)"): [None if row.total_ms is None else round(row.total_ms / 1000, 1) for row in rows],
             }
         ),
         hide_index=True,
@@ -549,9 +549,12 @@ def _draw_slowest(
         column_config={
             _("Question"): st.column_config.TextColumn(width=330),
             _("Asked"): time_column(with_year=False, width=110),
-            _("First words (s)"): st.column_config.NumberColumn(format="%.1f", width=110),
+            _("First words (s)"): st.column_config.NumberColumn(format="localized", width=110),
             _("Time (s)"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max((row.total_ms or 0) / 1000 for row in rows) or 1, format="%.1f", width=140
+                min_value=0,
+                max_value=max((row.total_ms or 0) / 1000 for row in rows) or 1,
+                format="localized",
+                width=140,
             ),
         },
         alt=_("The questions that took longest"),
@@ -601,7 +604,7 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
         height="content" if len(parts) <= 8 else 318,
         column_config={
             _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max((part.questions for part in parts), default=1), format="%d", width=70
+                min_value=0, max_value=max((part.questions for part in parts), default=1), format="localized", width=70
             ),
             _("Answered"): st.column_config.TextColumn(alignment="right", width=90),
             _("Not found"): st.column_config.NumberColumn(width=70, help=_("Not in the documents.")),
@@ -691,7 +694,7 @@ def _draw_top_documents(analytics: Analytics, who: Identity, period: Period, fil
         column_config={
             _("Document"): st.column_config.TextColumn(width=165),
             _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(u.questions for u in used), format="%d", width=125
+                min_value=0, max_value=max(u.questions for u in used), format="localized", width=125
             ),
             _("Helpful"): st.column_config.TextColumn(
                 alignment="right", width=85, help=_("Of the answers that were rated.")

@@ -187,13 +187,13 @@ def draw_toolbar(
             key="documents_view",
             on_change=use_view,
             label_visibility="collapsed",
-            width=165,
+            width=196,
         )
         in_folders = all_folders(shelves.folders)
         folders = {"": _("All folders"), **{name: f"{name} ({thousands(n)})" for name, n in in_folders.items()}}
-        folder = _choice(_("Folder"), folders, "documents_folder", width=150)
+        folder = _choice(_("Folder"), folders, "documents_folder", width=165)
         tags = {"": _("All tags"), **{name: f"{name} ({thousands(n)})" for name, n in shelves.tags.items()}}
-        tag = _choice(_("Tag"), tags, "documents_tag", width=130)
+        tag = _choice(_("Tag"), tags, "documents_tag", width=182)
         set_within = sum(bool(st.session_state.get(key)) for key in WITHIN_FILTERS)
         words = _("Filters ({number})", number=set_within) if set_within else _("Filters")
         with st.popover(words, icon=":material/tune:", key="documents_filters", width="content"):
@@ -359,7 +359,7 @@ def draw_table(
         # Together as wide as the page at 1280 pixels.
         column_config={
             _("Title"): st.column_config.ButtonColumn(
-                width=250,
+                width=226,
                 alignment="left",
                 type="tertiary",
                 on_click=open_clicked,
@@ -367,7 +367,7 @@ def draw_table(
                 # Only where there is something to scroll to: a pinned column does not grow with the page.
                 pinned=len(frame.columns) > COLUMNS_SEEN,
             ),
-            _("File name"): st.column_config.TextColumn(width=104),
+            _("File name"): st.column_config.TextColumn(width=128),
             _("Status"): st.column_config.MultiselectColumn(
                 options=[_(words) for words, _color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
                 color=[color for _words, color in (*STATUSES.values(), WAITING, TAGS_WAITING, EXPIRED)],
@@ -377,7 +377,7 @@ def draw_table(
             _("Owner"): st.column_config.TextColumn(width=80),
             _("Updated"): time_column(with_time=False, width=94),
             _("Cost"): st.column_config.TextColumn(alignment="right", width=72),
-            _("Folder"): st.column_config.TextColumn(width=120),
+            _("Folder"): st.column_config.TextColumn(width=102),
             _("Tags"): st.column_config.ListColumn(width=140),
             _("Collection"): st.column_config.TextColumn(width=108),
             _("Stars"): st.column_config.NumberColumn(format="localized", width=70),

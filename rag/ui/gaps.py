@@ -99,7 +99,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
         column_config={
             _("Question"): st.column_config.TextColumn(width=215),
             _("Times"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(gap.times for gap in found), format="%d", width=80
+                min_value=0, max_value=max(gap.times for gap in found), format="localized", width=80
             ),
             _("Before"): st.column_config.NumberColumn(
                 width=62, help=_("How often it was asked in the period before, for comparison.")

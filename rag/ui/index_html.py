@@ -64,6 +64,8 @@ LOOK = """
     max-height: 64px; overflow: hidden;
   }
 }
+/* Where files are added, the words above the field fit beside it, or it has the row for itself. */
+.stApp [data-testid=stLayoutWrapper]:has(> .st-key-documents_add) { min-width: min(100%, 18rem); }
 /* The table of the documents is as wide as the page, so that long titles are told apart. The first container of the
    page decides: what is drawn already would move. */
 @media (min-width: 768px) {
@@ -130,10 +132,16 @@ LOOK = """
     margin: 0; border-radius: 10px;
   }
 }
+/* Chosen names wrap there; a list shows the whole of what a field has no room for. */
+@media (max-width: 640px) {
+  [data-testid=stMultiSelectTagsContainer] span { height: auto; white-space: normal; }
+  [data-testid=stSelectbox] input { text-overflow: ellipsis; }
+}
 /* What people and documents wrote runs in the direction of its own language, whatever that of the page. */
 [data-testid=stChatMessage] :is(p, li, td, th, h1, h2, h3, h4, blockquote),
 [class*="_card_"] [data-testid=stCaptionContainer] p,
 :is([class*=st-key-chat_open_], [class*=st-key-library_open_], .st-key-frame_found) p,
+[class*=st-key-chat_suggestion] p,
 .stApp :is(textarea, [data-testid=stTextInput] input) { unicode-bidi: plaintext; text-align: start; }
 [data-testid=stChatMessage] :is([role=img], a[href^="#s"]) { unicode-bidi: isolate; }
 /* A target of a finger, also where it is only three dots. */

@@ -131,11 +131,14 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
         key=f"analytics_search_parts_{by}",
         column_config={
             _("Questions"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max((group.questions for group in groups), default=1), format="%d", width=140
+                min_value=0,
+                max_value=max((group.questions for group in groups), default=1),
+                format="localized",
+                width=140,
             ),
             _("Answered"): st.column_config.TextColumn(alignment="right"),
             _("Best similarity"): st.column_config.NumberColumn(
-                format="%.3f", help=_("The median over the questions.")
+                format="localized", help=_("The median over the questions.")
             ),
         },
         alt=_("What the search brought by {kind}", kind=_(SEARCHES_BY[by]).lower()),
@@ -169,7 +172,7 @@ def _draw_passages(
             _("Document"): st.column_config.TextColumn(width=190),
             _("Page"): st.column_config.TextColumn(width=75),
             _("Answers"): st.column_config.ProgressColumn(
-                min_value=0, max_value=max(use.questions for use in found), format="%d", width=110
+                min_value=0, max_value=max(use.questions for use in found), format="localized", width=110
             ),
             _("Does not hold"): st.column_config.NumberColumn(
                 width=110, help=_("Answers that name it for something it does not say.")

@@ -308,6 +308,10 @@ def test_of_two_documents_that_disagree_the_newer_comes_first_with_its_date() ->
         "Handbook 2026 (2026-01-05) › Leave: “Employees have 27 days of leave a year.” [2]\n\n"
         "Handbook 2025 (2025-01-03) › Leave: “Employees have 25 days of leave a year.” [1]"
     )
+    twins = [replace(old, title="Handbook", file_name=f"{old.file_name}-old"), replace(new, title="Handbook")]
+    of_one_day = best_quotes(question, twins, language="en", days=dict.fromkeys(days, "2026-01-05"))
+    assert of_one_day is not None
+    assert f"Handbook ({old.file_name}-old) › Leave: “Employees have 25" in of_one_day.text
     agreed = best_quotes(question, [old, replace(new, passage="Managers approve the leave in June.")], days=days)
     assert agreed is not None
     assert "(2025-01-03)" not in agreed.text

@@ -499,6 +499,39 @@ def test_changes_between_two_versions_are_cited_to_their_own_pages(
     assert (by_number[was].document_id, by_number[now].document_id) == (old, new)
 
 
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("Handbook 2024.md", "Handbook 2026.md"), "What changed between the handbooks of 2024 and 2026?"),
+        (("Handbook 2024.md", "Handbook 2026.md"), "What changed in the handbook?"),
+        (("handbook_2024-06.md", "handbook_2024-11.md"), "What changed in the handbook since 2024?"),
+        (("Handbook v1.md", "Handbook v2.md"), "What changed?"),
+        (("Handbook 2024.md", "Handbook 2026.md"), "Was hat sich im Handbuch seit 2024 geändert?"),
+    ],
+)
+def test_changes_between_editions_kept_as_two_documents(
+    parts: Services, collection: Collection, identity: Identity, names: tuple[str, str], words: str
+) -> None:
+    new = store(parts, collection, names[1], HANDBOOK.replace("25 days", "27 days"))
+    old = store(parts, collection, names[0], HANDBOOK)
+    store(parts, collection, "Guide 2026.md", GUIDE)
+    text, done, _ = ask(parts, collection, identity, words)
+    (changed,) = [line for line in text.splitlines() if line.startswith(("- Changed", "- Geändert"))]
+    assert "25 days" in changed.split("→")[0]
+    assert "27 days" in changed.split("→")[1]
+    assert {citation.document_id for citation in done.citations} == {old, new}
+
+
+def test_documents_of_one_title_in_two_places_are_no_editions(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    for name, days in (("Leave Germany.md", 30), ("Leave France.md", 25)):
+        store(parts, collection, name, HANDBOOK.replace("25 days", f"{days} days"))
+    text, done, _ = ask(parts, collection, identity, "What changed?")
+    assert "No earlier version" in text
+    assert done.citations == ()
+
+
 def test_what_changes_by_a_coming_day_is_told_by_the_version_that_begins_until_then(
     parts: Services, collection: Collection, identity: Identity
 ) -> None:

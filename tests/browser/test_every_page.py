@@ -13,6 +13,7 @@ from babel import Locale
 from babel.messages.pofile import read_po
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from rag.language import LANGUAGES
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import press_in_no_field
 from tests.standin import ProviderStandin, many_words
@@ -443,19 +444,23 @@ def test_on_an_arabic_phone_the_hidden_sidebar_is_not_seen(
 #: what people named themselves is shortened on purpose.
 CUT = """() => {
   const shortened = ".st-key-chat_recent, .st-key-frame_found, [data-testid=stDataFrame], [data-testid=stIconMaterial]";
+  const lineHeight = (node) => parseFloat(getComputedStyle(node).lineHeight) || 20;
   const found = [];
   for (const node of document.querySelectorAll("body *")) {
     const has_text = [...node.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
     if (!has_text || node.closest(shortened) || !node.checkVisibility({ visibilityProperty: true })) continue;
-    const own = node.getBoundingClientRect();
+    const words = document.createRange();
+    words.selectNodeContents(node);
+    const own = words.getBoundingClientRect();
     for (let box = node; box && box !== document.body; box = box.parentElement) {
       const style = getComputedStyle(box), edges = box.getBoundingClientRect();
       if (box !== node && /auto|scroll/.test(style.overflowX + style.overflowY)) break;
-      if (!/hidden|clip/.test(style.overflowX)) continue;
+      if (!/hidden|clip/.test(style.overflowX + style.overflowY)) continue;
       if (edges.width <= 2) break;  // for screen readers
       const isCut = box === node
-        ? node.scrollWidth > node.clientWidth + 1
-        : own.right > edges.right + 2 || own.left < edges.left - 2;
+        ? node.scrollWidth > node.clientWidth + 1 || node.scrollHeight > node.clientHeight + lineHeight(node) / 2
+        : own.right > edges.right + 2 || own.left < edges.left - 2 ||
+          own.bottom > edges.bottom + lineHeight(node) / 2;
       if (isCut) {
         found.push(node.innerText.trim().slice(0, 60));
         break;
@@ -467,9 +472,10 @@ CUT = """() => {
 #: Returns what a field has no room for: its text, else the words that stand there until something is typed.
 CUT_IN_FIELDS = """() => {
   const pen = document.createElement("canvas").getContext("2d");
-  return [...document.querySelectorAll("input")].filter((field) => {
+  return [...document.querySelectorAll("input:not([type=checkbox], [type=radio])")].filter((field) => {
     if (field.clientWidth <= 2 || !field.checkVisibility({ visibilityProperty: true })) return false;
     const style = getComputedStyle(field);
+    if (style.textOverflow === "ellipsis") return false;  // on a phone, of a list that shows all of it
     pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
     const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     return pen.measureText(field.value || field.placeholder).width > room + 1;
@@ -492,6 +498,23 @@ CUT_IN_CELLS = """(() => {
     return fillText.call(this, text, x, ...more);
   };
 })();"""
+#: Dialogs, panels and menus.
+OPENED_IN_GERMAN = (
+    ("/", "[data-testid=stBottomBlockContainer] [data-testid=stPopoverButton]"),
+    ("/library", "[class*=st-key-library_open] button"),
+    ("/people", "button:has-text('Schlüssel erstellen')"),
+    ("/people", "button:has-text('Mehrere einladen')"),
+    ("/people", "button:has-text('Person hinzufügen')"),
+    ("/documents", ".st-key-documents_options button"),
+    ("/documents", ".st-key-documents_filters button"),
+    ("/collections", "button:has-text('Neue Sammlung')"),
+    ("/collections", "button:has-text('Einstellungen')"),
+    ("/prices", "button:has-text('Preis festlegen')"),
+    ("/prices", "button:has-text('Budget festlegen')"),
+    ("/other-programs", "button:has-text('Ein Widget hinzufügen')"),
+    ("/other-programs", "button:has-text('Einen Webhook hinzufügen')"),
+    ("/analytics", "button:has-text('Bericht')"),
+)
 VIEWS = tuple(
     f"/analytics?analytics_view={view}" for view in ("Costs", "Times", "Search", "Questions", "Gaps", "Quality")
 )
@@ -505,9 +528,9 @@ def words_in(language: str) -> set[str]:
     return {*said, *Locale(language).languages.values()}
 
 
-def cut_texts(page: Page) -> list[str]:
+def cut_texts(page: Page, language: str = "de") -> list[str]:
     cells = page.evaluate("[...window.cutCells ?? []]")
-    return [*page.evaluate(CUT), *page.evaluate(CUT_IN_FIELDS), *sorted(words_in("de").intersection(cells))]
+    return [*page.evaluate(CUT), *page.evaluate(CUT_IN_FIELDS), *sorted(words_in(language).intersection(cells))]
 
 
 def test_texts_that_a_box_cuts_are_found(offline_page: Page) -> None:
@@ -515,6 +538,8 @@ def test_texts_that_a_box_cuts_are_found(offline_page: Page) -> None:
         '<button style="width:60px;overflow:hidden;white-space:nowrap">Zugriffsberechtigungen verwalten</button>'
         '<div style="width:60px;overflow:hidden"><p style="width:200px">Zugriffsberechtigungen</p></div>'
         '<div style="width:60px;overflow:auto"><p style="width:200px">Eine Liste</p></div><p>Ganz zu sehen</p>'
+        '<div style="width:90px;height:20px;overflow:hidden"><p style="margin:0">Richten Sie alles ein</p></div>'
+        '<div style="width:60px;overflow:hidden;white-space:nowrap"><p>Alles zu den Gehältern</p></div>'
         '<input style="width:60px" placeholder="Alle Sprachen der Welt"><input placeholder="Alle"><canvas></canvas>'
     )
     offline_page.evaluate(CUT_IN_CELLS)
@@ -528,7 +553,8 @@ def test_texts_that_a_box_cuts_are_found(offline_page: Page) -> None:
         }"""
     )
     assert cut_texts(offline_page) == [
-        "Zugriffsberechtigungen verwalten", "Zugriffsberechtigungen", "Alle Sprachen der Welt", "Niederländisch",
+        "Zugriffsberechtigungen verwalten", "Zugriffsberechtigungen", "Richten Sie alles ein", "Alles zu den Gehältern",
+        "Alle Sprachen der Welt", "Niederländisch",
     ]  # fmt: skip
 
 
@@ -547,8 +573,31 @@ def test_no_text_is_cut_in_german(
     for path in (*PAGES, *VIEWS):
         open_page(page, offline_product.address + path)
         cut[path] = cut_texts(page)
+    for path, button in OPENED_IN_GERMAN:
+        open_page(page, offline_product.address + path)
+        page.locator(button).locator("visible=true").first.click()
+        settle(page)
+        cut[f"{path} {button}"] = cut_texts(page)
     assert page.locator("html").get_attribute("lang") == "de"
     context.close()
+    assert {path: found for path, found in cut.items() if found} == {}
+
+
+def test_no_text_is_cut_on_the_fullest_pages_in_any_language(
+    offline_product: Product, offline_admin: BrowserContext, browser: Browser
+) -> None:
+    cut = {}
+    for language in [code for code in LANGUAGES if code not in ("en", "de")]:
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 860}, locale=language, storage_state=offline_admin.storage_state()
+        )
+        context.add_init_script(CUT_IN_CELLS)
+        page = context.new_page()
+        for path in ("/documents", "/analytics?analytics_view=Questions"):
+            open_page(page, offline_product.address + path)
+            cut[f"{language} {path}"] = cut_texts(page, language)
+        assert page.locator("html").get_attribute("lang") == language
+        context.close()
     assert {path: found for path, found in cut.items() if found} == {}
 
 

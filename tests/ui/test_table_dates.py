@@ -17,6 +17,8 @@ from rag.language import table_date
         ("fr", "DD/MM/YYYY, HH:mm"),
         ("ko", "YYYY. M. D., HH:mm"),
         ("ja", "YYYY/M/D, HH:mm"),
+        # From the right, whatever the direction of the table: its marks would mix up the numbers.
+        ("ar", "\u2067D\u200f/M\u200f/YYYY, HH:mm\u2069"),
     ],
 )
 def test_a_table_writes_a_date_as_its_reader_does(spoken: str, written: str) -> None:

@@ -21,6 +21,7 @@ from rag.answering.routes.documents import (
     labels_of,
     title_terms,
 )
+from rag.answering.routes.editions import MARK, two_editions
 from rag.answering.routes.recognise import (
     Recognised,
     is_yes,
@@ -211,6 +212,9 @@ class Router:
         found = self._meant(library, asked.subject) if asked.subject else []
         if asked.subject and not found:
             return None
+        if not asked.subject and (subject := MARK.sub(" ", asked.since).strip()):
+            # "Between the handbook of 2024 and the one of 2026"
+            found = self._meant(library, subject)
         kept = library.documents(has_versions=True)
         if asked.until is not None:
             found = _beginning(kept, until=asked.until, among={document.id for document in found})
@@ -221,6 +225,12 @@ class Router:
             # Of several that fit, only those with changes to report count.
             among = {document.id for document in found}
             found = [document for document in kept if not among or document.id in among] or found
+        if not {document.id for document in found} & {document.id for document in kept}:
+            editions = two_editions(library.documents(), found, asked.since)
+            if editions is not None:
+                old, new = editions
+                names = (old.words, new.words)
+                return changes.compared(library, old.document, new.document, names, self.answer_language)
         return changes.what_changed(library, found, since=asked.since, language=self.answer_language)
 
     def _listing(self, library: ReadableDocuments, asked: Recognised) -> RouteReply | None:

@@ -51,8 +51,7 @@ def what_changed(
 ) -> RouteReply:
     """Return the changes between an earlier version and the current one.
 
-    `documents` are the ones the question means, or all with earlier versions if it names none. `since` is the point in
-    time from which changes count, as the question puts it.
+    `documents` are those meant, or all with earlier versions. Changes count from `since`, in the question's words.
     """
     if not documents:
         return RouteReply(text=say("no_versions", language), outcome=Outcome.NO_CONTEXT)
@@ -65,14 +64,16 @@ def what_changed(
         text = say("one_version", language, title=cell(current.title), date=day_of(current))
         return RouteReply(text=text, outcome=Outcome.NO_CONTEXT)
     base = _base(earlier, since)
-    return _compared(library, base, current, language)
+    days = (day_of(base), day_of(current))
+    if days[0] == days[1]:
+        days = (f"{days[0]} ({base.version})", f"{days[1]} ({current.version})")
+    return compared(library, base, current, days, language)
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
-    """Return the version to compare with: the one named, else the last that answered before the year, else the one
-    before.
+    """Return the version to compare with: the named one, else the last before the year, else the previous one.
 
-    Where none is so old, the oldest that is kept.
+    If none is so old, the oldest is returned.
     """
     if number := VERSION.search(since):
         named = [version for version in earlier if version.version == int(number[1])]
@@ -85,7 +86,10 @@ def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
     return earlier[-1]
 
 
-def _compared(library: ReadableDocuments, old: WholeDocument, new: WholeDocument, language: str) -> RouteReply:
+def compared(
+    library: ReadableDocuments, old: WholeDocument, new: WholeDocument, names: tuple[str, str], language: str
+) -> RouteReply:
+    """Compare two documents, the older first; `names` distinguish them in the reply, such as their days."""
     before, after = _sentences(library.pages(old)), _sentences(library.pages(new))
     contents = {old.id: library.contents(old), new.id: library.contents(new)}
     passages = NumberedPassages()
@@ -129,10 +133,7 @@ def _compared(library: ReadableDocuments, old: WholeDocument, new: WholeDocument
         return RouteReply(text=same, citations=tuple(passages.citations))
     if count > MOST_CHANGES:
         lines += ["", say("more", language, count=count - MOST_CHANGES)]
-    days = [day_of(old), day_of(new)]
-    if days[0] == days[1]:
-        days = [f"{day} ({version.version})" for day, version in zip(days, (old, new), strict=True)]
-    opening = say("versions", language, title=cell(new.title), old=days[0], new=days[1])
+    opening = say("versions", language, title=cell(new.title), old=names[0], new=names[1])
     return RouteReply(text="\n".join([opening, *lines]), citations=tuple(passages.citations))
 
 
@@ -155,7 +156,7 @@ def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
 
 
 def _paired(gone: Sequence[Sentence], came: Sequence[Sentence]) -> list[tuple[Sentence | None, Sentence | None]]:
-    """Sentences of one place: those that are one put differently together, the others each alone, in the new order."""
+    """Pair the sentences of one place with their rewordings, in the new order; the others stay alone."""
     left = list(gone)
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
     for new in came:

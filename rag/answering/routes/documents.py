@@ -58,6 +58,7 @@ class WholeDocument:
     published_at: datetime | None
     #: Its first day, where one is set.
     valid_from: date | None
+    folder: str
     metadata: Mapping[str, Any]
 
 

@@ -108,7 +108,7 @@ LIMIT 200
 -- List searchable documents, newest first, for questions about whole documents. With words given, only those that have
 -- each word in their title or in a heading; with `has_versions`, only those with an earlier version.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
-       d.valid_from, d.metadata - '{sections,chunk_spans}'::text[] AS metadata
+       d.valid_from, d.folder, d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
@@ -146,7 +146,7 @@ SELECT metadata -> 'sections' FROM documents WHERE tenant_id = (SELECT rag_tenan
 -- kept_versions --
 -- List the published version of a document and the earlier ones that are kept, oldest first.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
-       d.valid_from, d.metadata - '{sections,chunk_spans}'::text[] AS metadata
+       d.valid_from, d.folder, d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
 WHERE d.tenant_id = (SELECT rag_tenant()) AND d.original_id = %(original_id)s AND d.status IN ('completed', 'superseded')
 ORDER BY d.version
