@@ -109,9 +109,9 @@ class CallRecords:
         self.record(paid, line=line, ends=call_id)
 
     def record(self, paid: Charge | None, *, line: str = "", ends: UUID | None = None) -> None:
-        """Write a call that is priced already, with the end of the one that was begun; `line` as for `charge`.
+        """Write a priced call and the end of its request; `line` as for `charge`.
 
-        Where `ends` does not say which, that is the first of the requests that were sent.
+        Without `ends`, the request sent first is ended.
         """
         if ends is None and self._sent:
             ends = self._sent.popleft()[0]

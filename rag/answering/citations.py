@@ -159,10 +159,10 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
-    """Return for each number, in the order of its places in the answer, its citation marked by what is said there.
+    """Return the citations of each number, one for each place in the answer, with the words marked for that place.
 
-    The words of a quotation, else of the sentence, that the passage has as well take the place of those of the
-    question and the whole answer. Where it has none of them, as in another language, the marked words stay.
+    Marked are words of the quotation, or of the sentence without one, found in the passage. Without such words, as in
+    another language, those of the question and the whole answer stay marked.
     """
     by_number = {citation.number: citation for citation in citations}
     found: dict[int, list[Citation]] = {number: [] for number in by_number}

@@ -359,10 +359,10 @@ def _signals(
 def _subjects_said(
     words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], known: Sequence[frozenset[str] | None]
 ) -> list[int]:
-    """Return how many of the question's subjects each passage says, with the headings above it.
+    """Count the question's subjects in each passage, including the headings above it.
 
-    `words` are those of each passage, and `known` the question's terms that its language has words for, None where it
-    is the question's own.
+    `words` are the passages' own. `known` are the question's terms with a word in the passage's language, or None for a
+    passage in the question's language.
     """
     found = []
     for said, terms in zip(words, known, strict=True):
