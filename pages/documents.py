@@ -325,7 +325,9 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
             state.documents_locked.append(locked)
     except DocumentAlreadyStored as error:
         forget(key)
-        state.documents_copies.append((name, error.details.get("document_id"), error.details.get("title") or name))
+        copy = (name, error.details.get("document_id"), error.details.get("title") or name)
+        # The same file once more is one line.
+        state.documents_copies[:] = [kept for kept in state.documents_copies if kept[:2] != copy[:2]] + [copy]
     except RagError as error:
         forget(key)
         refuse(Refused(name, len(content), error.message))

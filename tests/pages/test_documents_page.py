@@ -363,7 +363,8 @@ def test_a_copy_is_information_that_leads_to_the_stored_document(page: AppTest, 
     content = pdf(tmp_path)
     page.run()
     page.file_uploader[0].upload("rules.pdf", content, "application/pdf").run()
-    page.file_uploader[0].upload("copy.pdf", content, "application/pdf").run()
+    for _ in range(2):  # once more is one line
+        page.file_uploader[0].upload("copy.pdf", content, "application/pdf").run()
 
     assert not page.exception
     assert "1 file is in the library already" in words(page)
