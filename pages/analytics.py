@@ -386,12 +386,13 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Asked"): [row.created_at for row in rows],
             _("Question"): [row.question for row in rows],
             _("Outcome"): [[_(OUTCOMES.get(row.outcome or "", IN_PROGRESS)[0])] for row in rows],
-            _("Group"): [row.user_group or "–" for row in rows],
-            **({_("Asked by"): [row.asker or "–" for row in rows]} if analytics.shows_names(identity) else {}),
-            _("Language"): [row.language for row in rows],
+            # On a small screen the last columns are out of sight.
             _("Time (s)"): [None if row.total_ms is None else round(row.total_ms / 1000, 1) for row in rows],
             _("Cost"): [known_cost_words(row.cost, row.is_priced) for row in rows],
             _("Rated"): [{1: _("helpful"), 0: _("not helpful"), None: ""}[row.rating] for row in rows],
+            **({_("Asked by"): [row.asker or "–" for row in rows]} if analytics.shows_names(identity) else {}),
+            _("Group"): [row.user_group or "–" for row in rows],
+            _("Language"): [row.language for row in rows],
         }
     )
     outcomes = [(_(words), color) for words, color in (*OUTCOMES.values(), IN_PROGRESS)]
