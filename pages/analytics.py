@@ -126,7 +126,7 @@ def choose_period() -> Period:
 
 
 def choose_document() -> UUID | None:
-    """Draw the choice of one document: a list where there are few, else those that a search finds."""
+    """Draw the choice of one document: from a list of few, else from the results of a search."""
     library = services().documents
     kept = uuid_of(st.query_params.get("analytics_document", ""))
     offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)

@@ -101,7 +101,7 @@ SINGLE_CARDS = 3
 MOST_CARDS = 20
 #: Most documents whose progress is drawn: the library stays in sight while thousands are read.
 MOST_PROGRESS = 3
-#: Most documents in the box that opens one by its name.
+#: Most documents offered by name.
 MOST_OFFERED = 50
 TROUBLED = (DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR)
 #: Wide enough for a page's picture beside its text.
@@ -536,7 +536,7 @@ def draw_just_finished() -> None:
 def shown_of(
     figures: Sequence[DocumentFigures], wanted: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
-    """Return the documents in some states that get a card; read none where the totals know of none."""
+    """Return the documents with a card, of some states; read none where the totals know of none."""
     if not any(f.status in wanted.statuses for f in figures):
         return []
     return library.find(identity, wanted, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,11 +13,11 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from rag.language import N_, _, ngettext
+from rag.language import N_, _, ngettext, number, short_day, table_date
 from rag.records.analytics import STAGES, DailyCost, Day, Period, StageTimes, TimeBucket
 from rag.ui.formats import duration, money
 from rag.ui.text import in_chart
-from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG, quiet_figure
+from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG
 
 #: Outcomes as they are stacked, with their colours: good ones at the bottom.
 OUTCOME_COLORS = {"answered": 1, "perhaps": 0, "no_context": 2, "refused": 4, "stopped": 7, "failed": 3, "aside": 8}
@@ -56,6 +58,15 @@ OPERATION_NAMES = {
     "tagging": N_("Tagging"),
     "ocr": "OCR",
 }
+
+
+#: Days with a label below a chart; few enough for a phone.
+MOST_DAYS_NAMED = 6
+#: The letters of a date for tables, and what Plotly writes for them.
+PLOTLY_LETTERS = {"YYYY": "%Y", "MMM": "%b", "MM": "%m", "M": "%-m", "DD": "%d", "D": "%-d"}
+LETTERS = re.compile("YYYY|MMM|MM?|DD?")
+#: Up to so many questions, the axis of their number has a line for each.
+FEW = 5
 
 
 #: Ticks of a logarithmic axis of milliseconds.
@@ -105,8 +116,9 @@ def outcome_figure(days: Sequence[Day], period: Period) -> Any:
                 hovertemplate="%{y}",
             )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
+    _count_upwards(figure, max((day.questions for day in days), default=0))
     # Seven outcomes with long names are a column on a phone, and the bars want their room below it.
-    return _by_day(quiet_figure(figure, height=340), period)
+    return _by_day(_quiet(figure, height=340), period)
 
 
 def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
@@ -132,7 +144,8 @@ def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
             showarrow=False,
             text=f"{words} {duration(ms, is_about=times.is_about)}",
         )
-    figure = quiet_figure(figure, height=280, legend=False)
+    figure = _quiet(figure, height=280, legend=False)
+    _count_upwards(figure, max((bucket.questions for bucket in buckets), default=0))
     figure.update_layout(hovermode="closest", margin_t=28)
     figure.update_xaxes(type="log", tickvals=FINE_TICKS, ticktext=[duration(tick) for tick in FINE_TICKS])
     return _close_below(figure)
@@ -156,7 +169,8 @@ def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[An
             hovertemplate="%{y}",
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
-    figure = quiet_figure(figure, height=280)
+    figure = _quiet(figure, height=280)
+    _count_upwards(figure, max(sum(counts) for counts in counted.values()))
     figure.update_xaxes(tickformat=".2f", nticks=8)
     return _close_below(figure), [(low, int(first), int(second)) for low, first, second in rows]
 
@@ -183,7 +197,7 @@ def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[st
             hovertemplate="%{customdata[0]}",
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
-    return _by_day(quiet_figure(figure, height=280, money_axis=True), period)
+    return _by_day(_quiet(figure, height=280, money_axis=True), period)
 
 
 def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
@@ -206,7 +220,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
                 customdata=[duration(value, is_about=row.is_about) for row, value in zip(rows, values, strict=True)],
                 hovertemplate="%{customdata}",
             )
-    figure = _by_day(quiet_figure(figure, height=280), period)
+    figure = _by_day(_quiet(figure, height=280), period)
     figure.update_yaxes(
         type="log", tickvals=TIME_TICKS, ticktext=[duration(tick) for tick in TIME_TICKS], minor={"showgrid": False}
     )
@@ -249,7 +263,7 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
             )
             + "<extra></extra>",
         )
-    figure = quiet_figure(figure, height=70 + 34 * max(len(parts), 1), legend=False)
+    figure = _quiet(figure, height=70 + 34 * max(len(parts), 1), legend=False)
     figure.update_layout(hovermode="closest", bargap=0.35)
     longest = max(total, ends, 1.0)
     figure.update_xaxes(range=[0, longest * 1.12], ticksuffix=" ms", nticks=6)
@@ -261,12 +275,56 @@ def _field(stage: str) -> str:
     return "openaiMs" if stage == "model" else f"{stage}Ms"
 
 
+def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: bool = False) -> Any:
+    """Give a Plotly figure the product's look: no frame, few lines, legend on top. Changes and returns the figure."""
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 32 if legend else 8, "b": 8},
+        showlegend=legend,
+        # On a phone its entries are in one column: all of them are shown, never a part with a bar to scroll.
+        legend={
+            "orientation": "h",
+            "yanchor": "bottom",
+            "y": 1.02,
+            "x": 0,
+            "title": {"text": ""},
+            "font": {"size": 11},
+            "maxheight": 0.9,
+        },
+        hovermode="x unified",
+        bargap=0.25,
+        # The decimal mark and the one of thousands.
+        separators="".join(re.findall(r"\D", number(12345.6)))[::-1],
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+    )
+    figure.update_xaxes(showgrid=False, zeroline=False, title_text="", automargin=True)
+    before, after = re.split(r"\d.*\d", money(Decimal(1))) if money_axis else ("", "")
+    figure.update_yaxes(
+        zeroline=False, automargin=True, rangemode="tozero", tickprefix=before, ticksuffix=after, exponentformat="none"
+    )
+    return figure
+
+
 def _by_day(figure: Any, period: Period) -> Any:
+    # Plotly knows the months of English alone.
+    apart = max(1, -(-period.days // MOST_DAYS_NAMED))
+    days = [period.last - timedelta(days=ago) for ago in range(0, period.days, apart)]
     figure.update_xaxes(
-        type="date", range=[_noon_before(period), f"{period.last}T12:00"], tickformat="%-d %b", nticks=7
+        type="date",
+        range=[_noon_before(period), f"{period.last}T12:00"],
+        tickvals=days,
+        ticktext=[short_day(day) for day in days],
+        hoverformat=LETTERS.sub(lambda letters: PLOTLY_LETTERS[letters[0]], table_date()),
     )
     figure.update_layout(hoverlabel={"namelength": -1})
     return _close_below(figure)
+
+
+def _count_upwards(figure: Any, most: int) -> None:
+    """Keep halves of questions off the axis of a number."""
+    if most <= FEW:
+        figure.update_yaxes(dtick=1)
 
 
 def _close_below(figure: Any) -> Any:

@@ -89,6 +89,8 @@ LOOK = """
 @media (max-width: 640px) {
   .stApp [data-testid=stBottomBlockContainer] { padding-bottom: max(.75rem, env(safe-area-inset-bottom)); }
 }
+/* What a button of a menu opens is above the menu; a menu within a dialog stands behind it in the page. */
+body > [data-st-overlay-root]:has(~ .stDialog) [data-testid=stPopoverBody] { visibility: hidden; }
 /* A heading for those who do not see the page: a conversation shows none. */
 [data-testid=stElementContainer]:has(.hr-unseen) { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }

@@ -601,6 +601,16 @@ def test_no_text_is_cut_on_the_fullest_pages_in_any_language(
     assert {path: found for path, found in cut.items() if found} == {}
 
 
+def test_a_menu_never_lies_over_a_dialog(offline_product: Product, offline_page: Page) -> None:
+    open_page(offline_page, offline_product.address + "/analytics")
+    offline_page.get_by_role("button", name="Report").click()
+    menu = offline_page.get_by_test_id("stPopoverBody")
+    expect(menu).to_be_visible()
+    offline_page.keyboard.press("Control+k")
+    expect(offline_page.get_by_test_id("stDialog").locator("input")).to_be_visible()
+    expect(menu).not_to_be_visible()
+
+
 def test_at_twice_the_size_all_of_a_dialog_can_be_reached(
     offline_product: Product, offline_admin: BrowserContext, browser: Browser
 ) -> None:
