@@ -408,19 +408,32 @@ def app_services(
     services_module.services.clear()
 
 
+class Served(uvicorn.Server):
+    """A server that ends when it is told to: uvicorn looks every tenth of a second."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
+        await super().startup(sockets)
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._ending.wait()
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._ending.set)
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[[], str]]:
     """Starts the application in a thread of this process; returns its address."""
     # Here, so that tests of single stages do not wait for Streamlit.
     from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+    running: list[tuple[Served, threading.Thread]] = []
 
     def start() -> str:
         app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)
-        server = uvicorn.Server(
-            uvicorn.Config(app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-        )
+        server = Served(uvicorn.Config(app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         running.append((server, thread))
@@ -429,8 +442,9 @@ def serve() -> Iterator[Callable[[], str]]:
         return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
 
     yield start
-    for server, thread in running:
-        server.should_exit = True
+    for server, _ in running:
+        server.end()
+    for _, thread in running:
         thread.join(patient(5))
 
 
