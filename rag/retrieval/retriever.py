@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -44,6 +45,7 @@ from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
 from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, names_in, without
+from rag.retrieval.own_place import PlaceFacts, documents_of, names_a_place, own_first, places_of
 from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
 from rag.retrieval.query_understanding import ParsedQuestion, describe, understand
@@ -69,6 +71,7 @@ from rag.types import (
     ContextResponse,
     EvidenceDetails,
     FloatMatrix,
+    OwnPlace,
     Question,
     SearchDetails,
     SearchFilters,
@@ -212,16 +215,16 @@ class Retriever:
                 found = _Found(trace, (), [], [], is_searched=False)
             searched.append(found)
         trace, hits, scored, cited = _together(searched, names_of(groups))
+        as_found: list[ScoredHit] = []
+        if own_documents := self._of_own_place(trace, scored):
+            speaking = worth_citing(scored) if profile.ranking.only_evidence else scored
+            as_found, cited = cited, with_order_scores(own_first(cited, speaking, own_documents, trace.top_k))
         evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
         trace.details.evidence = evidence
-        metadata = self._metadata(trace, cited or scored[:NEAREST])
-        shown = _shown(metadata, (*cited, *scored[:NEAREST]), question, profile)
-        context_text, cited = context_from(
-            cited,
-            profile=profile,
-            metadata=metadata,
-            neighbours=(lambda hits: self._neighbours(trace, hits)) if profile.ranking.stitch_neighbours else None,
-        )
+        metadata = self._metadata(trace, [*cited, *as_found] or scored[:NEAREST])
+        shown = _shown(metadata, (*cited, *as_found, *scored[:NEAREST]), question, profile)
+        stitched = partial(self._neighbours, trace) if profile.ranking.stitch_neighbours else None
+        context_text, cited = context_from(cited, profile=profile, metadata=metadata, neighbours=stitched)
         context_text = days_said(trace.versions, {item.result.document_id for item in cited}) + context_text
         self._finish(trace, cited, started)
         response = ContextResponse(
@@ -244,6 +247,18 @@ class Retriever:
             staying=trace.staying,
             lacks_name=bool(cited) and all(item.signals.lacks_name for item in cited),
         )
+        if len({item.result.document_id in own_documents for item in cited}) > 1:
+            text, as_found = context_from(as_found, profile=profile, metadata=metadata)
+            elsewhere = replace(
+                response,
+                context_text=text,
+                citations=_named(citations_from(as_found, shown), as_found, question),
+                results=tuple(item.result for item in as_found),
+                usual_meanings=usual_meanings(scored, as_found),
+                lacks_name=all(item.signals.lacks_name for item in as_found),
+            )
+            own_place = OwnPlace(question.identity.user_group, own_documents, elsewhere, trace.folders)
+            response = replace(response, own_place=own_place)
         return RetrievalResult(response=response, hits=hits, scored=tuple(scored), cited=tuple(cited))
 
     def _find(self, trace: RetrievalTrace, wanted: int, today: date, *, is_strict: bool) -> _Found:
@@ -275,6 +290,7 @@ class Retriever:
             if of_owner := names.said_by | others.said_by:
                 hits = self._with_those_of(trace, asked, hits, of_owner, candidates)
             names = self._names(trace, hits, owners=names.names)
+        hits = self._with_those_of_own_place(trace, asked, hits, candidates)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)
         distinct = self._distinct(trace, hits.results)
@@ -335,14 +351,22 @@ class Retriever:
             return in_their_versions(self._database, who, hits, versions, trace.text, trace.language)
 
     def _with_those_of(
-        self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, documents: Set[UUID], candidates: int
+        self,
+        trace: RetrievalTrace,
+        asked: ParsedQuestion,
+        hits: SearchHits,
+        documents: Set[UUID],
+        candidates: int,
+        *,
+        come_first: bool = True,
     ) -> SearchHits:
-        """Search the documents of the owner of the rules as well, and put their passages first."""
+        """Search some documents too, by default with their passages first."""
         everywhere = trace.filters
         trace.filters = replace(everywhere, document_ids=tuple(documents))
         own = self._search(trace, asked, candidates)
         trace.filters = everywhere
-        results = {result.chunk_id: result for result in (*own.results, *hits.results)}
+        both = (own, hits) if come_first else (hits, own)
+        results = {result.chunk_id: result for found in both for result in found.results}
         meant = {hit.chunk_id: hit for hit in (*own.meant, *hits.meant)}
         return replace(
             hits,
@@ -350,6 +374,67 @@ class Retriever:
             meant=tuple(sorted(meant.values(), key=lambda hit: -hit.cosine)),
             languages={**own.languages, **hits.languages},
         )
+
+    def _with_those_of_own_place(
+        self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, candidates: int
+    ) -> SearchHits:
+        """Search the documents for the asker's place too, if the search did not find any."""
+        names = self._own_places(trace)
+        is_limited = bool(trace.filters.document_ids or trace.question.document_ids)
+        if not names or is_limited or not hits.results:
+            return hits
+        facts, _ = self._place_facts(trace, {result.document_id for result in hits.results})
+        if documents_of(names, facts, ()):
+            return hits
+        ids = list(trace.collection_ids or (trace.question.collection.id,))
+
+        def read(pipeline: Pipeline) -> list[tuple[UUID]]:
+            found = pipeline.execute(queries["documents_of_place"], {"names": list(names), "collection_ids": ids})
+            pipeline.finish()
+            return found.fetchall()
+
+        labelled, _ = self._place_facts(trace, {row[0] for row in self._database.read(trace.question.identity, read)})
+        documents = documents_of(names, (*facts, *labelled), ())
+        return self._with_those_of(trace, asked, hits, documents, candidates, come_first=False) if documents else hits
+
+    def _of_own_place(self, trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
+        """Return the documents for the asker's place, if they may answer and the question names no place."""
+        names = self._own_places(trace)
+        documents = {item.result.document_id for item in scored}
+        if not names or len(documents) < 2:
+            return frozenset()
+        with trace.step("own place") as step:
+            facts, groups = self._place_facts(trace, documents)
+            answering = {item.result.document_id for item in scored if outcome_of(item.probability) != "none"}
+            own = documents_of(names, facts, answering)
+            if not own & answering or names_a_place(
+                trace.question.text,
+                trace.language,
+                names,
+                own=[found for found in facts if found.document_id in own],
+                others=[found for found in facts if found.document_id not in own],
+                passages=[item.result.content for item in scored if item.result.document_id in own],
+                groups=groups,
+            ):
+                return frozenset()
+            trace.folders = {found.document_id: found.folder or found.upload_folder for found in facts}
+            step.detail = f"{len(own)} of {len(documents)} documents are for {trace.question.identity.user_group}"
+        return own
+
+    @staticmethod
+    def _own_places(trace: RetrievalTrace) -> tuple[str, ...]:
+        return places_of(trace.question.identity.user_group) if trace.profile.search.refine_order else ()
+
+    def _place_facts(self, trace: RetrievalTrace, documents: Set[UUID]) -> tuple[list[PlaceFacts], list[str]]:
+        """Read the names and shelves of documents, and all groups in the tenant."""
+
+        def read(pipeline: Pipeline) -> tuple[list[PlaceFacts], list[str]]:
+            found = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})
+            groups = pipeline.execute(queries["account_groups"])
+            pipeline.finish()
+            return found.read(PlaceFacts), [row[0] for row in groups.fetchall()]
+
+        return self._database.read(trace.question.identity, read)
 
     def _names(self, trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
         """Return whose rules the question asks for, where the profile refines the order.
