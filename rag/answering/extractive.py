@@ -400,7 +400,7 @@ def _elsewhere(
     without figures.
     """
     first, is_own_place = chosen[0], anchor is not None
-    if not first.is_of_type or not (first.figures or is_own_place):
+    if not is_own_place and not (first.is_of_type and first.figures):
         return []
     spoken = [_spoken(citation, language) for citation in citations]
     known = _amounts(first.text, spoken[first.passage])
@@ -413,7 +413,7 @@ def _elsewhere(
         if (
             (is_own_place or is_sibling or spoken[candidate.passage] != spoken[first.passage])
             and not any(title and title <= reading.asked for title in (first.title, candidate.title))
-            and candidate.is_of_type
+            and candidate.is_of_type >= first.is_of_type
             and bool(candidate.figures) == bool(first.figures)
             and (not (stated <= known or known <= stated) if first.figures else not _say_the_same(candidate, first))
             and subject <= _said_near(candidate)

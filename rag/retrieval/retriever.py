@@ -380,11 +380,11 @@ class Retriever:
     ) -> SearchHits:
         """Search the documents for the asker's place too, if the search did not find any."""
         names = self._own_places(trace)
-        is_limited = bool(trace.filters.document_ids or trace.question.document_ids)
-        if not names or is_limited or not hits.results:
+        if not names or not hits.results:
             return hits
         facts, _ = self._place_facts(trace, {result.document_id for result in hits.results})
-        if documents_of(names, facts, ()):
+        trace.of_place = documents_of(names, facts, ())
+        if trace.of_place or trace.filters.document_ids or trace.question.document_ids:
             return hits
         ids = list(trace.collection_ids or (trace.question.collection.id,))
 
@@ -394,7 +394,7 @@ class Retriever:
             return found.fetchall()
 
         labelled, _ = self._place_facts(trace, {row[0] for row in self._database.read(trace.question.identity, read)})
-        documents = documents_of(names, (*facts, *labelled), ())
+        documents = trace.of_place = documents_of(names, (*facts, *labelled), ())
         return self._with_those_of(trace, asked, hits, documents, candidates, come_first=False) if documents else hits
 
     def _of_own_place(self, trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
@@ -613,7 +613,13 @@ class Retriever:
         """Return the results with their ranks, without near repeats and spread over as many documents as wanted."""
         profile = trace.profile
         with trace.step("collapse") as step:
-            said = without_near_repeats(results) if profile.ranking.collapse_near_repeats else list(results)
+            said = list(results)
+            if profile.ranking.collapse_near_repeats:
+                # A rule for the asker's place does not repeat the rule for another place.
+                own = without_near_repeats([result for result in said if result.document_id in trace.of_place])
+                others = without_near_repeats([result for result in said if result.document_id not in trace.of_place])
+                distinct = {result.chunk_id for result in (*own, *others)}
+                said = [result for result in said if result.chunk_id in distinct]
             most = 1 if profile.search.one_result_per_document else profile.search.maximum_per_document
             kept = limited_per_document(said, most)
             step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)

@@ -153,6 +153,16 @@ def test_folders_tell_the_country_in_any_language_and_documents_of_one_title_apa
     assert done.citations[0].document_id == german
 
 
+def test_a_rule_that_differs_by_a_name_alone_is_no_repeat_of_another_places(reply: Reply, shelve: Shelve) -> None:
+    shared = "Time off is booked in the portal, two weeks ahead. Your team lead answers within five working days. "
+    text = "# {title}\n\n## Time off\n\n" + 2 * shared
+    for folder, name in (("United Kingdom", "Robin Vale"), ("Germany", "Mika Brandt")):
+        shelve("Leave policy", 0, folder, name=f"{folder}.md", text=f"{text}Sabbaticals are approved by {name}.")
+    said = reply("Germany", "Who approves sabbaticals?")[0]
+    assert "approved by Mika Brandt" in said
+    assert "Also in: Leave policy (United Kingdom)" in said
+
+
 def test_the_opening_lines_tell_the_place_where_no_title_does(reply: Reply, shelve: Shelve) -> None:
     shelve("Staff handbook", 25)
     own = shelve("Time off", 28, text=POLICY.replace("\n\n## Vacation", "\n\nBranch Utrecht · 2026\n\n## Vacation", 1))
