@@ -137,6 +137,23 @@ def _likely(quotes: Quotes | None, context: ContextResponse) -> float:
     return likely if likely is not None else context.probability or 0.0
 
 
+def _may_come_first(
+    of_place: tuple[ContextResponse, Quotes | None], as_found: tuple[ContextResponse, Quotes | None]
+) -> bool:
+    """Tell whether quotations of the asker's place are good enough to come first.
+
+    In another language they have to answer, unless only another place's do.
+    """
+    context, quotes = of_place
+    if quotes is None or not quotes.is_own_place:
+        return False
+    evidence = evidence_of(quotes, context)
+    if evidence != "perhaps" or quotes.signals is None or not quotes.signals.is_across:
+        return evidence != "none"
+    other_context, others = as_found
+    return others is not None and evidence_of(others, other_context) == "answered"
+
+
 @dataclass(frozen=True, kw_only=True)
 class WholeDocumentsCall:
     """What a call about whole documents is made with: its rules, and the filter that numbers the citations of them all.
@@ -448,10 +465,12 @@ class AnswerWriter:
         """Return the sentences to quote, and the context they are from: with a section that they point to."""
         run = self._run
         if context.own_place is not None:
-            of_place, quotes = self._quotes_from(context, context.own_place.documents)
-            if quotes is not None and quotes.is_own_place:
-                return of_place, quotes
-            context = run.context = context.own_place.as_found
+            of_place = self._quotes_from(context, context.own_place.documents)
+            as_found = self._quotes_from(context.own_place.as_found)
+            if _may_come_first(of_place, as_found):
+                return of_place
+            run.context = context.own_place.as_found
+            return as_found
         return self._quotes_from(context)
 
     def _quotes_from(

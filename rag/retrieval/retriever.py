@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -216,8 +216,9 @@ class Retriever:
             searched.append(found)
         trace, hits, scored, cited = _together(searched, names_of(groups))
         as_found: list[ScoredHit] = []
-        if own_documents := self._of_own_place(trace, scored):
-            speaking = worth_citing(scored) if profile.ranking.only_evidence else scored
+        of_place = [item for found in searched for item in found.of_place]
+        if own_documents := self._of_own_place(trace, [*scored, *of_place]):
+            speaking = [*(worth_citing(scored) if profile.ranking.only_evidence else scored), *of_place]
             as_found, cited = cited, with_order_scores(own_first(cited, speaking, own_documents, trace.top_k))
         evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
         trace.details.evidence = evidence
@@ -290,7 +291,7 @@ class Retriever:
             if of_owner := names.said_by | others.said_by:
                 hits = self._with_those_of(trace, asked, hits, of_owner, candidates)
             names = self._names(trace, hits, owners=names.names)
-        hits = self._with_those_of_own_place(trace, asked, hits, candidates)
+        with_own_place = self._with_those_of_own_place(trace, asked, hits, candidates)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)
         distinct = self._distinct(trace, hits.results)
@@ -303,7 +304,17 @@ class Retriever:
         named = named_languages(trace.text) - {trace.language}
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)
         scored = named_first(scored)
-        return _Found(trace, hits.results, scored, self._order(trace, self._speaking(trace, scored), today))
+        of_place: list[ScoredHit] = []
+        if with_own_place is not None:
+            # Scored apart: the usual similarity must not change.
+            known = {result.chunk_id for result in distinct}
+            further = [result for result in with_own_place.results if result.document_id in trace.of_place]
+            both = [*distinct, *(result for result in further if result.chunk_id not in known)]
+            of_place = score_hits(
+                both, with_own_place, wordings=wordings, own_language=own, thresholds=trace.thresholds
+            )[len(distinct) :]
+        cited = self._order(trace, self._speaking(trace, scored), today)
+        return _Found(trace, hits.results, scored, cited, of_place)
 
     def _day_meant(self, trace: RetrievalTrace, hits: SearchHits, today: date) -> DayMeant | None:
         """Return the day that the question asks about: a past one, where the version of a document found is known for
@@ -377,15 +388,15 @@ class Retriever:
 
     def _with_those_of_own_place(
         self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, candidates: int
-    ) -> SearchHits:
-        """Search the documents for the asker's place too, if the search did not find any."""
+    ) -> SearchHits | None:
+        """Search the documents for the asker's place too; None if the search found some, or there are not any."""
         names = self._own_places(trace)
         if not names or not hits.results:
-            return hits
+            return None
         facts, _ = self._place_facts(trace, {result.document_id for result in hits.results})
         trace.of_place = documents_of(names, facts, ())
         if trace.of_place or trace.filters.document_ids or trace.question.document_ids:
-            return hits
+            return None
         ids = list(trace.collection_ids or (trace.question.collection.id,))
 
         def read(pipeline: Pipeline) -> list[tuple[UUID]]:
@@ -395,7 +406,7 @@ class Retriever:
 
         labelled, _ = self._place_facts(trace, {row[0] for row in self._database.read(trace.question.identity, read)})
         documents = trace.of_place = documents_of(names, (*facts, *labelled), ())
-        return self._with_those_of(trace, asked, hits, documents, candidates, come_first=False) if documents else hits
+        return self._with_those_of(trace, asked, hits, documents, candidates, come_first=False) if documents else None
 
     def _of_own_place(self, trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
         """Return the documents for the asker's place, if they may answer and the question names no place."""
@@ -615,7 +626,7 @@ class Retriever:
         with trace.step("collapse") as step:
             said = list(results)
             if profile.ranking.collapse_near_repeats:
-                # A rule for the asker's place does not repeat the rule for another place.
+                # Two places may have rules in the same words but for a name.
                 own = without_near_repeats([result for result in said if result.document_id in trace.of_place])
                 others = without_near_repeats([result for result in said if result.document_id not in trace.of_place])
                 distinct = {result.chunk_id for result in (*own, *others)}
@@ -701,6 +712,8 @@ class _Found:
     hits: tuple[SearchResult, ...]
     scored: list[ScoredHit]
     cited: list[ScoredHit]
+    #: Further passages of the asker's place.
+    of_place: list[ScoredHit] = field(default_factory=list)
     is_searched: bool = True
 
 
