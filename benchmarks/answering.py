@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from uuid import UUID
 
 from benchmarks.natural import EMBEDDER, TENANT, data_folder
 from rag.access.accounts import Accounts
@@ -59,14 +60,14 @@ class Product:
     #: The model of meaning; None by words alone.
     meaning: MeaningEmbedder | None
 
-    def collection(self, name: str) -> Collection:
-        """Return an HR collection in English, made where there is none."""
+    def collection(self, name: str, language: str = "en") -> Collection:
+        """Return an HR collection, made where there is none."""
         with self.database.transaction(TENANT) as connection:
             connection.execute(
                 "INSERT INTO tenants (id, name) VALUES (%s, %s) ON CONFLICT DO NOTHING", (TENANT, TENANT)
             )
         shelves = CollectionLibrary(self.database, self.providers)
-        return shelves.ensure_collection(TENANT, name, HR.name, EMBEDDER, language="en")
+        return shelves.ensure_collection(TENANT, name, HR.name, EMBEDDER, language=language)
 
     def asker(self) -> Identity:
         """Return the first administrator, signed in."""
@@ -104,10 +105,15 @@ def product(data: Path | None, embedder: str = "meaning") -> Iterator[Product]:
 
 
 def ask(
-    answerer: Answerer, collection: Collection, identity: Identity, text: str, history: tuple[ChatMessage, ...] = ()
+    answerer: Answerer,
+    collection: Collection,
+    identity: Identity,
+    text: str,
+    history: tuple[ChatMessage, ...] = (),
+    document_ids: tuple[UUID, ...] = (),
 ) -> Reply:
-    """Ask a question as the chat does."""
-    question = Question(text=text, identity=identity, collection=collection, history=history)
+    """Ask a question as the chat does, of some documents if any are given."""
+    question = Question(text=text, identity=identity, collection=collection, history=history, document_ids=document_ids)
     events = list(answerer.answer(question, profile=HR, cancel=Event()))
     (ending,) = [event for event in events if isinstance(event, DoneEvent)]
     return Reply(

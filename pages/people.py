@@ -29,7 +29,10 @@ from rag.ui.widgets import ask_to_confirm, draw_copy_button, draw_end_button, re
 ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
 )
-GROUP_HELP = N_("A department or site, for example. The analytics can be filtered by it.")
+GROUP_HELP = N_(
+    "A department or site, for example. The analytics can be filtered by it. Where documents for several places have "
+    "different rules, those for the place in the group's name come first in answers."
+)
 STATUS_COLORS = {N_("Disabled"): "gray", N_("Invited"): "blue", N_("Needs a password"): "orange", N_("Active"): "green"}
 NOT_ONESELF = N_("Nobody can do this to their own account. Ask another administrator.")
 

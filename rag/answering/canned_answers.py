@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from uuid import UUID
 
 from rag.answering.citations import SHOWN_GROUP
 from rag.language import N_
@@ -402,10 +404,36 @@ ALSO_IN = {
 }
 
 
-def also_in(numbers: Sequence[int], citations: Sequence[Citation], language: str) -> str:
-    """Name further documents in the asker's language; empty without numbers."""
+#: Opens quotations if the rule for the asker's place comes before different rules.
+OWN_PLACE_FIRST = {
+    "en": "The rule for your group, {group}, comes first.",
+    "nl": "De regel voor uw groep, {group}, staat voorop.",
+    "de": "Die Regel für Ihre Gruppe, {group}, steht zuerst.",
+    "fr": "La règle pour votre groupe, {group}, vient en premier.",
+    "es": "La norma de su grupo, {group}, va primero.",
+    "it": "La regola per il suo gruppo, {group}, viene per prima.",
+    "pt": "A regra do seu grupo, {group}, vem primeiro.",
+    "pl": "Zasada dla Twojej grupy, {group}, jest na początku.",
+    "ko": "소속 그룹({group})의 규정이 먼저 나옵니다.",
+    "ja": "所属グループ（{group}）の規則を先に示します。",
+    "zh": "您所在小组（{group}）的规定列在最前。",
+    "ar": "تأتي قاعدة مجموعتك، {group}، أولاً.",
+    "tr": "Grubunuzun, {group}, kuralı önce gelir.",
+}
+
+
+def also_in(
+    numbers: Sequence[int], citations: Sequence[Citation], language: str, folders: Mapping[UUID, str] | None = None
+) -> str:
+    """Name further documents in the asker's language, with the folder where titles are equal; empty without numbers."""
     by_number = {citation.number: citation for citation in citations}
-    documents = ", ".join(f"{by_number[number].title} [{number}]" for number in numbers)
+    titles = Counter(title for _, title in {(citation.document_id, citation.title) for citation in citations})
+
+    def named(citation: Citation) -> str:
+        folder = (folders or {}).get(citation.document_id) if titles[citation.title] > 1 else ""
+        return f"{citation.title} ({folder})" if folder else citation.title
+
+    documents = ", ".join(f"{named(by_number[number])} [{number}]" for number in numbers)
     return phrase(ALSO_IN, language).format(documents=documents) if documents else ""
 
 

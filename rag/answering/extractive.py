@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from itertools import pairwise
@@ -106,6 +106,13 @@ MORE_COMPARED = 6
 #: A quotation from a further document may have this much less cosine by meaning than the first. Branches' rules on the
 #: same thing in three languages have up to 0.046 less, sentences on something else in their documents from 0.086.
 LESS_ALIKE = 0.06
+#: Without meaning, a sentence from the asker's place needs this share of the best score to come first, and another
+#: place's to be named.
+LEAST_OF_ANOTHER_PLACE = 0.7
+#: And a sentence in another language this share of the place's next sentence.
+STANDS_OUT = 1.2
+#: Sentences from the asker's place to compare with the best.
+MOST_OF_OWN_PLACE = 8
 #: The most that meaning adds, where all words of the question make 1.
 MEANING_WEIGHT = 0.8
 #: The most that the part of the passage adds in which a sentence is: how near that is in meaning is known.
@@ -196,6 +203,7 @@ def best_quotes(
     days: Mapping[UUID, str] | None = None,
     with_neighbours: bool = False,
     carried: Carried = NOTHING,
+    own_documents: Collection[UUID] = (),
 ) -> Quotes | None:
     """Quote what the passages say about the question; None when there is no sentence in them.
 
@@ -204,7 +212,8 @@ def best_quotes(
     `parts_by_number` are the parts of passages with their nearness, as `meant_parts` gives them. `days` are the
     documents' dates (ISO 8601): of two that disagree, the newer comes first. `with_neighbours` quotes the sentences
     around the best one with it, and sets that in bold. `carried` tells the follow-up's words from earlier
-    words: sentences with the follow-up's words come first.
+    words: sentences with the follow-up's words come first. `own_documents` are those of the asker's place: where other
+    documents have different rules, theirs come first and the others are named.
     """
     language = language or detect_language(question)
     if not re.search(r"\w", question):
@@ -243,6 +252,7 @@ def best_quotes(
     followed &= weights.keys()
     scores = _focused(scores, {t: weights[t] for t in followed}, names, replaced)
     best = max(in_words[c] + meaning.get(c, 0.0) for c in candidates)
+    own: _OwnPlace | None = None
     if not meaning and best < LEAST_IN_WORDS:
         chosen = _beginning(candidates)
     else:
@@ -250,7 +260,14 @@ def best_quotes(
             # Few of the question's words are anywhere: the order of the passages says more than a chance word.
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
-        ranked = _of_one_branch(ranked, in_words, question, citations, language)
+        if own_documents:
+            own = _of_own_place(ranked, scores, own_documents, reading, citations, language, similarities)
+        if own is None:
+            ranked = _of_one_branch(ranked, in_words, question, citations, language)
+        else:
+            rivals = set() if parts else {citations[c.passage].document_id for c in own.others}
+            rest = (c for c in ranked if c != own.first and citations[c.passage].document_id not in rivals)
+            ranked = [own.first, *rest]
         ranked = _of_what_is_named(ranked, everything, question, citations, language)
         ranked = _of_the_follow_up(ranked, weights, followed, replaced)
         asked_parts = [
@@ -262,12 +279,16 @@ def best_quotes(
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, is_sure=is_sure)
     around = _around(chosen[0], everything) if with_neighbours else []
     elsewhere: list[CandidateSentence] = []
-    if similarities and not (carried.names or _names(question, language) or named_languages(question)):
+    if own is not None:
+        said_in = {citations[c.passage].document_id for c in chosen}
+        elsewhere = [c for c in own.others if citations[c.passage].document_id not in said_in]
+    elif similarities and not (carried.names or _names(question, language) or named_languages(question)):
         ordered = sorted(reading.candidates, key=lambda c: (-scores[c], c.passage, c.position))
-        elsewhere = _elsewhere(chosen, ordered, reading, citations, language, similarities)
+        elsewhere = _elsewhere(chosen, ordered, scores, reading, citations, language, similarities)
     room = max(0, MAXIMUM_QUOTES - len(chosen)) if _spoken(citations[chosen[0].passage], language) != language else 0
     chosen, also = [*chosen, *elsewhere[:room]], elsewhere[room:]
-    quotes = written(chosen, scores, everything, citations, asked, days or {}, around)
+    of_own = own.passages if own else ()
+    quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own)
     return replace(
         quotes,
         is_of_type=kind is None or any(kind.held.search(text) for text in QUOTED.findall(quotes.text)),
@@ -276,26 +297,110 @@ def best_quotes(
         points_to=_pointed_to(candidates, scores, citations),
         best=(citations[chosen[0].passage].number, chosen[0].text),
         said=_said_near(chosen[0]),
+        is_own_place=own is not None,
         also=tuple(citations[c.passage].number for c in also),
         signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
     )
 
 
-def _elsewhere(
-    chosen: Sequence[CandidateSentence],
+class _OwnPlace(NamedTuple):
+    """The best sentence from the asker's place, and the best sentences from documents with different rules."""
+
+    first: CandidateSentence
+    others: list[CandidateSentence]
+    #: All passages of the place.
+    passages: frozenset[int]
+
+
+def _of_own_place(
     ranked: Sequence[CandidateSentence],
+    scores: dict[CandidateSentence, float],
+    documents: Collection[UUID],
     reading: _Reading,
     citations: Sequence[Citation],
     language: str,
-    similarities: Similarities,
+    similarities: Similarities | None,
+) -> _OwnPlace | None:
+    """Find the sentence from the asker's place which answers like the best sentence.
+
+    None without such a sentence, or without a different rule elsewhere.
+    """
+    passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
+    best = ranked[0]
+    subject = frozenset[str]().union(*reading.subjects)
+    own = [best]
+    if best.passage not in passages:
+        fitting = [
+            c
+            for c in ranked
+            if c.passage in passages
+            and c.is_of_type >= best.is_of_type
+            and bool(c.figures) >= bool(best.figures)
+            and (subject <= _said_near(c) or not subject <= _said_near(best))
+        ]
+        own = _as_near(fitting[:MOST_OF_OWN_PLACE], best, scores, reading.question, similarities)
+        if own and _spoken(citations[own[0].passage], language) != language:
+            own = _standing_out(own, [c for c in ranked if c.passage in passages], scores, reading, similarities)
+    if not own:
+        return None
+    others = [c for c in ranked if c.passage not in passages]
+    others = _elsewhere(own[:1], others, scores, reading, citations, language, similarities, anchor=best)
+    return _OwnPlace(own[0], others, passages) if others else None
+
+
+def _standing_out(
+    own: list[CandidateSentence],
+    ranked: Sequence[CandidateSentence],
+    scores: dict[CandidateSentence, float],
+    reading: _Reading,
+    similarities: Similarities | None,
+) -> list[CandidateSentence]:
+    """Return the foreign-language sentence nearest in meaning; by words, the best sentence if it stands out.
+
+    Words alone often hold equally for many foreign-language sentences.
+    """
+    if similarities is not None:
+        likeness = similarities([reading.question], [c.compared for c in own])[0]
+        return [max(zip(own, likeness, strict=True), key=lambda pair: pair[1])[0]]
+    next_best = max((scores[c] for c in ranked if c != own[0]), default=0.0)
+    return own[:1] if scores[own[0]] >= STANDS_OUT * next_best else []
+
+
+def _as_near(
+    further: Sequence[CandidateSentence],
+    anchor: CandidateSentence,
+    scores: dict[CandidateSentence, float],
+    question: str,
+    similarities: Similarities | None,
+) -> list[CandidateSentence]:
+    """Filter the sentences about as near to the question as the anchor, by meaning or else by score."""
+    if not further:
+        return []
+    if similarities is None:
+        return [c for c in further if scores[c] >= LEAST_OF_ANOTHER_PLACE * scores[anchor]]
+    least, *likeness = similarities([question], [c.compared for c in (anchor, *further)])[0]
+    return [c for c, alike in zip(further, likeness, strict=True) if alike >= least - LESS_ALIKE]
+
+
+def _elsewhere(
+    chosen: Sequence[CandidateSentence],
+    ranked: Sequence[CandidateSentence],
+    scores: dict[CandidateSentence, float],
+    reading: _Reading,
+    citations: Sequence[Citation],
+    language: str,
+    similarities: Similarities | None,
+    *,
+    anchor: CandidateSentence | None = None,
 ) -> list[CandidateSentence]:
     """Return the best sentences in further documents which answer with different figures, such as a branch's rule.
 
     They are in a different language than the first quotation, or their titles are alike: "Leave in Utrecht" and "Leave
-    in Leeds".
+    in Leeds". `anchor` is the best sentence beside a rule of the asker's own place: then all documents count, and rules
+    without figures.
     """
-    first = chosen[0]
-    if not (first.is_of_type and first.figures):
+    first, is_own_place = chosen[0], anchor is not None
+    if not is_own_place and not (first.is_of_type and first.figures):
         return []
     spoken = [_spoken(citation, language) for citation in citations]
     known = _amounts(first.text, spoken[first.passage])
@@ -306,22 +411,18 @@ def _elsewhere(
         stated = _amounts(candidate.text, spoken[candidate.passage])
         is_sibling = bool(candidate.title & first.title) and bool(candidate.title - first.title)
         if (
-            (is_sibling or spoken[candidate.passage] != spoken[first.passage])
+            (is_own_place or is_sibling or spoken[candidate.passage] != spoken[first.passage])
             and not any(title and title <= reading.asked for title in (first.title, candidate.title))
-            and candidate.is_of_type
-            and bool(candidate.figures)
-            and not (stated <= known or known <= stated)
+            and candidate.is_of_type >= first.is_of_type
+            and bool(candidate.figures) == bool(first.figures)
+            and (not (stated <= known or known <= stated) if first.figures else not _say_the_same(candidate, first))
             and subject <= _said_near(candidate)
             and ideas_in(candidate.headed, spoken[candidate.passage]) <= meant
         ):
             found.setdefault(citations[candidate.passage].document_id, candidate)
     for quoted in chosen:
         found.pop(citations[quoted.passage].document_id, None)
-    further = list(found.values())
-    if not further:
-        return []
-    least, *likeness = similarities([reading.question], [c.compared for c in (first, *further)])[0]
-    return [c for c, alike in zip(further, likeness, strict=True) if alike >= least - LESS_ALIKE]
+    return _as_near(list(found.values()), anchor or first, scores, reading.question, similarities)
 
 
 def _amounts(text: str, language: str) -> frozenset[str]:

@@ -59,6 +59,8 @@ class Quotes:
     best: tuple[int, str] = (0, "")
     #: Terms in the best sentence and the heading above.
     said: frozenset[str] = frozenset()
+    #: Whether the first is from a document of the asker's place, and other places have different rules.
+    is_own_place: bool = False
     #: Numbers of further documents' passages on the same question, with different figures and not quoted.
     also: tuple[int, ...] = ()
 
@@ -105,21 +107,27 @@ def written(
     asked: frozenset[str],
     days: Mapping[UUID, str],
     around: Collection[CandidateSentence] = (),
+    own: Collection[int] = (),
 ) -> Quotes:
     """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
     first.
 
     The sentence surrounded by `around` is set in bold.
 
-    Of documents that disagree the newer comes first, each with its date.
+    Of documents that disagree the newer comes first, each with its date; passages of the asker's place, in `own`,
+    before others.
     """
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
     is_disagreed = _disagree(chosen, citations)
     if is_disagreed:
         passages.sort(key=lambda place: days.get(citations[place].document_id, ""), reverse=True)
-    is_named = len({citations[place].document_id for place in passages}) > 1 or _has_sibling(
-        chosen, everything, citations, asked
+    if own:
+        passages.sort(key=lambda place: place not in own)
+    is_named = (
+        bool(own)
+        or len({citations[place].document_id for place in passages}) > 1
+        or _has_sibling(chosen, everything, citations, asked)
     )
     told_apart = _told_apart([citations[place] for place in passages], days)
     lines: list[tuple[str, str]] = []

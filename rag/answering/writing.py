@@ -22,6 +22,7 @@ from rag.answering.canned_answers import (
     NOT_THE_MODELS,
     NOTHING_FOUND,
     NOTHING_NEAR,
+    OWN_PLACE_FIRST,
     UNCITED,
     also_in,
     phrase,
@@ -34,7 +35,7 @@ from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
 from rag.answering.extractive import Similarities, best_quotes, likeness_by, meant_parts
 from rag.answering.follow_up_rewriting import Standalone
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
-from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns
+from rag.answering.prompts import NotFoundMark, answer_messages, own_place_rule, recent_turns
 from rag.answering.quotations import Quotes
 from rag.answering.reply_odds import (
     PERHAPS,
@@ -71,6 +72,7 @@ PROMPT_CUT = N_(
     "The language model could read only a part of what was found, so this answer may miss something. An "
     "administrator can give the model a larger context window."
 )
+OWN_PLACE = N_("The documents for your group, {group}, come first.")
 UNSOURCED = N_("No passage was found that says: “{sentence}”")
 #: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
 WITHDRAWN: dict[Trouble, str] = {
@@ -133,6 +135,23 @@ def _likely(quotes: Quotes | None, context: ContextResponse) -> float:
     signals = signals_of(quotes, context) if quotes else None
     likely = probability(signals) if signals else None
     return likely if likely is not None else context.probability or 0.0
+
+
+def _may_come_first(
+    of_place: tuple[ContextResponse, Quotes | None], as_found: tuple[ContextResponse, Quotes | None]
+) -> bool:
+    """Tell whether quotations of the asker's place are good enough to come first.
+
+    In another language they have to answer, unless only another place's do.
+    """
+    context, quotes = of_place
+    if quotes is None or not quotes.is_own_place:
+        return False
+    evidence = evidence_of(quotes, context)
+    if evidence != "perhaps" or quotes.signals is None or not quotes.signals.is_across:
+        return evidence != "none"
+    other_context, others = as_found
+    return others is not None and evidence_of(others, other_context) == "answered"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +235,11 @@ class AnswerWriter:
         """Have the model write from a context; `asked` is for a call about whole documents."""
         run = self._run
         run.model = model.model
+        own_place = None if asked or run.profile.answer.source_prompt else context.own_place
         system = asked.system if asked else run.rules()
+        if own_place is not None:
+            numbers = [c.number for c in context.citations if c.document_id in own_place.documents]
+            system = f"{system}\n\n{own_place_rule(own_place.group, numbers)}"
         messages = answer_messages(
             system=system,
             history=() if asked else recent_turns(run.question.history),
@@ -302,6 +325,9 @@ class AnswerWriter:
             # An answer without any number says so as a whole.
             without = [*finder.unsupported, *(finder.unknown if run.kind == "cited" else ())]
             run.asides += [UNSOURCED.format(sentence=sentence) for sentence in first_of(without)]
+        first = run.citations[0].document_id if run.kind == "cited" and run.citations else None
+        if own_place is not None and first in own_place.documents:
+            run.asides.append(OWN_PLACE.format(group=own_place.group))
 
     def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
         """Return the guard that reads the answer while it is written."""
@@ -414,8 +440,13 @@ class AnswerWriter:
                 quotes = replace(quotes, numbers=tuple(citation.number for citation in since.citations))
                 if not since.is_known and run.outcome is Outcome.ANSWERED:
                     run.end(Outcome.PERHAPS, MessageState.COMPLETE)
-        elif evidence == "answered":
-            text = "\n\n".join(filter(None, (text, also_in(quotes.also, context.citations, run.answer_language))))
+        elif evidence == "answered" or quotes.is_own_place:
+            folders = context.own_place.folders if context.own_place is not None else {}
+            also = also_in(quotes.also, context.citations, run.answer_language, folders)
+            text = "\n\n".join(filter(None, (text, also)))
+        if asked is None and quotes.is_own_place and context.own_place is not None:
+            own_first = phrase(OWN_PLACE_FIRST, run.answer_language).format(group=context.own_place.group)
+            opening = f"{opening} {own_first}"
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, run.answer_language))))
         yield from run.show_pieces(f"{opening}\n\n{text}", context)
@@ -433,6 +464,19 @@ class AnswerWriter:
     def _quotes(self, context: ContextResponse) -> tuple[ContextResponse, Quotes | None]:
         """Return the sentences to quote, and the context they are from: with a section that they point to."""
         run = self._run
+        if context.own_place is not None:
+            of_place = self._quotes_from(context, context.own_place.documents)
+            as_found = self._quotes_from(context.own_place.as_found)
+            if _may_come_first(of_place, as_found):
+                return of_place
+            run.context = context.own_place.as_found
+            return as_found
+        return self._quotes_from(context)
+
+    def _quotes_from(
+        self, context: ContextResponse, own_documents: frozenset[UUID] = frozenset()
+    ) -> tuple[ContextResponse, Quotes | None]:
+        run = self._run
         translated = run.details.query.translated_query
         if translated and any(detect_language(c.passage) == run.language for c in context.citations):
             translated = None  # what was asked can be compared with them itself
@@ -447,6 +491,7 @@ class AnswerWriter:
             days=run.calls.document_days(context.citations),
             with_neighbours=True,
             carried=run.carried,
+            own_documents=own_documents,
         )
         quotes = quote(context.citations)
         if quotes is None or quotes.points_to is None:

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command, add_place, no_documents
@@ -57,6 +58,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         )
         command.add_argument("--search-type", choices=("vector", "hybrid"), default=None, help="or with keywords too")
         command.add_argument("--rerank", action=argparse.BooleanOptionalAction, default=None)
+        command.add_argument("--group", default="", help="as people of this group: their place's documents come first")
         command.set_defaults(run=run)
         if name == "search":
             command.add_argument("--profile", default="", help="search as this profile does, not the collection's own")
@@ -193,7 +195,7 @@ def _question(arguments: argparse.Namespace, collection: Collection, parts: Serv
 
     return Question(
         text=arguments.question,
-        identity=program_of(collection.tenant_id),
+        identity=replace(program_of(collection.tenant_id), user_group=arguments.group.strip()),
         collection=collection,
         others=parts.documents.others_to_ask(collection.tenant_id, collection) if arguments.all_collections else (),
         reader_languages=arguments.reader_languages,

@@ -12,9 +12,10 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -44,6 +45,7 @@ from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
 from rag.retrieval.names import LEAST_CHUNKS, LEAST_DOCUMENTS, Names, names_in, without
+from rag.retrieval.own_place import PlaceFacts, documents_of, names_a_place, own_first, places_of
 from rag.retrieval.processor import working
 from rag.retrieval.proximity import names_said
 from rag.retrieval.query_understanding import ParsedQuestion, describe, understand
@@ -69,6 +71,7 @@ from rag.types import (
     ContextResponse,
     EvidenceDetails,
     FloatMatrix,
+    OwnPlace,
     Question,
     SearchDetails,
     SearchFilters,
@@ -212,16 +215,17 @@ class Retriever:
                 found = _Found(trace, (), [], [], is_searched=False)
             searched.append(found)
         trace, hits, scored, cited = _together(searched, names_of(groups))
+        as_found: list[ScoredHit] = []
+        of_place = [item for found in searched for item in found.of_place]
+        if own_documents := self._of_own_place(trace, [*scored, *of_place]):
+            speaking = [*(worth_citing(scored) if profile.ranking.only_evidence else scored), *of_place]
+            as_found, cited = cited, with_order_scores(own_first(cited, speaking, own_documents, trace.top_k))
         evidence = EvidenceDetails(outcome=outcome_of(best_of(scored)), probability=round(best_of(scored), 4))
         trace.details.evidence = evidence
-        metadata = self._metadata(trace, cited or scored[:NEAREST])
-        shown = _shown(metadata, (*cited, *scored[:NEAREST]), question, profile)
-        context_text, cited = context_from(
-            cited,
-            profile=profile,
-            metadata=metadata,
-            neighbours=(lambda hits: self._neighbours(trace, hits)) if profile.ranking.stitch_neighbours else None,
-        )
+        metadata = self._metadata(trace, [*cited, *as_found] or scored[:NEAREST])
+        shown = _shown(metadata, (*cited, *as_found, *scored[:NEAREST]), question, profile)
+        stitched = partial(self._neighbours, trace) if profile.ranking.stitch_neighbours else None
+        context_text, cited = context_from(cited, profile=profile, metadata=metadata, neighbours=stitched)
         context_text = days_said(trace.versions, {item.result.document_id for item in cited}) + context_text
         self._finish(trace, cited, started)
         response = ContextResponse(
@@ -244,6 +248,18 @@ class Retriever:
             staying=trace.staying,
             lacks_name=bool(cited) and all(item.signals.lacks_name for item in cited),
         )
+        if len({item.result.document_id in own_documents for item in cited}) > 1:
+            text, as_found = context_from(as_found, profile=profile, metadata=metadata)
+            elsewhere = replace(
+                response,
+                context_text=text,
+                citations=_named(citations_from(as_found, shown), as_found, question),
+                results=tuple(item.result for item in as_found),
+                usual_meanings=usual_meanings(scored, as_found),
+                lacks_name=all(item.signals.lacks_name for item in as_found),
+            )
+            own_place = OwnPlace(question.identity.user_group, own_documents, elsewhere, trace.folders)
+            response = replace(response, own_place=own_place)
         return RetrievalResult(response=response, hits=hits, scored=tuple(scored), cited=tuple(cited))
 
     def _find(self, trace: RetrievalTrace, wanted: int, today: date, *, is_strict: bool) -> _Found:
@@ -275,6 +291,7 @@ class Retriever:
             if of_owner := names.said_by | others.said_by:
                 hits = self._with_those_of(trace, asked, hits, of_owner, candidates)
             names = self._names(trace, hits, owners=names.names)
+        with_own_place = self._with_those_of_own_place(trace, asked, hits, candidates)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)
         distinct = self._distinct(trace, hits.results)
@@ -287,7 +304,17 @@ class Retriever:
         named = named_languages(trace.text) - {trace.language}
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)
         scored = named_first(scored)
-        return _Found(trace, hits.results, scored, self._order(trace, self._speaking(trace, scored), today))
+        of_place: list[ScoredHit] = []
+        if with_own_place is not None:
+            # Scored apart: the usual similarity must not change.
+            known = {result.chunk_id for result in distinct}
+            further = [result for result in with_own_place.results if result.document_id in trace.of_place]
+            both = [*distinct, *(result for result in further if result.chunk_id not in known)]
+            of_place = score_hits(
+                both, with_own_place, wordings=wordings, own_language=own, thresholds=trace.thresholds
+            )[len(distinct) :]
+        cited = self._order(trace, self._speaking(trace, scored), today)
+        return _Found(trace, hits.results, scored, cited, of_place)
 
     def _day_meant(self, trace: RetrievalTrace, hits: SearchHits, today: date) -> DayMeant | None:
         """Return the day that the question asks about: a past one, where the version of a document found is known for
@@ -335,14 +362,22 @@ class Retriever:
             return in_their_versions(self._database, who, hits, versions, trace.text, trace.language)
 
     def _with_those_of(
-        self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, documents: Set[UUID], candidates: int
+        self,
+        trace: RetrievalTrace,
+        asked: ParsedQuestion,
+        hits: SearchHits,
+        documents: Set[UUID],
+        candidates: int,
+        *,
+        come_first: bool = True,
     ) -> SearchHits:
-        """Search the documents of the owner of the rules as well, and put their passages first."""
+        """Search some documents too, by default with their passages first."""
         everywhere = trace.filters
         trace.filters = replace(everywhere, document_ids=tuple(documents))
         own = self._search(trace, asked, candidates)
         trace.filters = everywhere
-        results = {result.chunk_id: result for result in (*own.results, *hits.results)}
+        both = (own, hits) if come_first else (hits, own)
+        results = {result.chunk_id: result for found in both for result in found.results}
         meant = {hit.chunk_id: hit for hit in (*own.meant, *hits.meant)}
         return replace(
             hits,
@@ -350,6 +385,67 @@ class Retriever:
             meant=tuple(sorted(meant.values(), key=lambda hit: -hit.cosine)),
             languages={**own.languages, **hits.languages},
         )
+
+    def _with_those_of_own_place(
+        self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, candidates: int
+    ) -> SearchHits | None:
+        """Search the documents for the asker's place too; None if the search found some, or there are not any."""
+        names = self._own_places(trace)
+        if not names or not hits.results:
+            return None
+        facts, _ = self._place_facts(trace, {result.document_id for result in hits.results})
+        trace.of_place = documents_of(names, facts, ())
+        if trace.of_place or trace.filters.document_ids or trace.question.document_ids:
+            return None
+        ids = list(trace.collection_ids or (trace.question.collection.id,))
+
+        def read(pipeline: Pipeline) -> list[tuple[UUID]]:
+            found = pipeline.execute(queries["documents_of_place"], {"names": list(names), "collection_ids": ids})
+            pipeline.finish()
+            return found.fetchall()
+
+        labelled, _ = self._place_facts(trace, {row[0] for row in self._database.read(trace.question.identity, read)})
+        documents = trace.of_place = documents_of(names, (*facts, *labelled), ())
+        return self._with_those_of(trace, asked, hits, documents, candidates, come_first=False) if documents else None
+
+    def _of_own_place(self, trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
+        """Return the documents for the asker's place, if they may answer and the question names no place."""
+        names = self._own_places(trace)
+        documents = {item.result.document_id for item in scored}
+        if not names or len(documents) < 2:
+            return frozenset()
+        with trace.step("own place") as step:
+            facts, groups = self._place_facts(trace, documents)
+            answering = {item.result.document_id for item in scored if outcome_of(item.probability) != "none"}
+            own = documents_of(names, facts, answering)
+            if not own & answering or names_a_place(
+                trace.question.text,
+                trace.language,
+                names,
+                own=[found for found in facts if found.document_id in own],
+                others=[found for found in facts if found.document_id not in own],
+                passages=[item.result.content for item in scored if item.result.document_id in own],
+                groups=groups,
+            ):
+                return frozenset()
+            trace.folders = {found.document_id: found.folder or found.upload_folder for found in facts}
+            step.detail = f"{len(own)} of {len(documents)} documents are for {trace.question.identity.user_group}"
+        return own
+
+    @staticmethod
+    def _own_places(trace: RetrievalTrace) -> tuple[str, ...]:
+        return places_of(trace.question.identity.user_group) if trace.profile.search.refine_order else ()
+
+    def _place_facts(self, trace: RetrievalTrace, documents: Set[UUID]) -> tuple[list[PlaceFacts], list[str]]:
+        """Read the names and shelves of documents, and all groups in the tenant."""
+
+        def read(pipeline: Pipeline) -> tuple[list[PlaceFacts], list[str]]:
+            found = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})
+            groups = pipeline.execute(queries["account_groups"])
+            pipeline.finish()
+            return found.read(PlaceFacts), [row[0] for row in groups.fetchall()]
+
+        return self._database.read(trace.question.identity, read)
 
     def _names(self, trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
         """Return whose rules the question asks for, where the profile refines the order.
@@ -528,7 +624,13 @@ class Retriever:
         """Return the results with their ranks, without near repeats and spread over as many documents as wanted."""
         profile = trace.profile
         with trace.step("collapse") as step:
-            said = without_near_repeats(results) if profile.ranking.collapse_near_repeats else list(results)
+            said = list(results)
+            if profile.ranking.collapse_near_repeats:
+                # Two places may have rules in the same words but for a name.
+                own = without_near_repeats([result for result in said if result.document_id in trace.of_place])
+                others = without_near_repeats([result for result in said if result.document_id not in trace.of_place])
+                distinct = {result.chunk_id for result in (*own, *others)}
+                said = [result for result in said if result.chunk_id in distinct]
             most = 1 if profile.search.one_result_per_document else profile.search.maximum_per_document
             kept = limited_per_document(said, most)
             step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)
@@ -610,6 +712,8 @@ class _Found:
     hits: tuple[SearchResult, ...]
     scored: list[ScoredHit]
     cited: list[ScoredHit]
+    #: Further passages of the asker's place.
+    of_place: list[ScoredHit] = field(default_factory=list)
     is_searched: bool = True
 
 

@@ -86,6 +86,10 @@ class RetrievalTrace:
     staying: tuple[VersionOnDay, ...] = ()
     #: Earlier versions that were searched because they were valid on the day asked about.
     versions: tuple[VersionOnDay, ...] = ()
+    #: Documents found for the asker's place.
+    of_place: frozenset[UUID] = frozenset()
+    #: The folders of documents, where their places were looked at.
+    folders: Mapping[UUID, str] = field(default_factory=dict)
     _prices: Mapping[str, Any] | None = None
 
     @property

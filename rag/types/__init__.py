@@ -414,6 +414,18 @@ class VersionOnDay:
     valid_from: date | None
 
 
+@dataclass(frozen=True)
+class OwnPlace:
+    """The asker's group, and the documents for the place in its name."""
+
+    group: str
+    documents: frozenset[UUID]
+    #: The context without regard to the place.
+    as_found: ContextResponse
+    #: The folders of documents, to distinguish equal titles.
+    folders: Mapping[UUID, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ContextResponse:
     """What `retrieve_context` found. `citations` number the passages of `context_text` from 1."""
@@ -444,6 +456,8 @@ class ContextResponse:
     versions: tuple[VersionOnDay, ...] = ()
     #: Published versions that are still valid on a coming day of the question.
     staying: tuple[VersionOnDay, ...] = ()
+    #: The asker's place, whose passages come first; None without passages from elsewhere.
+    own_place: OwnPlace | None = None
 
     @property
     def snippets(self) -> tuple[ContextSnippet, ...]:

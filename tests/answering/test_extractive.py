@@ -1217,6 +1217,17 @@ def test_beside_the_askers_own_rule_the_other_branch_is_named() -> None:
     assert also_in(quotes.also, found, "en") == "Also in: Document 2 [2]."
 
 
+@pytest.mark.parametrize("question", ["How much annual leave do I get?", "How many vacation days do I have?"])
+def test_the_rule_of_the_askers_place_comes_first_in_another_language_too(question: str) -> None:
+    found = from_samples(LEAVE, VERLOF)
+    quotes = best_quotes(question, found, language="en", similarities=_all_alike, own_documents={found[1].document_id})
+    assert quotes is not None
+    assert quotes.is_own_place
+    assert quotes.text.index("28 vakantiedagen") < quotes.text.index("27 days")
+    assert quotes.numbers == (2, 1)
+    assert quotes.text.startswith("Document 2")
+
+
 @pytest.mark.parametrize(
     ("question", "language", "other"),
     [

@@ -125,6 +125,12 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
 
+def own_place_rule(group: str, numbers: Sequence[int]) -> str:
+    """Return the rule on passages, by their numbers, of documents for the place that the asker's group names."""
+    named = defused(" ".join(group.split()))
+    return _filled(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
+
+
 def opinion_rules(opinion_type: str) -> str:
     """Return the rules of an opinion's draft."""
     return _filled(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})

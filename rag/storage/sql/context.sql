@@ -24,6 +24,24 @@ CROSS JOIN LATERAL (
 WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s::uuid[])
   AND (said.chunks > 0 OR strpos(lower(d.title), lower(name.words)) > 0)
 
+-- place_facts --
+-- Read what tells for which place documents hold, with the beginning of their first chunk.
+SELECT d.id AS document_id, d.title, d.file_name, d.folder, d.upload_folder, d.tags, c.name AS collection, c.groups,
+       coalesce((SELECT left(k.content, 240) FROM document_chunks k
+                 WHERE k.tenant_id = rag_tenant() AND k.document_id = d.id AND k.chunk_index = 0), '') AS opening
+FROM documents d JOIN collections c ON c.id = d.collection_id AND c.tenant_id = d.tenant_id
+WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s::uuid[])
+
+-- documents_of_place --
+-- Find documents that may be for a place: one of its names is in what they are called or where they are kept.
+SELECT d.id FROM documents d JOIN collections c ON c.id = d.collection_id AND c.tenant_id = d.tenant_id
+WHERE d.tenant_id = rag_tenant() AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status = 'completed'
+  AND EXISTS (
+      SELECT FROM unnest(%(names)s::text[]) AS name
+      WHERE strpos(lower(concat_ws(' ', d.title, d.file_name, d.folder, d.upload_folder, array_to_string(d.tags, ' '),
+                                   c.name, array_to_string(c.groups, ' '))), name) > 0)
+ORDER BY d.id LIMIT 500
+
 -- chunk_places --
 -- Find the collection of chunks, and their places in their documents.
 SELECT id AS chunk_id, collection_id, chunk_index
