@@ -215,7 +215,7 @@ def choose_filters(period: Period) -> Filters:
                 key="analytics_language",
                 bind="query-params",
                 label_visibility="collapsed",
-                width=140,
+                width=175,
             )
             if len(languages) > 1
             else None
@@ -325,7 +325,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             key="analytics_rating",
             bind="query-params",
             label_visibility="collapsed",
-            width=170,
+            width=185,
         )
         order = st.segmented_control(
             _("Order"),
@@ -409,10 +409,10 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Asked"): time_column(with_year=False, width=105),
             _("Question"): st.column_config.TextColumn(width=218),
             _("Outcome"): st.column_config.MultiselectColumn(
-                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=180
+                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=192
             ),
             _("Group"): st.column_config.TextColumn(width=92),
-            _("Asked by"): st.column_config.TextColumn(width=92),
+            _("Asked by"): st.column_config.TextColumn(width=112),
             _("Language"): st.column_config.TextColumn(_("Lang"), width=45),
             _("Time (s)"): st.column_config.ProgressColumn(
                 min_value=0, max_value=slowest / 1000, format="localized", width=90

@@ -80,7 +80,7 @@ class RagError(Exception):
     status: ClassVar[int] = 500
 
     def __init__(self, message: str | None = None, **details: Any) -> None:
-        #: What a program needs to act on it, such as the id of the document that is already stored.
+        #: Facts for programs, such as the id of the document already stored.
         self.details = details
         super().__init__(message or type(self).__doc__ or type(self).__name__)
 

@@ -184,7 +184,7 @@ def translated(sentence: str) -> str:
 
 
 def meant_by(text: str, messages: Iterable[str]) -> str:
-    """Return the one of these English messages that `text` is in any language of the interface; "" for none."""
+    """Return the English message with `text` as its translation into any language of the interface, or ""."""
     known = list(messages)
     for language in LANGUAGES:
         for message in known:

@@ -27,11 +27,11 @@ from rag.monitoring.tracing import request_span
 from rag.settings import Settings
 
 log = logging.getLogger("rag.api.requests")
-# It warns of every id that it rejects, and anybody can send any number of them.
+# It logs a warning for each rejected id: clients could fill the log.
 logging.getLogger("asgi_correlation_id").setLevel(logging.ERROR)
 
 HEADER = "X-Request-Id"
-#: Ids that are accepted; any other could break a line of the log.
+#: Accepted ids; others could break a line of the log.
 ACCEPTED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 ALLOWED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ALLOWED_HEADERS = (

@@ -78,9 +78,7 @@ def answer_sources(
     *,
     names_collections: bool = False,
 ) -> list[RAGSearchResult]:
-    """Return the passages of an answer: those it cites in the order of their numbers, so that `[n]` is the n-th, then
-    the others that it was made from.
-    """
+    """Return an answer's passages: the cited ones by number, so that `[n]` is the n-th, then the rest."""
     found: dict[UUID, SearchResult] = {result.chunk_id: result for result in context.results}
     missing = [citation.chunk_id for citation in citations if citation.chunk_id not in found]
     places = {
@@ -172,7 +170,7 @@ def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
         "section": found.section,
         **({"isCorrected": True} if "corrected_pages" in found.metadata else {}),
     }
-    # A passage's own place counts above what its document says.
+    # The passage's own place replaces the document's.
     place = {"chunkIndex": found.chunk_index, "totalChunks": document.chunk_count}
     return {**RECORD, **made, **known, **place, **ours}
 

@@ -160,9 +160,9 @@ USUAL_COSINE = 0.84
 #: ("qwertyuiop") cosines are as high. This one has just not even odds.
 WORDS_OF_A_QUESTION = 3
 COSINE_WITHOUT_WORDS = USUAL_COSINE - MEANING_BASE / MEANING_COSINE - 0.001
-#: Of what people ask, so many words are small ones ("the", "how"); of statements of code, Latin that fills a page and
-#: keys struck at random fewer are, and cosines as high as answers'. Where no passage holds half of such a text either,
-#: a cosine counts as that of an unrelated passage at most.
+#: The share of small words ("the", "how") in questions is at least this. Code, filler text in Latin and random keys
+#: have fewer, with cosines as high as an answer's: unless a passage holds half of such a text, its cosine counts at
+#: most as an unrelated passage's.
 LEAST_SMALL_WORDS = 0.3
 UNRELATED_COSINE = 0.82
 #: With meaning, passages are cited beside the best down to this share of its probability.
@@ -468,9 +468,9 @@ def _of_other_languages(
 
 
 def worth_citing(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Return the passages, in their order, that may be cited; none where it is not in the documents.
+    """Return the passages to cite, in their order; none if the documents do not answer.
 
-    Those that answer, or perhaps do where none is sure, and those that hold much of what these hold.
+    Cited are the passages sure to answer, or else the probable ones, and passages with much of their content.
     """
     best = best_of(scored)
     outcome = outcome_of(best)

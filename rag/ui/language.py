@@ -138,7 +138,7 @@ STREAMLIT_WORDS = (
     N_("Navigate to home page"),
     N_("File size is too small."),
 )
-#: Of what has a number in it: the pattern of the English, and ours.
+#: Sentences with a number: the English pattern and the translated one.
 STREAMLIT_SENTENCES = {
     r"^(.+) per file(?: • (.+))?$": N_("$1 per file"),
     r"^(\d+)/(\d+)$": "$1/$2",

@@ -210,9 +210,9 @@ class Syncs:
         *,
         secrets: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Try a source, and return the titles of the first documents. Nothing is kept.
+        """Try a source and return the titles of its first documents; nothing is stored.
 
-        Raises `InvalidInput` where it holds nothing that can be read, and what reading it raises.
+        Raises `InvalidInput` for a source without readable documents, and the errors of reading it.
         """
         _require_administrator_of(identity, collection)
         with self._reading(collection, kind, {**settings, **(secrets or {})}) as source:
