@@ -287,8 +287,8 @@ def run_checks(arguments: list[str]) -> int:
         say(" ".join(check[:2]))
         results.append(subprocess.call([str(PYTHON), "-m", *check]))  # noqa: S603
     say("mypy, beside pytest")
-    # Tests wait for servers and processes of their own half of the time.
-    tests = ["pytest", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "worksteal", *arguments]
+    # Tests wait for servers and processes of their own half of the time: a few more than there are processors.
+    tests = ["pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", *arguments]
     # Their processes are many: without its compiled modules, each would compile the product again.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     types = subprocess.Popen(  # noqa: S603

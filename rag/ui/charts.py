@@ -61,7 +61,7 @@ OPERATION_NAMES = {
 
 
 #: Days with a label below a chart; few enough for a phone.
-MOST_DAYS_NAMED = 6
+MOST_DAYS_NAMED = 4
 #: The letters of a date for tables, and what Plotly writes for them.
 PLOTLY_LETTERS = {"YYYY": "%Y", "MMM": "%b", "MM": "%m", "M": "%-m", "DD": "%d", "D": "%-d"}
 LETTERS = re.compile("YYYY|MMM|MM?|DD?")
@@ -315,6 +315,7 @@ def _by_day(figure: Any, period: Period) -> Any:
         range=[_noon_before(period), f"{period.last}T12:00"],
         tickvals=days,
         ticktext=[short_day(day) for day in days],
+        tickangle=0,
         hoverformat=LETTERS.sub(lambda letters: PLOTLY_LETTERS[letters[0]], table_date()),
     )
     figure.update_layout(hoverlabel={"namelength": -1})
