@@ -66,7 +66,10 @@ LOOK = """
 }
 /* Where files are added, the words above the field fit beside it, or it has the row for itself. */
 .stApp [data-testid=stLayoutWrapper]:has(> .st-key-documents_add) { min-width: min(100%, 18rem); }
-@media (max-width: 640px) { .st-key-documents_add { min-height: 7.25rem; } }
+/* The field is a column until its width is measured, then a row: here it is a row from the start. */
+.stApp .st-key-documents_add [data-testid=stFileUploaderDropzone] {
+  flex-direction: row; align-items: flex-start; gap: 1rem;
+}
 /* The table of the documents is as wide as the page, so that long titles are told apart. The first container of the
    page decides: what is drawn already would move. */
 @media (min-width: 768px) {
