@@ -276,7 +276,15 @@ def draw_report(period: Period, filters: Filters) -> None:
 def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
     # Made when the button is pressed, where nobody's language is known.
     with speaking(language):
-        return digest_pdf(services().scheduled_work.digest(identity, period, filters))
+        return digest_pdf(services().scheduled_work.digest(identity, period, filters, chosen=names_of(filters)))
+
+
+def names_of(filters: Filters) -> list[str]:
+    """Return what is chosen in the filters, as the page names it."""
+    library, document, collection = services().documents, filters.document_id, filters.collection_id
+    found = library.names(identity, replace(ANSWERING, document_ids=(document,)), limit=1) if document else []
+    kept = [named.name for named in library.collections(identity) if named.id == collection] if collection else []
+    return [*(named.title for named in found), *filter(None, (filters.user_group, filters.language)), *kept]
 
 
 def place_of_reader(role: Role | None) -> int:

@@ -243,11 +243,14 @@ class ScheduledWork:
         ):
             self._note_not_done(tenant_id, "digest")
 
-    def digest(self, who: Who, period: Period, filters: Filters | None = None) -> Digest:
-        """Return the digest of a period: of what this person may read, or of everything for a tenant's id."""
+    def digest(self, who: Who, period: Period, filters: Filters | None = None, *, chosen: Sequence[str] = ()) -> Digest:
+        """Return the digest of a period: of what this person may read, or of everything for a tenant's id.
+
+        `chosen` names what the filters keep.
+        """
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         name = str(self._database.fetch_value(tenant_id, "tenant_name") or tenant_id)
-        return make_digest(self._analytics, self._gaps, who, tenant_id, name, period, filters)
+        return make_digest(self._analytics, self._gaps, who, tenant_id, name, period, filters, chosen=chosen)
 
     def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
         """Send the digest of a week to each in their language; as `_send`."""

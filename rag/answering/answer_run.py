@@ -139,6 +139,8 @@ class AnswerRun:
         self.model = ""
         self.citations: tuple[Citation, ...] = ()
         self.kind: CitationKind = "cited"
+        #: Whether the text quotes the documents word for word, in a frame of the product's own.
+        self.is_quoted = False
         self.follow_ups: tuple[str, ...] = ()
         self.context: ContextResponse | None = None
         #: The messages sent to the answering model, in the last of several calls.
@@ -283,14 +285,15 @@ class AnswerRun:
             for citation in self.citations
         )
         if self.kind == "cited":
-            checked = verified(
-                self.text,
-                checked,
-                question=self.question.text,
-                page_text=self.calls.page_text,
-                language=detect_language(self.text[:400], [self.answer_language]),
-                likely=(language,),
-            )
+            if not self.is_quoted:
+                checked = verified(
+                    self.text,
+                    checked,
+                    question=self.question.text,
+                    page_text=self.calls.page_text,
+                    language=detect_language(self.text[:400], [self.answer_language]),
+                    likely=(language,),
+                )
             with extra("warnings of old documents"):
                 self.warnings = self._warnings(checked)
         self.citations = checked
@@ -463,13 +466,14 @@ class AnswerRun:
     # The text
 
     def show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
-        """Show a text that is whole, its numbers in the order of the text."""
+        """Show quotations, their numbers in the order of the text."""
         filtered = CitationFilter([citation.number for citation in context.citations])
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
         else:
             yield from self.show(filtered.feed(text) + filtered.finish())
         self.citations = cited(context.citations, filtered.shown)
+        self.is_quoted = True
 
     def say(self, sentence: str) -> Iterator[TextEvent]:
         yield from self.show(sentence)

@@ -126,8 +126,9 @@ def verified(
             return [CitedSource(page_text(source), "", likely) for source in sources]
 
         if claim and faults(claim, [read[source.number] for source in sources], asked, more=pages):
+            shown = BOLD.sub(r"\1", claim)
             for source in sources:
-                unsupported.setdefault(source.number, []).append(claim[:MAXIMUM_CLAIM_CHARACTERS])
+                unsupported.setdefault(source.number, []).append(shown[:MAXIMUM_CLAIM_CHARACTERS])
     return tuple(
         replace(
             citation,

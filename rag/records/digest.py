@@ -82,20 +82,28 @@ def make_digest(
     name: str,
     period: Period,
     filters: Filters | None = None,
+    *,
+    chosen: Sequence[str] = (),
 ) -> Digest:
-    """Read the figures of a period and of the one before, the most used documents and the unanswered questions."""
+    """Read the figures of a period and of the one before, the most used documents and the unanswered questions.
+
+    `chosen` names what the filters keep, for the title.
+    """
     gaps.group(tenant_id)
     filters = filters or Filters()
     summary = analytics.summary(who, period, filters)
     used = analytics.top_documents(who, period, filters, limit=MOST_DOCUMENTS)
-    # Gaps are of no document.
-    missing = gaps.list(who, period, filters, limit=MOST_GAPS) if filters.document_id is None else []
     title = _("{name}: {first} to {last}", name=name, first=day(period.first), last=day(period.last))
+    if filters != Filters():
+        part = _("{title}, a part of the questions", title=title)
+        title = ": ".join(filter(None, (part, " · ".join(chosen))))
+    missing = [(_times(gap), gap.question) for gap in gaps.list(who, period, filters, limit=MOST_GAPS)]
     return Digest(
-        title=title if filters == Filters() else _("{title}, a part of the questions", title=title),
+        title=title,
         sections=(
             (_("Questions"), _figures(summary)),
-            (_("Not answered yet, most asked first"), [(_times(gap), gap.question) for gap in missing]),
+            # Gaps are of no document.
+            *([(_("Not answered yet, most asked first"), missing)] if filters.document_id is None else []),
             (
                 _("Most used documents"),
                 [(ngettext("{count} question", "{count} questions", use.questions), use.title) for use in used],

@@ -94,6 +94,11 @@ def test_a_sentence_with_a_figure_its_passage_lacks_is_not_supported() -> None:
     assert [citation.is_supported for citation in checked] == [False, True]
 
 
+def test_a_sentence_in_doubt_is_named_without_its_marks() -> None:
+    (checked,) = verified("You have **27 days** [1].", [passage(1, "25 days")], question="", page_text=lambda _: "")
+    assert checked.unsupported == ("You have 27 days",)
+
+
 @pytest.mark.parametrize(
     ("text", "supported"),
     [

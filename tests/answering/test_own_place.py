@@ -171,6 +171,18 @@ def test_the_opening_lines_tell_the_place_where_no_title_does(reply: Reply, shel
     assert done.citations[0].document_id == own
 
 
+def test_the_documents_own_words_are_never_called_into_doubt(reply: Reply, shelve: Shelve, database: Database) -> None:
+    """What frames them is on no page: a day beside the title of documents that disagree, a line before the quote."""
+    shelve("Leave policy Leeds", 25)
+    shelve("Leave policy Utrecht", 28)
+    with database.transaction("demo") as connection:
+        connection.execute('UPDATE documents SET metadata = metadata || \'{"file_modified_at": "2026-03-09"}\'')
+    text, done = reply("", "How many vacation days do full-time employees have in Spain?")
+    assert "(2026-03-09)" in text
+    assert [citation.unsupported for citation in done.citations] == [()] * len(done.citations)
+    assert all(citation.is_supported for citation in done.citations)
+
+
 def test_the_same_rule_everywhere_is_no_difference(reply: Reply, shelve: Shelve) -> None:
     shelve("Leave policy Leeds", 25)
     shelve("Leave policy Utrecht", 25, name="other.md")

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
 from rag.commands.records import report
 from rag.errors import InvalidInput
 from rag.language import speaking
-from rag.records.analytics import Period
+from rag.records.analytics import Filters, Period
 from rag.records.digest import make_digest
 from rag.services import Services
 from rag.settings import Settings
@@ -53,3 +54,14 @@ def test_the_digest_says_what_the_page_says_and_what_was_not_answered(
     asked.days = 0
     with pytest.raises(InvalidInput, match="between 1 and 366"):
         report(asked, Settings(tenant="demo"))
+
+
+def test_the_report_of_a_document_names_it_and_says_nothing_of_gaps(app_services: Services, database: Database) -> None:
+    period = Period.of_days(7, until=datetime.now(UTC).date())
+    of_one = Filters(document_id=uuid4(), user_group="Utrecht")
+    report = app_services.scheduled_work.digest("demo", period, of_one, chosen=["Leave policy", "Utrecht"])
+    assert report.title.endswith("a part of the questions: Leave policy · Utrecht")
+    assert "Not answered yet" not in report.as_text()
+    whole = app_services.scheduled_work.digest("demo", period)
+    assert "a part" not in whole.title
+    assert "Not answered yet" in whole.as_text()
