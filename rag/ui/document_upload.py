@@ -94,7 +94,7 @@ Take = Callable[[str, bytes, UploadOptions, str], None]
 
 
 #: A drop anywhere on the page is handed to the uploader, which then does what it does with its own: to that of an open
-#: dialog or panel where one takes files.
+#: dialog or panel where one takes files. Of a folder every file is, named with its path below the folder.
 DROP_ANYWHERE = """
 <script>
 if (!window.hrAssistantDrop) {
@@ -116,15 +116,40 @@ if (!window.hrAssistantDrop) {
     show(true);
   });
   addEventListener("dragleave", (event) => { if (!event.relatedTarget) show(false); });
-  addEventListener("drop", (event) => {
+  const filesBelow = async (entry, path) => {
+    if (entry.isFile) {
+      const file = await new Promise((found, failed) => entry.file(found, failed));
+      return [new File([file], path, { type: file.type, lastModified: file.lastModified })];
+    }
+    const reader = entry.createReader(), entries = [];
+    for (let some; (some = await new Promise((found, failed) => reader.readEntries(found, failed))).length;)
+      entries.push(...some);
+    const shown = entries.filter(({ name }) => !name.startsWith("."));
+    return (await Promise.all(shown.map((one) => filesBelow(one, path ? `${path}/${one.name}` : one.name)))).flat();
+  };
+  const give = (place, files) => {
+    place.files = files;
+    place.dispatchEvent(new Event("change", { bubbles: true }));
+  };
+  addEventListener("drop", async (event) => {
     show(false);
     const place = input();
     if (!place || !holdsFiles(event)) return;
     event.preventDefault();
-    if (event.target.closest?.("[data-testid=stFileUploaderDropzone]")) return;
-    place.files = event.dataTransfer.files;
-    place.dispatchEvent(new Event("change", { bubbles: true }));
-  });
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    const field = event.target.closest?.("[data-testid=stFileUploaderDropzone]");
+    if (!entries.some((entry) => entry.isDirectory)) {
+      if (!field) give(place, event.dataTransfer.files);
+      return;
+    }
+    event.stopPropagation();
+    field?.dispatchEvent(new DragEvent("dragleave", { bubbles: true }));
+    const isOne = entries.length === 1;
+    const found = new DataTransfer();
+    for (const entry of entries)
+      for (const file of await filesBelow(entry, isOne && entry.isDirectory ? "" : entry.name)) found.items.add(file);
+    give(place, found.files);
+  }, true);
 }
 </script>
 """
@@ -161,7 +186,7 @@ def draw_upload(
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
             help=_(
-                "{formats_in_words}, or a ZIP archive of them. What costs nothing is read at once; "
+                "{formats_in_words}, or a folder or ZIP archive of them. What costs nothing is read at once; "
                 "before anything is spent you see the sum.",
                 formats_in_words=plain(formats_in_words()),
             ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -185,3 +187,28 @@ def test_marks_lie_on_the_picture_of_a_page_until_they_are_switched_off(
     assert knob is not None
     assert track["x"] < knob["x"] < track["x"] + track["width"] / 2  # from right to left, as all of the page
     arabic.close()
+
+
+@pytest.mark.parametrize(("place", "name"), [("stFileUploaderDropzone", "canoes"), ("stDataFrame", "kayaks")])
+def test_the_files_of_a_dropped_folder_are_taken_with_their_folders(
+    place: str, name: str, offline_product: Product, offline_page: Page, tmp_path: Path
+) -> None:
+    """Two files of one name in it are two documents."""
+    page, folder = offline_page, tmp_path / "Rules"
+    for country in ("Chad", "Peru"):
+        (folder / country).mkdir(parents=True)
+        (folder / country / f"{name}.txt").write_text(f"The {name} of {country}: {uuid4()}.", encoding="utf-8")
+    (folder / ".hidden").write_text("not for readers", encoding="utf-8")
+    page.goto(f"{offline_product.address}/documents")
+    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
+    settle(page)
+    box = page.get_by_test_id(place).first.bounding_box()
+    assert box is not None
+    chrome = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        data = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+        chrome.send("Input.dispatchDragEvent", {"type": kind, "x": box["x"] + 150, "y": box["y"] + 20, "data": data})
+    for country in ("Chad", "Peru"):
+        ready = page.get_by_text(f"{name.title()} ({country}) is ready")
+        expect(ready).to_be_visible(timeout=patient(20_000))
+    assert ".hidden" not in page.get_by_test_id("stMainBlockContainer").inner_text()
