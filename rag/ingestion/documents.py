@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.access.sessions import require_admin, require_recent
-from rag.errors import InvalidInput, NotFound, RagError
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound, RagError
 from rag.ingestion.bin import Bin
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.corrections import Corrections
@@ -38,7 +38,7 @@ from rag.ingestion.question_templates import nobody_asks
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.suggestions import SuggestStep, form_of, varied
 from rag.ingestion.text_search import documents_with_words
-from rag.ingestion.uploads import add_document, add_with_attached
+from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, add_document, add_with_attached
 from rag.ingestion.versions import Versions
 from rag.profiles import BOARD_PROFILES, profile_of
 from rag.providers.registry import Providers
@@ -189,7 +189,8 @@ class DocumentLibrary(CollectionLibrary):
         in a folder with the file's name.
 
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
-        `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
+        `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content; one that failed
+        is tried again instead.
         """
         require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
@@ -208,17 +209,24 @@ class DocumentLibrary(CollectionLibrary):
             added_by=identity,
             confirmed_up_to=confirmed_up_to,
         )
-        added = add_with_attached(
-            add,
-            self._database,
-            self._sandbox,
-            collection,
-            file_name,
-            content,
-            password=password,
-            queue=self._queue,
-            replaces=replaces,
-        )
+        try:
+            added = add_with_attached(
+                add,
+                self._database,
+                self._sandbox,
+                collection,
+                file_name,
+                content,
+                password=password,
+                queue=self._queue,
+                replaces=replaces,
+            )
+        except DocumentAlreadyStored as stored:
+            known = self.get(identity, stored.details["document_id"]) if "document_id" in stored.details else None
+            # A failed document does not block its file.
+            if replaces is not None or known is None or known.status not in CAN_BE_TRIED_AGAIN:
+                raise
+            return self.retry(identity, known.id)
         for document_id in added if narrowing else ():
             parameters = {"document_id": document_id, "metadata": Jsonb(narrowing), "message": None}
             self._database.execute(identity, "note_metadata", **parameters)

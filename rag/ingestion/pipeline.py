@@ -17,7 +17,15 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
+from rag.errors import (
+    DatabaseUnavailable,
+    DocumentAlreadyStored,
+    DocumentError,
+    NoTextInPdf,
+    ProviderError,
+    RagError,
+    WorkKeepsDying,
+)
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, join_pages, sizes_for
 from rag.ingestion.corrections import CorrectStep, with_corrected_pages
 from rag.ingestion.document_jobs import (
@@ -45,7 +53,7 @@ from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
-from rag.ingestion.uploads import TAGS_WAIT, add_document, add_with_attached, reading_message
+from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, TAGS_WAIT, add_document, add_with_attached, reading_message
 from rag.money.ledger import Ledger
 from rag.monitoring.tracing import span
 from rag.providers import Embedder
@@ -371,7 +379,8 @@ class IngestionPipeline:
         The chunking method and the kind of PDF default to the collection's. Files attached to a mail or a PDF follow as
         documents; the result is the file's own.
 
-        Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed.
+        Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed, and is tried
+        again with the same file.
         """
         add = partial(
             add_document,
@@ -385,9 +394,19 @@ class IngestionPipeline:
             added_by=identity,
             is_sample=is_sample,
         )
-        document_id, *attached = add_with_attached(
-            add, self._database, self.sandbox, collection, file_name, file, password=password, queue=None
-        )
+        try:
+            document_id, *attached = add_with_attached(
+                add, self._database, self.sandbox, collection, file_name, file, password=password, queue=None
+            )
+        except DocumentAlreadyStored as stored:
+            document_id, attached = stored.details.get("document_id"), []
+            # A failed document does not block its file.
+            if (
+                document_id is None
+                or self.control.job(tenant_id, document_id).document.status not in CAN_BE_TRIED_AGAIN
+            ):
+                raise
+            self._database.execute(tenant_id, "retry_document", document_id=document_id)
         result = self.process_stored(tenant_id, document_id)
         for each in attached:
             with suppress(DocumentError, ProviderError):  # it stays listed as failed

@@ -33,6 +33,8 @@ from rag.types import (
     PdfType,
 )
 
+#: What the same file, brought again, begins anew.
+CAN_BE_TRIED_AGAIN = frozenset({DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR})
 #: Longest name kept, in characters; file systems allow 255 bytes.
 LONGEST_NAME = 200
 #: Invisible, but part of words in Persian and Indic scripts.

@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from decimal import Decimal
+from uuid import UUID
 
 import psycopg
 import pytest
 
-from rag.errors import NoTextInPdf, ProviderUnavailable
+from rag.errors import DocumentAlreadyStored, NoTextInPdf, ProviderError, ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted, JobTaken
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
@@ -90,6 +91,39 @@ def test_every_paid_call_is_in_the_ledger_with_what_the_provider_counted(
     assert document.estimate is not None
     assert document.metadata["summary"] == TAGS["summary"]
     assert library.suggested_questions("demo", paid_collection.id)[0] == "When do offices close?"
+
+
+def test_the_file_of_a_failed_document_is_tried_again_instead_of_refused(
+    paid: IngestionPipeline,
+    paid_collection: Collection,
+    provider_standin: ProviderStandin,
+    library: DocumentLibrary,
+    admin: Identity,
+) -> None:
+    def ingest(pages: int) -> UUID:
+        return paid.process_document(
+            file=hostile.long_document(pages), file_name="rules.pdf", tenant_id="demo", collection=paid_collection,
+            generate_metadata=False,
+        ).document_id  # fmt: skip
+
+    provider_standin.fail_next(400, times=1, endpoint="embeddings")
+    with pytest.raises(ProviderError):
+        ingest(2)
+    ingested = ingest(2)
+    assert library.get("demo", ingested).status is DocumentStatus.COMPLETED
+    with pytest.raises(DocumentAlreadyStored):
+        ingest(2)
+
+    provider_standin.fail_next(400, times=1, endpoint="embeddings")
+    document = library.upload(admin, paid_collection, "notes.pdf", hostile.long_document(3), generate_metadata=False)
+    paid.run("demo", document.id)
+    library.confirm(admin, document.id)
+    paid.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.FAILED
+    again = library.upload(admin, paid_collection, "notes.pdf", hostile.long_document(3), generate_metadata=False)
+    assert again.id == document.id
+    paid.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
 
 
 def test_work_that_broke_off_goes_on_without_paying_again(
