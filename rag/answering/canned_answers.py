@@ -430,7 +430,7 @@ def also_in(
     titles = Counter(title for _, title in {(citation.document_id, citation.title) for citation in citations})
 
     def named(citation: Citation) -> str:
-        folder = (folders or {}).get(citation.document_id) if titles[citation.title] > 1 else ""
+        folder = (folders or {}).get(citation.document_id, citation.folder) if titles[citation.title] > 1 else ""
         return f"{citation.title} ({folder})" if folder else citation.title
 
     documents = ", ".join(f"{named(by_number[number])} [{number}]" for number in numbers)

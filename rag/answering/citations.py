@@ -21,6 +21,7 @@ from rag.ingestion.loaders import has_rows
 from rag.ingestion.tables import row_in_words, tables_in
 from rag.records.chat_logs import PassagePlace, SheetPage
 from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.known_by import known_by, with_folder
 from rag.types import Citation, title_with_pages
 
 #: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it. Spaces
@@ -141,7 +142,7 @@ def verified(
 
 def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> CitedSource:
     """Return a passage to compare sentences with. `read` is the text the model got, with surroundings."""
-    heading = f"{citation.title} {citation.file_name} {citation.section}"
+    heading = f"{known_by(citation.title, citation.folder)} {citation.file_name} {citation.section}"
     return CitedSource(f"{citation.passage}\n\n{read}".strip(), heading, likely)
 
 
@@ -320,7 +321,7 @@ def with_section(citation: Citation, place: PassagePlace) -> Citation:
 
 def title_with_place(citation: Citation) -> str:
     """Return the title of a citation's document and its pages, or the sheet and its rows."""
-    title = citation.title or citation.file_name
+    title = with_folder(citation.title or citation.file_name, citation.folder)
     if has_rows(citation.file_name):
         return f"{title}, {citation.section}" if citation.section else title
     return title_with_pages(title, citation.first_page, citation.last_page)

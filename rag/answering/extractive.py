@@ -33,8 +33,9 @@ from rag.retrieval.bm25.analysers import analyser_code
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import ideas_in, named_in, reworded
 from rag.retrieval.evidence import compound_share
+from rag.retrieval.known_by import known_by
 from rag.retrieval.language import detect_language
-from rag.retrieval.meaning import named_languages
+from rag.retrieval.meaning import named_languages, without_place
 from rag.retrieval.processor import waiting
 from rag.retrieval.query_understanding import split_question
 from rag.retrieval.search_query import COMPOUNDING, asked_words
@@ -226,9 +227,12 @@ def best_quotes(
         # The question says "vacation", the document "annual leave": each sentence counts by its better match.
         readings.append(_read(other, citations, language))
     reading = max(readings, key=lambda reading: reading.most)
-    question, asked, subjects, everything, candidates, weights, _ = reading
+    question, asked, subjects, everything, _, weights, _ = reading
+    candidates = of_folder = _of_named_folder(reading.candidates, asked)
     if not candidates:
         return None
+    if similarities and any(c.folder & asked for c in everything):
+        similarities = _without_place(similarities)
     in_words = {c: max(reading.in_words.get(c, 0.0) for reading in readings) for c in candidates}
     parts = _parts(question, language)
     by_part = _by_part(candidates, citations, parts_by_number or {})
@@ -283,7 +287,7 @@ def best_quotes(
         said_in = {citations[c.passage].document_id for c in chosen}
         elsewhere = [c for c in own.others if citations[c.passage].document_id not in said_in]
     elif similarities and not (carried.names or _names(question, language) or named_languages(question)):
-        ordered = sorted(reading.candidates, key=lambda c: (-scores[c], c.passage, c.position))
+        ordered = sorted(of_folder, key=lambda c: (-scores[c], c.passage, c.position))
         elsewhere = _elsewhere(chosen, ordered, scores, reading, citations, language, similarities)
     room = max(0, MAXIMUM_QUOTES - len(chosen)) if _spoken(citations[chosen[0].passage], language) != language else 0
     chosen, also = [*chosen, *elsewhere[:room]], elsewhere[room:]
@@ -510,6 +514,23 @@ def _of_one_branch(
     return [c for c in ranked if c.passage in own] if best.passage in own else ranked
 
 
+def _of_named_folder(candidates: list[CandidateSentence], asked: frozenset[str]) -> list[CandidateSentence]:
+    """Drop documents with equal titles in folders that the question does not name, if it names a sibling's."""
+    folders: dict[frozenset[str], set[frozenset[str]]] = {}
+    for candidate in candidates:
+        if candidate.folder:
+            folders.setdefault(candidate.title - candidate.folder, set()).add(candidate.folder)
+    shared = {title: frozenset.intersection(*found) for title, found in folders.items()}
+    named = {
+        title for title, found in folders.items() if any(shared[title] < own <= asked | shared[title] for own in found)
+    }
+    return [
+        c
+        for c in candidates
+        if not c.folder or (title := c.title - c.folder) not in named or (c.folder - shared[title]) & asked
+    ]
+
+
 def _of_what_is_named(
     ranked: list[CandidateSentence],
     everything: Sequence[CandidateSentence],
@@ -632,6 +653,11 @@ def _remembering(compare: Similarities) -> Similarities:
     return likeness
 
 
+def _without_place(compare: Similarities) -> Similarities:
+    """Compare questions without the country they name: the folder says it, and sentences do not."""
+    return lambda questions, sentences: compare([without_place(question) for question in questions], sentences)
+
+
 def _by_part(
     candidates: Sequence[CandidateSentence],
     citations: Sequence[Citation],
@@ -734,10 +760,12 @@ def _candidates(
     # A question that names a country is about the documents in its language.
     named = named_languages(question)
     branch_value = OTHER_BRANCH_VALUE if named and spoken not in named else 1.0
-    if WITHDRAWN.search(citation.title) and not WITHDRAWN.search(question):
+    name = known_by(citation.title, citation.folder, question, frozenset([language]))
+    if WITHDRAWN.search(name) and not WITHDRAWN.search(question):
         # A question with a figure from the title, such as the year, means this document.
-        branch_value *= 1.0 if _figures(question) & _figures(citation.title) else WITHDRAWN_VALUE
-    title = terms_in(citation.title)
+        branch_value *= 1.0 if _figures(question) & _figures(name) else WITHDRAWN_VALUE
+    title = terms_in(name)
+    folder = title - terms_in(citation.title)
     section = title | terms_in(citation.section)
     last = terms_in(citation.section.rpartition(PATH_SEPARATOR)[2])
     known = _figures(question)
@@ -796,6 +824,7 @@ def _candidates(
                 above or last,
                 unit.block,
                 headed,
+                folder,
             )
         )
     return found

@@ -12,6 +12,7 @@ from uuid import UUID
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import POINTS_BACK, Kind, ends
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
+from rag.retrieval.known_by import folder_shown
 from rag.types import Citation
 
 LONGEST_SENTENCE = 420
@@ -93,6 +94,8 @@ class CandidateSentence:
     block: int = 0
     #: The heading to compare by meaning together with the text; empty within a language.
     headed: str = ""
+    #: Terms in `title` from the folder.
+    folder: frozenset[str] = frozenset()
 
     @property
     def compared(self) -> str:
@@ -128,6 +131,7 @@ def written(
         bool(own)
         or len({citations[place].document_id for place in passages}) > 1
         or _has_sibling(chosen, everything, citations, asked)
+        or any(c.folder & asked for c in chosen)
     )
     told_apart = _told_apart([citations[place] for place in passages], days)
     lines: list[tuple[str, str]] = []
@@ -199,11 +203,11 @@ def _disagree(chosen: Sequence[CandidateSentence], citations: Sequence[Citation]
 
 
 def _told_apart(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict[UUID, str]:
-    """Return a name to add to each document: its day, or its file's name beside another of equal title and day."""
-    named = {(c.document_id, c.title, days.get(c.document_id, "")) for c in citations}
-    shared = Counter((title, day) for _, title, day in named)
+    """Return a name to add to each document: its day, or its file's name beside one of equal title, folder and day."""
+    named = {(c.document_id, c.title, c.folder, days.get(c.document_id, "")) for c in citations}
+    shared = Counter((title, folder, day) for _, title, folder, day in named)
     return {
-        c.document_id: day if shared[c.title, day] < 2 else c.file_name
+        c.document_id: day if shared[c.title, c.folder, day] < 2 else c.file_name
         for c in citations
         for day in [days.get(c.document_id, "")]
     }
@@ -247,8 +251,9 @@ def bare_heading(heading: str) -> str:
 
 
 def _source(citation: Citation, heading: str, day: str) -> str:
-    """Return the names of document and section, and the date: other branches and plans have other rules."""
-    title = f"{citation.title} ({day})" if day else citation.title
+    """Return the names of document, folder and section, and the date: other branches and plans have other rules."""
+    apart = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
+    title = f"{citation.title} ({apart})" if apart else citation.title
     # A page's own heading is often a part of its title: "Leave : Notices".
     heading = "" if heading.casefold() in citation.title.casefold() else heading
     return PATH_SEPARATOR.join(dict.fromkeys(filter(None, (title, heading))))

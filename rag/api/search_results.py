@@ -104,6 +104,7 @@ def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
         collection_id=place.collection_id,
         title=citation.title,
         file_name=citation.file_name,
+        folder=citation.folder,
         content=citation.passage,
         first_page=citation.first_page,
         last_page=citation.last_page,
@@ -168,6 +169,7 @@ def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
         "firstPage": found.first_page,
         "lastPage": found.last_page,
         "section": found.section,
+        **({"folder": found.folder} if found.folder else {}),
         **({"isCorrected": True} if "corrected_pages" in found.metadata else {}),
     }
     # The passage's own place replaces the document's.

@@ -128,6 +128,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
     from rag.answering.pipeline import DoneEvent, TextEvent
     from rag.ingestion.loaders import has_rows
     from rag.profiles import profile_of
+    from rag.retrieval.known_by import with_folder
 
     collection = parts.choose_collection(arguments.tenant, arguments.collection)
     profile = _options(arguments).applied_to(profile_of(collection))
@@ -146,7 +147,8 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
             for citation in event.citations:
                 place = f", {citation.collection}" if citation.collection else ""
                 where = citation.section if has_rows(citation.file_name) else f"page {citation.first_page}"
-                output.out(f"[{citation.number}] {citation.title}, {where}{place}\n")
+                title = with_folder(citation.title, citation.folder)
+                output.out(f"[{citation.number}] {title}, {where}{place}\n")
             if event.follow_ups:
                 output.out("\n".join(["\nNext questions:", *event.follow_ups, ""]))
             doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
 from rag.ingestion.collections import LANGUAGES
-from rag.retrieval.bm25.index import index_document
+from rag.retrieval.bm25.index import index_documents
 from rag.storage.database import Database, queries
 from rag.types import DocumentFilters, DocumentStatus, Identity, Who
 
@@ -77,8 +77,8 @@ class DocumentParticulars:
     def change(self, identity: Identity, document_ids: Sequence[UUID], changes: Particulars) -> None:
         """Write the changes for all versions of these documents; a title is for one document only.
 
-        With another title or language a document's words are indexed again, and its meaning is read again in the
-        background. Raises `InvalidInput`, and `NotFound` when none of them is there.
+        With another title, folder or language a document's words are indexed again. With another title or language its
+        meaning is read again in the background. Raises `InvalidInput`, and `NotFound` when none of them is there.
         """
         require_admin(identity)
         if changes.title is not None and len(document_ids) != 1:
@@ -102,7 +102,13 @@ class DocumentParticulars:
             "valid_until": changes.valid_until,
             "review_on": changes.review_on,
         }
-        self._note(identity, parameters, is_indexed_again=bool(changes.title or changes.language))
+        is_read_again = bool(changes.title or changes.language)
+        self._note(
+            identity,
+            parameters,
+            is_indexed_again=is_read_again or changes.folder is not None,
+            is_read_again=is_read_again,
+        )
 
     def tag(
         self, identity: Identity, document_ids: Sequence[UUID], *, add: Sequence[str] = (), remove: Sequence[str] = ()
@@ -120,24 +126,35 @@ class DocumentParticulars:
             "add_tags": tags_given(add),
             "remove_tags": tags_given(remove),
         }
-        self._note(identity, parameters, is_indexed_again=False)
+        self._note(identity, parameters)
 
     def move(self, identity: Identity, document_ids: Sequence[UUID], folder: str) -> None:
         """Put documents into a folder; into none with an empty name. Raises `InvalidInput`, `NotFound`."""
         self.change(identity, document_ids, Particulars(folder=folder))
 
-    def _note(self, identity: Identity, parameters: dict[str, Any], *, is_indexed_again: bool) -> None:
+    def _note(
+        self,
+        identity: Identity,
+        parameters: dict[str, Any],
+        *,
+        is_indexed_again: bool = False,
+        is_read_again: bool = False,
+    ) -> None:
         with self._database.transaction(identity) as connection:
             rows = connection.execute(queries["note_particulars"], parameters).fetchall()
             if not rows:
                 raise NotFound("This document does not exist, or no longer.")
+            published: dict[UUID, list[UUID]] = {}
             for document_id, collection_id, status in rows if is_indexed_again else ():
                 if status == DocumentStatus.COMPLETED:
-                    where = {"collection_id": collection_id, "document_id": document_id}
-                    index_document(connection, tenant_id=identity.tenant_id, **where)
-                    connection.execute(queries["forget_meaning"], where)
-                    again = {"tenant_id": identity.tenant_id, "collection_id": collection_id, "wait_seconds": 0.0}
-                    connection.execute(queries["enqueue_meaning"], again)
+                    published.setdefault(collection_id, []).append(document_id)
+            for collection_id, ids in sorted(published.items()):
+                where: dict[str, Any] = {"tenant_id": identity.tenant_id, "collection_id": collection_id}
+                index_documents(connection, **where, document_ids=ids)
+                if is_read_again:
+                    for document_id in ids:
+                        connection.execute(queries["forget_meaning"], {"document_id": document_id})
+                    connection.execute(queries["enqueue_meaning"], {**where, "wait_seconds": 0.0})
 
     # Looking
 

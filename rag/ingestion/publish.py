@@ -18,6 +18,9 @@ from rag.retrieval.bm25.index import index_document, index_documents, remove_doc
 from rag.storage.database import queries
 from rag.types import Document, Step
 
+#: Documents in one transaction.
+DOCUMENTS_INDEXED = 50
+
 
 def publish(
     control: JobControl,
@@ -115,6 +118,22 @@ def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[U
         parameters = {"tenant_id": tenant_id, "collection_id": collection_id, "wait_seconds": 0.0}
         connection.execute(queries["enqueue_meaning"], parameters)
     return {document_id for ids in restored.values() for document_id in ids}
+
+
+def index_folders(control: JobControl, tenant_id: str, collection_id: UUID) -> None:
+    """Index documents in folders again: earlier versions did not index the folder."""
+    where: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
+    after: UUID | None = None
+    with control.claimed(tenant_id, f"folders {collection_id}"):
+        while True:
+            control.stop_if_asked()
+            with control.database.transaction(tenant_id) as connection:
+                wanted = {**where, "after": after, "limit": DOCUMENTS_INDEXED}
+                ids = [row[0] for row in connection.execute(queries["documents_in_folders"], wanted).fetchall()]
+                if not ids:
+                    return
+                index_documents(connection, **where, document_ids=ids)
+            after = ids[-1]
 
 
 def _index(connection: Connection, document: Document) -> None:

@@ -31,6 +31,7 @@ from rag.errors import (
 from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
 from rag.ingestion.fairness import TenantSlots
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.ingestion.publish import index_folders
 from rag.ingestion.uploads import TAGS_WAIT
 from rag.language import N_
 from rag.providers.retry import retry_after
@@ -308,6 +309,7 @@ class Queue:
             ("sync_on_schedule", QUEUE, self._sync_on_schedule),
             ("empty_bin", QUEUE, self._empty_bin),
             ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
+            ("index_folders", QUEUE, self._index_folders),
             ("deliver", OUTGOING_QUEUE, self._deliver),
         ):
             app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
@@ -401,6 +403,9 @@ class Queue:
             wait = self.on_deliver(tenant_id, UUID(delivery_id))
         if wait is not None:
             raise DeliveryLater(wait)
+
+    async def _index_folders(self, tenant_id: str, collection_id: str) -> None:
+        await in_daemon_thread(lambda: index_folders(self._pipeline.control, tenant_id, UUID(collection_id)))
 
     async def _embed_meaning(self, tenant_id: str, collection_id: str) -> None:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))

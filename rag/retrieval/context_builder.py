@@ -13,6 +13,7 @@ from uuid import UUID
 from rag.profile import Profile
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.evidence import ScoredHit, matched_words
+from rag.retrieval.known_by import folder_shown
 from rag.retrieval.ranking import (
     attachment_part,
     attachments_of,
@@ -133,6 +134,7 @@ def citations_from(
             first_read_page=item.first_read_page,
             last_read_page=item.last_read_page,
             is_corrected="corrected_pages" in item.result.metadata,
+            folder=item.result.folder,
         )
         for number, item in enumerate(scored, 1)
     )
@@ -185,7 +187,7 @@ class ContextPassage:
     result: SearchResult
     #: The text for the model: the passage, and the text around if there is room.
     text: str
-    #: The file name if other documents have the same title, and the document's day; empty if both are unknown.
+    #: The folder, the file name if other documents have the same title and folder, and the document's day.
     label: str = ""
     #: Metadata of the document. The passage's own values take precedence.
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -236,19 +238,23 @@ def place(result: SearchResult, label: str = "") -> str:
 def labels_of(
     results: Sequence[SearchResult], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> dict[UUID, str]:
-    """Return the day of each document where it is known, after its file name where another has its title.
+    """Return the folder and the day of each document, with the file name between if title and folder are equal.
 
     Of documents that have the file name in common too, each gets a number.
     """
     documents = {result.document_id: result for result in results}
-    titles = Counter(result.title.casefold() for result in documents.values())
-    files = Counter((result.title.casefold(), result.file_name) for result in documents.values())
-    seen: Counter[tuple[str, str]] = Counter()
+    names = {
+        key: (result.title.casefold(), folder_shown(result.title, result.folder)) for key, result in documents.items()
+    }
+    titles = Counter(names.values())
+    files = Counter((names[key], result.file_name) for key, result in documents.items())
+    seen: Counter[tuple[tuple[str, str], str]] = Counter()
     labels: dict[UUID, str] = {}
     for document_id, result in documents.items():
-        file = (result.title.casefold(), result.file_name)
+        file = (names[document_id], result.file_name)
         seen[file] += 1
-        parts = [result.file_name] if titles[file[0]] > 1 else []
+        parts = [file[0][1]]
+        parts += [result.file_name] if titles[file[0]] > 1 else []
         parts += [f"copy {seen[file]}"] if files[file] > 1 else []
         day = document_day((metadata or {}).get(document_id, {}))
         labels[document_id] = ", ".join(filter(None, (*parts, day.isoformat() if day else "")))
@@ -343,6 +349,7 @@ class SectionPassage:
     document_id: UUID
     title: str
     file_name: str
+    folder: str
     first_page: int
     last_page: int
     section: str

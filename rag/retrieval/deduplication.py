@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from rag.retrieval.known_by import known_by
 from rag.types import SearchResult
 
 #: Only passages that begin with the same words, this many, can be near repeats.
@@ -30,6 +31,8 @@ class Hit(Protocol):
     @property
     def title(self) -> str: ...
     @property
+    def folder(self) -> str: ...
+    @property
     def section(self) -> str: ...
     @property
     def content(self) -> str: ...
@@ -45,10 +48,12 @@ def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int 
     document and the first 100).
 
     Two passages are the same when they have the same text, spaces and case aside, and are in documents of the same
-    title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
-    the two says it is part of the answer.
+    title and folder: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because
+    which of the two says it is part of the answer.
     """
-    starts = [(passage.title.casefold(), _first_words(passage.content)) for passage, _ in found]
+    starts = [
+        (known_by(passage.title, passage.folder).casefold(), _first_words(passage.content)) for passage, _ in found
+    ]
     alike = Counter(starts)
     seen: set[tuple[str, str]] = set()
     beginnings: set[tuple[UUID, str]] = set()
@@ -90,14 +95,16 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     """Return the results in their order without those that repeat an earlier one almost word by word.
 
-    Only passages of documents with the same title repeat each other: of near-twin documents, such as two health plans,
-    which one says it is part of the answer. Passages with other figures are kept, because those are what changed.
+    Only passages of documents with the same title and folder repeat each other: of near-twin documents, such as two
+    health plans, which one says it is part of the answer. Passages with other figures are kept, because those are what
+    changed.
     """
     kept: list[SearchResult] = []
     # By title and figures; only passages that share both need a comparison of their words.
     seen: dict[tuple[str, frozenset[str]], list[SearchResult]] = {}
     for result in results:
-        alike = seen.setdefault((result.title.casefold(), frozenset(_FIGURE.findall(result.content))), [])
+        name = known_by(result.title, result.folder).casefold()
+        alike = seen.setdefault((name, frozenset(_FIGURE.findall(result.content))), [])
         if any(likeness(shingles(result.content), shingles(other.content)) >= SAME for other in alike):
             continue
         alike.append(result)

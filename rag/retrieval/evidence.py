@@ -19,6 +19,7 @@ from uuid import UUID
 from rag.retrieval.bm25.analysers import STOPWORDS, analyse, is_unspaced, words_with_terms
 from rag.retrieval.bm25.index import contextual_text, term_id
 from rag.retrieval.hybrid_search import SearchHits
+from rag.retrieval.known_by import known_by
 from rag.retrieval.meaning import is_only_an_address, is_worded
 from rag.retrieval.search_query import MAXIMUM_QUESTION_WORDS, QuestionWord, question_words
 from rag.types import Evidence, SearchResult
@@ -208,6 +209,8 @@ class PassageSignals:
     relevance: float | None = None
     #: Whether its document nowhere says whose rules the question asks for.
     lacks_name: bool = False
+    #: Whether its folder is for a country that the question does not name.
+    is_elsewhere: bool = False
 
 
 def probability(signals: PassageSignals) -> float:
@@ -224,6 +227,8 @@ def probability(signals: PassageSignals) -> float:
         odds = max(odds, by_reranker) if signals.relevance >= RELEVANCE_FLOOR else min(odds, _log_odds(PERHAPS) - 1)
     if signals.lacks_name:
         odds = min(odds - LACKING_NAME, JUST_NO_ANSWER)
+    if signals.is_elsewhere:
+        odds = min(odds, _log_odds(PERHAPS) - 1)
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
 
 
@@ -306,10 +311,12 @@ def score_hits(
     threshold = next((t for t in thresholds if nearest >= t), thresholds[-1] if thresholds else None)
     # Of passages found by words: those near in meaning alone lie lower and would make everything else seem near.
     usual = background([r.similarity for r in found.results if r.vector_rank or r.keyword_rank])
+    said, spoken = "\n".join(text for text, _ in wordings), frozenset(code.partition("-")[0] for _, code in wordings)
     scored = []
     for result in results:
         language = found.languages[result.document_id]
-        text = contextual_text(result.title, result.section, result.content)
+        name = known_by(result.title, result.folder, said, spoken)
+        text = contextual_text(name, result.section, result.content)
         coverages = []
         is_own = own_language != "" and language.partition("+")[0] == own_language
         for number, (wording, wording_language) in enumerate(wordings):
@@ -364,11 +371,16 @@ def without_name(item: ScoredHit) -> ScoredHit:
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
+def of_elsewhere(item: ScoredHit) -> ScoredHit:
+    """Return a passage from the folder of a country that the question does not name."""
+    return replace(item, signals=replace(item.signals, is_elsewhere=True))
+
+
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Put passages of documents with the owner's name first, if one may answer."""
-    if not any(outcome_of(item.probability) != "none" for item in scored if not item.signals.lacks_name):
-        return list(scored)
-    return sorted(scored, key=lambda item: item.signals.lacks_name)
+    """Put passages of documents with the owner's name first, if one may answer, passages for other countries last."""
+    if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.lacks_name):
+        return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.lacks_name))
+    return sorted(scored, key=lambda item: item.signals.is_elsewhere)
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
@@ -488,6 +500,8 @@ def best_of(scored: Sequence[ScoredHit]) -> float:
 
 
 def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
+    if item.signals.is_elsewhere:
+        return False
     relevance = item.result.rerank_score
     if relevance is not None:
         return relevance >= RELEVANCE_FLOOR and 0 < needed <= item.coverage.share

@@ -8,6 +8,7 @@ from rag.language import counted
 from rag.profile import Profile
 from rag.retrieval.context_builder import place
 from rag.retrieval.evidence import ANSWERED, PERHAPS, ScoredHit, outcome_of
+from rag.retrieval.known_by import with_folder
 from rag.retrieval.retriever import RetrievalResult
 from rag.types import Citation, Collection, SearchResult
 
@@ -71,7 +72,8 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
 def shortened(citation: Citation, score: float) -> Iterator[str]:
     """Yield a passage in two lines with the score that orders it, without an explanation."""
     place = f", {citation.collection}" if citation.collection else ""
-    yield f"[{citation.number}] {citation.title}, page {citation.first_page}{place}  ({score:.3f})"
+    title = with_folder(citation.title, citation.folder)
+    yield f"[{citation.number}] {title}, page {citation.first_page}{place}  ({score:.3f})"
     yield f"    {' '.join(citation.passage.split())[: 2 * PREVIEW_CHARACTERS]}"
 
 

@@ -422,7 +422,8 @@ def _fetch(
     }
     passages = pipeline.execute(queries["search_fused"], values)
     pipeline.finish()
-    return list(map(_Row._make, passages.fetchall()))
+    rows = list(map(_Row._make, passages.fetchall()))
+    return rows if query.with_folders else [row._replace(folder="") for row in rows]
 
 
 def _fetch_meant(query: SearchQuery, scope: Scope, wanted: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
@@ -490,6 +491,8 @@ class _Row(NamedTuple):
     metadata: str
     title: str
     file_name: str
+    #: Empty where titles are not indexed either.
+    folder: str
     #: What the document's passages are analysed in.
     language: str
     #: Terms in order, from `keywords.packed_terms`; None if an earlier version of the product indexed the passage.
@@ -512,6 +515,7 @@ def _result(row: _Row, hits: Hits, score: float) -> SearchResult:
         collection_id=row.collection_id,
         title=row.title,
         file_name=row.file_name,
+        folder=row.folder,
         content=row.content,
         first_page=row.first_page,
         last_page=row.last_page,

@@ -98,6 +98,7 @@ def search_wordings(
                 neighbours=candidates * profile.search.neighbour_factor // profile.search.candidate_factor,
                 same_beginning=profile.search.deduplication_characters,
                 refine=profile.search.refine_order,
+                with_folders=profile.embedding.index_titles,
                 correct_spelling=profile.understanding.correct_spelling,
             ),
             scope=Scope(

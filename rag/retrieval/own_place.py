@@ -12,13 +12,22 @@ import tomllib
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from uuid import UUID
 
-from babel import Locale
-
 from rag.language import LANGUAGES
+from rag.retrieval.countries import (
+    AMBIGUOUS,
+    CODE,
+    OTHER_NAMES,
+    UNSPACED,
+    countries,
+    country_codes,
+    is_said,
+    plain,
+    territories,
+)
 from rag.retrieval.evidence import ScoredHit, best_of, outcome_of
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.names import NO_NAMES
@@ -29,9 +38,6 @@ LEAST_OF_BEST = 0.5
 LEAST_LETTERS, LEAST_UNSPACED = 3, 2
 #: Separate parts of a group's name: "Sales – Germany", "Leeds (Night shift)".
 _PARTS = re.compile(r"[,;:/|()\[\]–—·]|\s-\s|_")
-_IDEOGRAPHS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-_HANGUL, _ARABIC = re.compile(r"[\uac00-\ud7a3]"), re.compile(r"[\u0600-\u06ff]")
-_UNSPACED = re.compile(rf"{_IDEOGRAPHS.pattern}|{_HANGUL.pattern}")
 _WORDS = {
     kind: frozenset(" ".join(by_language.values()).split())
     for kind, by_language in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
@@ -46,14 +52,6 @@ _UNSPACED_ENDS = re.compile(
 )
 #: The last character of a department's name.
 _DEPARTMENTS = ("부", "과", "部", "課", "组")
-#: Further names of countries, by code.
-_OTHER_NAMES = {
-    "AE": ("uae",), "GB": ("uk", "great britain"), "KR": ("korea", "한국", "corea", "corée", "coreia", "zuid korea"),
-    "NL": ("holland", "the netherlands"), "US": ("usa", "united states of america"),
-}  # fmt: skip
-#: Codes of countries that are words or usual abbreviations.
-_AMBIGUOUS = _WORDS["codes"]
-_CODE = re.compile(r"\b[A-Z]{2}\b")
 #: Names that a question may have: within a sentence a word with a capital; in German one after "in" or "bei"; before a
 #: Korean or Japanese ending for places.
 _PLACED = re.compile(r"\b(?:in|en|em|à|au|w|we)\s(?:the\s|la\s|el\s|o\s|a\s)?([A-ZÀ-Þ][\w-]+)")
@@ -99,28 +97,28 @@ def places_of(group: str) -> tuple[str, ...]:
         for word in re.split(r"[\s-]+", part):
             bare = _bare(word)
             code = word if word.isupper() and word.casefold() not in _FUNCTIONS else ""
-            if code in _countries() and code not in _AMBIGUOUS:
-                found += _countries()[code]
+            if code in countries() and code not in AMBIGUOUS:
+                found += countries()[code]
                 kept.append([])
             elif bare:
                 kept[-1].append(bare)
             else:
                 kept.append([])
         found += [" ".join(words) for words in kept if words]
-    names = [name for name in map(_plain, found) if _is_long_enough(name) or name in _codes()]
-    codes = dict.fromkeys(code for name in names for part in _runs(name.split()) if (code := _codes().get(part)))
-    return tuple(dict.fromkeys([*names, *(_plain(name) for code in codes for name in _countries()[code] if name)]))
+    names = [name for name in map(plain, found) if _is_long_enough(name) or name in country_codes()]
+    codes = dict.fromkeys(code for name in names for part in _runs(name.split()) if (code := country_codes().get(part)))
+    return tuple(dict.fromkeys([*names, *(plain(name) for code in codes for name in countries()[code] if name)]))
 
 
 def is_of_place(names: Iterable[str], text: str) -> bool:
     """Tell whether a text mentions a name, or the country's code: "NL"."""
-    said = f" {_plain(text)} "
-    if any(_is_said(name, said) for name in names):
+    said = f" {plain(text)} "
+    if any(is_said(name, said) for name in names):
         return True
-    codes = {code for name in names if (code := _codes().get(name))} - _AMBIGUOUS
+    codes = {code for name in names if (code := country_codes().get(name))} - AMBIGUOUS
     # In a line of capitals every word of two letters looks like a code.
     lines = (line for line in text.splitlines() if not line.isupper() or len(line) == len("NL"))
-    return any(code in codes for line in lines for code in _CODE.findall(line.replace("_", " ")))
+    return any(code in codes for line in lines for code in CODE.findall(line.replace("_", " ")))
 
 
 def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: Collection[UUID]) -> frozenset[UUID]:
@@ -154,16 +152,16 @@ def names_a_place(
         return True
     if is_of_place(names, question) or named_languages(question) or _names_a_country(question, language):
         return True
-    said = f" {_plain(' '.join([*passages, *(f'{found.label} {found.opening}' for found in own)]))} "
+    said = f" {plain(' '.join([*passages, *(f'{found.label} {found.opening}' for found in own)]))} "
     capitals = (_NAMED_IN_GERMAN if language == "de" else _NAMED).findall(question)
     if any(_is_foreign(name, said) for name in capitals if not (name.isupper() and len(name) <= 4)):
         return True
-    asked = f" {_plain(question)} "
+    asked = f" {plain(question)} "
     of_groups = {name for group in groups for name in places_of(group)}
-    if any(_is_said(name, asked) for name in (of_groups | _told_apart(own, others)) if _is_foreign(name, said)):
+    if any(is_said(name, asked) for name in (of_groups | _told_apart(own, others)) if _is_foreign(name, said)):
         return True
     attached = [first or second for first, second in _NAMED_UNSPACED.findall(question)]
-    about = _plain(" ".join(f"{found.label} {found.opening}" for found in others))
+    about = plain(" ".join(f"{found.label} {found.opening}" for found in others))
     return any(name in about and name not in said for name in attached)
 
 
@@ -190,9 +188,9 @@ def _may_come_first(item: ScoredHit, own: Collection[UUID], best: float) -> bool
 
 def _told_apart(own: Sequence[PlaceFacts], others: Sequence[PlaceFacts]) -> set[str]:
     """Return the words by which similar titles differ: "leeds" in "Leave in Leeds" beside "Leave in York"."""
-    titles = [set(_plain(found.title).split()) for found in own]
+    titles = [set(plain(found.title).split()) for found in own]
     found = set[str]()
-    for other in (set(_plain(found.title).split()) for found in others):
+    for other in (set(plain(found.title).split()) for found in others):
         found |= {word for title in titles if title & other - _SITES for word in other - title - _SITES - _FUNCTIONS}
     return {word for word in found if _is_long_enough(word)}
 
@@ -204,65 +202,27 @@ def _runs(words: Sequence[str]) -> list[str]:
 
 def _bare(word: str) -> str:
     """Return a word of a group's name in lower case; "" if it names no place."""
-    bare = _plain(word)
-    if _UNSPACED.search(bare):
+    bare = plain(word)
+    if UNSPACED.search(bare):
         bare = _UNSPACED_ENDS.sub("", bare)
     is_department = bare[-1:] in _DEPARTMENTS and bare[:-1] in _FUNCTIONS
     return "" if is_department or bare in _SITES or bare in _FUNCTIONS else bare
 
 
-def _plain(text: str) -> str:
-    """Return the words of a text in lower case with a space between."""
-    normal = unicodedata.normalize("NFKC", text).lower()
-    return " ".join(re.findall(r"[^\W_]+", normal))
-
-
 def _is_long_enough(name: str) -> bool:
-    least = LEAST_UNSPACED if _UNSPACED.search(name) else LEAST_LETTERS
+    least = LEAST_UNSPACED if UNSPACED.search(name) else LEAST_LETTERS
     return sum(map(str.isalpha, name)) >= least
 
 
-def _is_said(name: str, text: str) -> bool:
-    """Tell whether a text from `_plain`, with a space on either side, says a name; endings may follow a Korean one."""
-    if _IDEOGRAPHS.search(name):
-        return name in text
-    if _HANGUL.search(name):
-        return f" {name}" in text
-    # Arabic writes "in", "for" and "and" as a letter before the word.
-    return f" {name} " in text or (bool(_ARABIC.search(name)) and any(f" {one}{name} " in text for one in "بلو"))
-
-
 def _is_foreign(name: str, said: str) -> bool:
-    return not _is_said(_plain(name), said)
+    return not is_said(plain(name), said)
 
 
 def _names_a_country(question: str, language: str) -> bool:
     """Tell whether a question names a country in its own language or in English."""
-    text = f" {_plain(question)} "
+    text = f" {plain(question)} "
     return any(
-        _is_said(name, text)
+        is_said(name, text)
         for spoken in {language.partition("-")[0], "en"} & LANGUAGES.keys()
-        for name in map(_plain, _territories(spoken).values())
-    ) or any(_is_said(name, text) for names in _OTHER_NAMES.values() for name in names)
-
-
-@cache
-def _territories(language: str) -> dict[str, str]:
-    """Return the names of countries in a language by their codes (Unicode CLDR)."""
-    named = Locale.parse(language).territories
-    return {code: name for code, name in named.items() if len(code) == len("NL") and code.isalpha() and code != "ZZ"}
-
-
-@cache
-def _countries() -> dict[str, tuple[str, ...]]:
-    """Return the names of each country in all languages, by code."""
-    codes = _territories("en")
-    return {
-        code: (*_OTHER_NAMES.get(code, ()), *(_territories(spoken).get(code, "") for spoken in LANGUAGES))
-        for code in codes
-    }
-
-
-@cache
-def _codes() -> dict[str, str]:
-    return {_plain(name): code for code, names in _countries().items() for name in names if name}
+        for name in map(plain, territories(spoken).values())
+    ) or any(is_said(name, text) for names in OTHER_NAMES.values() for name in names)

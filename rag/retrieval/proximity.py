@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rag.retrieval.bm25.index import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.deduplication import Hit
+from rag.retrieval.known_by import known_by
 from rag.retrieval.search_query import SearchQuery, TermStatistics, question_terms
 from rag.types import SearchResult
 
@@ -57,7 +58,9 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
         held = closenesses([_terms_of(found[i]) for i in own], weights)
         for i, closeness in zip(own, held, strict=True):
             near[i] = closeness
-    titles = [_name_terms(passage.title, code) for passage, code in zip(found, codes, strict=True)]
+    titles = [
+        _name_terms(known_by(passage.title, passage.folder), code) for passage, code in zip(found, codes, strict=True)
+    ]
     sections = [_name_terms(_heading(passage), code) for passage, code in zip(found, codes, strict=True)]
     scores = raised_scores(
         [passage.score for passage in found],
@@ -77,7 +80,7 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
     """Return its index terms in order; for passages of earlier versions, which stored none, analyse the text."""
     packed = passage.terms
     if packed is None:
-        text = contextual_text(passage.title, passage.section, passage.content)
+        text = contextual_text(known_by(passage.title, passage.folder), passage.section, passage.content)
         packed = packed_terms(tokenize(text, passage.language))
     return unpacked_terms(packed)
 
@@ -87,7 +90,7 @@ def names_said(
 ) -> tuple[str, ...]:
     """Titles and sections among the results that the question names: what it says of them is more than half."""
     said = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
-    by_name = {r.title: languages[r.document_id] for r in found if r.title}
+    by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in found if r.title}
     sections = {_heading(r): languages[r.document_id] for r in found if r.section}
     named = []
     for names in (by_name, sections):
@@ -101,9 +104,25 @@ def with_twin_meant(query: SearchQuery, found: Sequence[Item]) -> frozenset[UUID
     said = {
         term for code in {item.language for item in found} for term in question_terms(query.text, query.language, code)
     }
-    names = {item.document_id: _name_terms(item.title, item.language) for item in found}
+    names = {item.document_id: _name_terms(known_by(item.title, item.folder), item.language) for item in found}
     meant = _with_twin_meant(set(names.values()), frozenset(said))
-    return frozenset(document for document, name in names.items() if name in meant)
+    twins = frozenset(document for document, name in names.items() if name in meant)
+    return twins | _with_folder_meant({item.document_id: item for item in found if item.folder}.values(), said)
+
+
+def _with_folder_meant(found: Iterable[Item], said: Collection[str]) -> frozenset[UUID]:
+    """Return documents with equal titles in folders that the question does not name, if it names a sibling's."""
+    folders: dict[tuple[str, str], dict[UUID, frozenset[str]]] = {}
+    for item in found:
+        own = _name_terms(known_by("", item.folder), item.language)
+        folders.setdefault((item.title.casefold(), item.language), {})[item.document_id] = own
+    meant = set[UUID]()
+    for siblings in folders.values():
+        shared = frozenset.intersection(*siblings.values())
+        apart = {document: own - shared for document, own in siblings.items() if own - shared}
+        if any(own <= set(said) for own in apart.values()):
+            meant |= {document for document, own in apart.items() if own.isdisjoint(said)}
+    return frozenset(meant)
 
 
 @lru_cache(maxsize=20_000)

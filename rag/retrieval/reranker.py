@@ -18,6 +18,7 @@ from rag.monitoring.tracing import ms_since
 from rag.providers import Reranker
 from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.evidence import ScoredHit, reranked
+from rag.retrieval.known_by import known_by
 from rag.retrieval.trace import RetrievalTrace, reranked_from
 from rag.retrieval.translation import Translation
 from rag.settings import Settings, load_settings
@@ -132,7 +133,7 @@ def rerank_results(
 def text_to_rerank(result: SearchResult, template: str) -> str:
     """Return what the reranker reads of a passage."""
     if not template:
-        return contextual_text(result.title, result.section, result.content)
+        return contextual_text(known_by(result.title, result.folder), result.section, result.content)
     # One pass: braces in a passage stay as they are.
     values = {"{title}": result.title, "{section}": result.section, "{content}": result.content}
     return _PLACE.sub(lambda match: values[match.group()], template)

@@ -33,6 +33,7 @@ from rag.retrieval.evidence import (
     best_of,
     in_order,
     named_first,
+    of_elsewhere,
     outcome_of,
     score_hits,
     usual_meanings,
@@ -41,6 +42,7 @@ from rag.retrieval.evidence import (
     worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
+from rag.retrieval.known_by import of_other_countries
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
@@ -300,6 +302,9 @@ class Retriever:
         scored = score_hits(distinct, hits, wordings=wordings, own_language=own, thresholds=trace.thresholds)
         if names.names:
             scored = [item if item.result.document_id in names.said_by else without_name(item) for item in scored]
+        if trace.profile.search.refine_order:
+            elsewhere = of_other_countries(trace.text, trace.language, distinct)
+            scored = [of_elsewhere(item) if item.result.document_id in elsewhere else item for item in scored]
         scored = rerank(trace, asked.translation, scored, self._providers)
         named = named_languages(trace.text) - {trace.language}
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)

@@ -77,6 +77,8 @@ class SearchQuery:
     same_beginning: int = 0
     #: Whether the closeness of words and the names of documents affect the order.
     refine: bool = True
+    #: Whether folders are compared beside titles.
+    with_folders: bool = True
     #: Whether words found nowhere are corrected to what the found passages suggest.
     correct_spelling: bool = True
 

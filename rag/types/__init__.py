@@ -333,6 +333,8 @@ class SearchResult:
     rerank_score: float | None = None
     #: Rank after fusion, before reranking.
     original_rank: int = 0
+    #: The document's folder in the library; empty where titles are not indexed either.
+    folder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +373,8 @@ class Citation:
     collection: str = ""
     #: A person corrected the text.
     is_corrected: bool = False
+    #: The document's folder in the library.
+    folder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

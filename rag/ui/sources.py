@@ -21,6 +21,7 @@ from rag.answering.citations import telling_sentence
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.loaders import has_rows
 from rag.language import _
+from rag.retrieval.known_by import folder_shown
 from rag.retrieval.ranking import web_address, without_attachments
 from rag.types import Citation
 from rag.ui.board import marks_line
@@ -57,17 +58,24 @@ def shown_path(citation: Citation, *, is_wide: bool) -> str:
 
 
 def told_apart(citations: Sequence[Citation]) -> dict[UUID, str]:
-    """Return what tells the documents of one title apart in an answer: the file, of equal files also a number each."""
+    """Return what tells documents apart in an answer: the folder, and of one title in one folder the file, of equal
+    files also a number each.
+    """
     documents = {citation.document_id: citation for citation in citations}
-    titles = Counter((citation.title or citation.file_name).casefold() for citation in documents.values())
-    files = Counter(citation.file_name for citation in documents.values())
-    seen: Counter[str] = Counter()
+    folders = {key: folder_shown(c.title or c.file_name, c.folder) for key, c in documents.items()}
+    titles = Counter(((c.title or c.file_name).casefold(), folders[key]) for key, c in documents.items())
+    files = Counter((c.file_name, folders[key]) for key, c in documents.items())
+    seen: Counter[tuple[str, str]] = Counter()
     words: dict[UUID, str] = {}
     for document_id, citation in documents.items():
-        seen[citation.file_name] += 1
-        if titles[(citation.title or citation.file_name).casefold()] > 1:
-            number = f" ({seen[citation.file_name]})" if files[citation.file_name] > 1 else ""
-            words[document_id] = citation.file_name + number
+        folder = folders[document_id]
+        file = (citation.file_name, folder)
+        seen[file] += 1
+        file_name = ""
+        if titles[(citation.title or citation.file_name).casefold(), folder] > 1:
+            file_name = citation.file_name + (f" ({seen[file]})" if files[file] > 1 else "")
+        if folder or file_name:
+            words[document_id] = " · ".join(filter(None, (folder, file_name)))
     return words
 
 

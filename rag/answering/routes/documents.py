@@ -25,6 +25,7 @@ from rag.ingestion.chunking.spans import section_paths
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import document_day, of_post
+from rag.retrieval.known_by import folder_shown, known_by
 from rag.retrieval.search_scope import filter_conditions
 from rag.storage.database import Database, queries
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, sections_from_json
@@ -132,6 +133,7 @@ class NumberedPassages:
                     passage=chunk.content,
                     **of_post(document.metadata),
                     is_corrected="corrected_pages" in chunk.metadata,
+                    folder=document.folder,
                     score=0.0,  # the whole document is cited, without a search that would score it
                 )
             )
@@ -154,7 +156,8 @@ class NumberedPassages:
 
     def _place(self, citation: Citation) -> str:
         day = self._days[citation.document_id]
-        title = f"{citation.title} ({day})" if day else citation.title
+        apart = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
+        title = f"{citation.title} ({apart})" if apart else citation.title
         where = f"p. {citation.first_page}" + (f", {citation.section}" if citation.section else "")
         return f"[{citation.number}] {title}, {where}"
 
@@ -326,11 +329,12 @@ YEAR_OR_NUMBER = re.compile(r"\d+")
 
 
 def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
-    """Return documents by titles that tell them apart: with the file's name and the day where titles are equal."""
+    """Return documents by titles that tell them apart: where equal, with the folder, the file's name and the day."""
     return distinct_labels(
         documents,
         lambda document: document.id,
         lambda document: document.title,
+        lambda document: document.folder,
         lambda document: document.file_name,
         lambda document: f"{document.created_at:%Y-%m-%d}",
     )
@@ -399,6 +403,8 @@ def _called_so_inside(library: ReadableDocuments, mere: Sequence[str], language:
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:
-    """Return the terms of a document's title and of its file's name, in its own language and in the question's."""
-    names = f"{document.title} {re.sub(r'[_.-]+', ' ', document.file_name)} {document.file_name}"
+    """Return the terms of a document's title, folder and file's name, in its own language and in the question's."""
+    names = (
+        f"{known_by(document.title, document.folder)} {re.sub(r'[_.-]+', ' ', document.file_name)} {document.file_name}"
+    )
     return frozenset(tokenize(names, language)) | frozenset(tokenize(names, document.language or language))

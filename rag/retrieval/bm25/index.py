@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from rag.retrieval.bm25.analysers import analyse, analyser_code
 from rag.retrieval.bm25.scoring import Postings, Ranges, blocks_of, postings_in, postings_of
+from rag.retrieval.known_by import known_by
 from rag.storage.sql import queries
 
 #: Terms are numbers up to this one: room for a billion words, so two of them seldom share a number.
@@ -55,9 +56,9 @@ def index_documents(
     """Index the passages of a collection's documents in the caller's transaction; return their number.
 
     Writes their keywords in one segment, their terms in order and, for dense embedders, the signs of their vectors,
-    and replaces earlier entries. The terms come from `contextual_text` in the document's language, else in the
-    collection's. A trigger updates the counts per collection. Other publications in this collection wait for the end
-    of the transaction.
+    and replaces earlier entries. Terms come from `contextual_text` with title and folder, in the document's language or
+    else the collection's. A trigger updates the counts per collection. Other publications in this collection wait for
+    the end of the transaction.
     """
     scope: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
     where: dict[str, Any] = {**scope, "document_ids": list(document_ids)}
@@ -69,8 +70,8 @@ def index_documents(
             return 0
         number = connection.execute(queries["number_passages"], {**scope, "passages": len(rows)})
         terms = [
-            term_ids(contextual_text(title, section, content), language)
-            for _, _, title, section, content, language in rows
+            term_ids(contextual_text(known_by(title, folder), section, content), language)
+            for _, _, title, folder, section, content, language in rows
         ]
         first_passage = (number.fetchone() or (0,))[0]
         owners = [row[0] for row in rows]
@@ -80,7 +81,7 @@ def index_documents(
             **where,
             "first_passage": first_passage,
             "indexed_ids": [owners[start] for start in starts],
-            "languages": [analyser_code(rows[start][5]) for start in starts],
+            "languages": [analyser_code(rows[start][-1]) for start in starts],
             "first_passages": [first_passage + start for start in starts],
             "tokens": [sum(map(len, terms[start:end])) for start, end in spans],
             "passages": [end - start for start, end in spans],

@@ -13,7 +13,7 @@ FROM documents
 WHERE id = ANY (%(document_ids)s::uuid[])
 
 -- documents_saying --
--- Find which of the names each document says in its title or text, and in how many chunks; names by their place in the
+-- Find which of the names each document says in its title, its folder or its text, and in how many chunks; names by their place in the
 -- list, from 1.
 SELECT d.id, name.place::integer, said.chunks::integer
 FROM documents d CROSS JOIN unnest(%(names)s::text[]) WITH ORDINALITY AS name (words, place)
@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (
     WHERE c.tenant_id = rag_tenant() AND c.document_id = d.id AND strpos(lower(c.content), lower(name.words)) > 0
 ) AS said
 WHERE d.tenant_id = rag_tenant() AND d.id = ANY (%(document_ids)s::uuid[])
-  AND (said.chunks > 0 OR strpos(lower(d.title), lower(name.words)) > 0)
+  AND (said.chunks > 0 OR strpos(lower(d.title || ' ' || d.folder), lower(name.words)) > 0)
 
 -- place_facts --
 -- Read what tells for which place documents hold, with the beginning of their first chunk.
@@ -62,8 +62,9 @@ WHERE hit.tenant_id = rag_tenant() AND hit.id = ANY (%(chunk_ids)s::uuid[])
 -- Read the first passages of a document's section: those filed under a heading of that number, else those with such a
 -- heading in them. `heading` is a regular expression for the end of a path and `line` one for a line.
 SELECT c.id AS chunk_id, c.document_id, d.title, d.file_name, c.first_page, c.last_page, c.section,
+       CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.folder END AS folder,
        c.content AS passage, c.metadata ? 'corrected_pages' AS is_corrected
-FROM document_chunks c JOIN documents d ON d.id = c.document_id
+FROM document_chunks c JOIN documents d ON d.id = c.document_id JOIN collections l ON l.id = c.collection_id
 WHERE c.tenant_id = rag_tenant() AND c.document_id = %(document_id)s AND d.status = 'completed'
   AND (c.section ~* %(heading)s OR c.content ~* %(line)s)
 ORDER BY c.section ~* %(heading)s DESC, c.chunk_index
@@ -124,7 +125,7 @@ LIMIT 200
 
 -- whole_documents --
 -- List searchable documents, newest first, for questions about whole documents. With words given, only those that have
--- each word in their title or in a heading; with `has_versions`, only those with an earlier version.
+-- each word in their title, their folder or a heading; with `has_versions`, only those with an earlier version.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
        d.valid_from, d.folder, d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
@@ -132,7 +133,7 @@ WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND (%(words)s::text[] IS NULL OR NOT EXISTS (
       SELECT FROM unnest(%(words)s::text[]) AS word
-      WHERE strpos(lower(d.title), word) = 0
+      WHERE strpos(lower(d.title || ' ' || d.folder), word) = 0
         AND strpos(lower(coalesce(d.metadata ->> 'sections', '')), word) = 0))
   AND (NOT %(has_versions)s OR EXISTS (
       SELECT FROM documents v

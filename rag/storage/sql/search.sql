@@ -29,6 +29,7 @@ DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = ANY (%(
 -- chunks_to_index --
 -- List documents' chunks, document by document, with the text before each and the language of their analyser.
 SELECT c.document_id, c.id, CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.title END,
+       CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE d.folder END,
        CASE WHEN l.overrides ->> 'index_titles' = 'false' THEN '' ELSE c.section END, c.content,
        o.language || CASE WHEN l.overrides ->> 'tokenizer' = 'plain' THEN '+plain'
            WHEN o.language LIKE 'ko%%' AND l.overrides ->> 'korean_analyser' = 'kiwi' THEN '+kiwi' ELSE '' END
@@ -39,6 +40,14 @@ CROSS JOIN LATERAL (SELECT coalesce(nullif(d.language, ''), l.language)) AS o (l
 WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s
   AND c.document_id = ANY (%(document_ids)s::uuid[])
 ORDER BY array_position(%(document_ids)s::uuid[], c.document_id), c.chunk_index
+
+-- documents_in_folders --
+-- List some of a collection's documents that are in a folder, in the order of their ids, and keep their states.
+SELECT id FROM documents
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND folder <> '' AND status = 'completed'
+  AND (%(after)s::uuid IS NULL OR id > %(after)s::uuid)
+ORDER BY id LIMIT %(limit)s
+FOR SHARE
 
 -- keyword_total --
 -- Count the chunks in a collection's keyword index.
@@ -306,7 +315,7 @@ CROSS JOIN LATERAL (
     FROM document_chunks c WHERE c.tenant_id = %(tenant_id)s AND c.id = fused.id OFFSET 0
 ) AS c
 CROSS JOIN LATERAL (
-    SELECT d.title, d.file_name, (
+    SELECT d.title, d.file_name, d.folder, (
         SELECT k.language FROM keyword_documents k WHERE k.tenant_id = %(tenant_id)s AND k.document_id = d.id) AS language
     FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
 ) AS d

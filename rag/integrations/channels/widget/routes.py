@@ -34,6 +34,7 @@ from rag.errors import BodyTooLarge, NotAllowed, NotFound, RagError
 from rag.integrations.channels.widget.widgets import CLOSED, Widget, widgets_of
 from rag.language import N_, _
 from rag.profile import Options
+from rag.retrieval.known_by import folder_shown
 from rag.services import services
 from rag.types import Citation
 from rag.ui.sources import place_of_source, sentence_of
@@ -359,7 +360,7 @@ def _source(citation: Citation) -> dict[str, Any]:
     return {
         "number": citation.number,
         "title": citation.title or citation.file_name,
-        "place": place_of_source(citation),
+        "place": " · ".join(filter(None, (folder_shown(citation.title, citation.folder), place_of_source(citation)))),
         "sentence": sentence_of(citation),
     }
 

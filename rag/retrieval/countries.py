@@ -1,0 +1,93 @@
+"""Recognise the countries that texts name, in all languages of the product (Unicode CLDR)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+
+from babel import Locale
+
+from rag.language import LANGUAGES
+
+_IDEOGRAPHS = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+_HANGUL, _ARABIC = re.compile(r"[\uac00-\ud7a3]"), re.compile(r"[\u0600-\u06ff]")
+#: Scripts without spaces, or with endings after a name.
+UNSPACED = re.compile(rf"{_IDEOGRAPHS.pattern}|{_HANGUL.pattern}")
+#: Further names of countries, by code.
+OTHER_NAMES = {
+    "AE": ("uae",), "GB": ("uk", "great britain", "northern ireland"),
+    "KR": ("korea", "한국", "corea", "corée", "coreia", "zuid korea"),
+    "NL": ("holland", "the netherlands"), "US": ("usa", "united states of america"),
+}  # fmt: skip
+#: Codes of countries that are words or usual abbreviations.
+AMBIGUOUS = frozenset(re.findall("..", "AIAMASATBEBYCVDOGMHRIDINISITMDMEMYNOPAPMPRSOTOTV"))
+CODE = re.compile(r"\b[A-Z]{2}\b")
+
+
+@lru_cache(maxsize=5_000)
+def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) -> dict[str, str]:
+    """Return the codes of the countries in a text with their names there, by default in all languages.
+
+    Codes in capitals count too: "DE", but neither "de" nor "IT".
+    """
+    said = f" {plain(text)} "
+    found = {code: name for code, names in _names(languages).items() for name in names if is_said(name, said)}
+    if not text.isupper() or len(text) == len("NL"):
+        written = CODE.findall(text.replace("_", " "))
+        found = {code: code for code in written if code in countries() and code not in AMBIGUOUS} | found
+    return found
+
+
+def plain(text: str) -> str:
+    """Return the words of a text in lower case with a space between."""
+    normal = unicodedata.normalize("NFKC", text).lower()
+    return " ".join(re.findall(r"[^\W_]+", normal))
+
+
+def is_said(name: str, text: str) -> bool:
+    """Tell whether a text from `plain`, with a space on either side, says a name; endings may follow a Korean one."""
+    if _IDEOGRAPHS.search(name):
+        return name in text
+    if _HANGUL.search(name):
+        return f" {name}" in text
+    # Arabic writes "in", "for" and "and" as a letter before the word.
+    return f" {name} " in text or (bool(_ARABIC.search(name)) and any(f" {one}{name} " in text for one in "بلو"))
+
+
+@cache
+def territories(language: str) -> dict[str, str]:
+    """Return the names of countries in a language by their codes."""
+    named = Locale.parse(language).territories
+    return {code: name for code, name in named.items() if len(code) == len("NL") and code.isalpha() and code != "ZZ"}
+
+
+@cache
+def countries() -> dict[str, tuple[str, ...]]:
+    """Return the names of each country in all languages, by code."""
+    codes = territories("en")
+    return {
+        code: (*OTHER_NAMES.get(code, ()), *(territories(spoken).get(code, "") for spoken in LANGUAGES))
+        for code in codes
+    }
+
+
+@cache
+def country_codes() -> dict[str, str]:
+    """Return the codes of countries by their names from `plain`."""
+    return {plain(name): code for code, names in countries().items() for name in names if name}
+
+
+@cache
+def _names(languages: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """Return the names of each country from `plain` in some languages, by code, the longest last."""
+    known = [territories(spoken) for spoken in sorted(languages & LANGUAGES.keys())]
+    return {
+        code: tuple(
+            sorted(
+                {plain(name) for name in (*OTHER_NAMES.get(code, ()), *(n.get(code, "") for n in known))} - {""},
+                key=len,
+            )
+        )
+        for code in territories("en")
+    }

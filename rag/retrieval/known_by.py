@@ -1,0 +1,89 @@
+"""Join a document's title with the words of its folders: "Leave policy" below "France" is known as France's policy.
+
+Generic words for folders ("HR documents") are left out. Folders are compared with questions and never embedded, because
+moving a document should not cost a request.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from uuid import UUID
+
+from rag.retrieval.countries import countries, countries_in, is_said, plain
+from rag.types import SearchResult
+
+_WORD = re.compile(r"[^\W_]+")
+#: Generic words in the names of folders, in all languages.
+_SHELVES = frozenset(" ".join(tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).values()).split())
+#: A folder's place in a list: "01 Germany", "2. Leave". A year has four digits.
+_PLACE_IN_LIST = re.compile(r"\d{1,2}")
+#: Countries named like states in the United States: Georgia, (New) Jersey, (New) Mexico.
+_STATES = frozenset({"GE", "JE", "MX"})
+#: Words for going to a country, or coming from there, with the country.
+_AWAY = re.compile(
+    r"\b(?:from|to|aus|nach|vanuit|naar|depuis|vers|desde|hacia|dalla|dall|para|do|z)\s(?:the\s|de[nr]?\s|die\s|la\s|las?\s|los\s)?\w+"
+    r"|\w+(?:으로|로|까지)\s|\w+(?:から|へ)|[从到]\w+",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=20_000)
+def known_by(title: str, folder: str, question: str = "", languages: frozenset[str] = frozenset()) -> str:
+    """Return a document's title with the words that its folders add.
+
+    A folder's country also gets the name that the question uses, in one of `languages` or in English: "Frankreich".
+    """
+    said = set(_words(title))
+    added = []
+    for part in folder.split("/"):
+        words = _words(part)
+        kept = [word for word in words if word not in _SHELVES and not _PLACE_IN_LIST.fullmatch(word)]
+        if kept and not said.issuperset(kept):
+            # Analysers also read capitals and punctuation.
+            added.append(part.replace("_", " ").strip() if len(kept) == len(words) else " ".join(kept))
+            said.update(kept)
+    if folder and question:
+        asked = countries_in(question, languages | {"en"})
+        names = [asked[code] for code in countries_in(folder) if code in asked] if asked else []
+        added += [name for name in names if not said.issuperset(_words(name))]
+    return " ".join(filter(None, [title, *added]))
+
+
+def folder_shown(title: str, folder: str) -> str:
+    """Return the folder to show beside a title; empty if the title has its words."""
+    return folder if known_by(title, folder) != title else ""
+
+
+def with_folder(title: str, folder: str) -> str:
+    """Return a title for lists, with the folder if it adds words: "Leave policy (France)"."""
+    shown = folder_shown(title, folder)
+    return f"{title} ({shown})" if shown else title
+
+
+def of_other_countries(question: str, language: str, found: Iterable[SearchResult]) -> frozenset[UUID]:
+    """Return documents in folders of countries that the question does not name, except those mentioning it.
+
+    People who travel to a country, or work from there, ask about the rules at home.
+    """
+    asked = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"}))
+    if not asked or asked.keys() & _STATES:
+        return frozenset()
+    names = [plain(name) for code in asked for name in countries()[code] if name]
+    apart, naming = set[UUID](), set[UUID]()
+    for result in found:
+        kept = countries_in(result.folder) if result.folder else {}
+        if kept and not kept.keys() & asked.keys():
+            apart.add(result.document_id)
+            text = f" {plain(f'{result.title} {result.section} {result.content}')} "
+            if any(is_said(name, text) for name in names):
+                naming.add(result.document_id)
+    return frozenset(apart - naming)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
