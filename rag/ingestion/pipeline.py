@@ -399,14 +399,12 @@ class IngestionPipeline:
                 add, self._database, self.sandbox, collection, file_name, file, password=password, queue=None
             )
         except DocumentAlreadyStored as stored:
-            document_id, attached = stored.details.get("document_id"), []
             # A failed document does not block its file.
-            if (
-                document_id is None
-                or self.control.job(tenant_id, document_id).document.status not in CAN_BE_TRIED_AGAIN
-            ):
+            known: UUID | None = stored.details.get("document_id")
+            if known is None or self.control.job(tenant_id, known).document.status not in CAN_BE_TRIED_AGAIN:
                 raise
-            self._database.execute(tenant_id, "retry_document", document_id=document_id)
+            self._database.execute(tenant_id, "retry_document", document_id=known)
+            document_id, attached = known, []
         result = self.process_stored(tenant_id, document_id)
         for each in attached:
             with suppress(DocumentError, ProviderError):  # it stays listed as failed
