@@ -300,14 +300,18 @@ class Copies:
         self._template = server.template
         self._connections = [psycopg.connect(server.superuser, autocommit=True) for _ in range(2)]
         self._maker, self._dropper = (ThreadPoolExecutor(1, name) for name in ("copies-made", "copies-dropped"))
-        self._next = self._maker.submit(self._make)
+        self._next = self._maker.submit(self._make, self._template)
         self._dropping: list[Future[None]] = []
 
     def take(self) -> str:
         """Return the name of a fresh one."""
         name = self._next.result()
-        self._next = self._maker.submit(self._make)
+        self._next = self._maker.submit(self._make, self._template)
         return name
+
+    def take_of(self, database: str) -> str:
+        """Return the name of a copy of another database, which nobody is connected to."""
+        return self._maker.submit(self._make, database).result()
 
     def drop(self, name: str) -> None:
         self._dropping.append(self._dropper.submit(self._drop, name))
@@ -322,12 +326,12 @@ class Copies:
         for dropping in self._dropping:
             dropping.result()
 
-    def _make(self) -> str:
+    def _make(self, template: str) -> str:
         name = f"{self._template}_test_{next(names)}"
         identifier, connection = sql.Identifier(name), self._connections[0]
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER rag_owner STRATEGY FILE_COPY").format(
-                identifier, sql.Identifier(self._template)
+                identifier, sql.Identifier(template)
             )
         )
         # Rights on a database are not copied with it.
