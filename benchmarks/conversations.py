@@ -24,6 +24,7 @@ from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.profiles import HR
 from rag.providers.registry import Providers
+from rag.samples.vectors import read_vectors
 from rag.storage.database import Database
 from rag.types import ChatMessage, Collection, Identity
 
@@ -110,6 +111,8 @@ def library(database: Database, providers: Providers, pipeline: IngestionPipelin
     collection = shelves.ensure_collection(TENANT, "Conversations", HR.name, EMBEDDER, language="en")
     read_documents(pipeline, collection, [DOCUMENTS])
     read_samples(pipeline, collection)
+    if pipeline.meaning is not None:
+        pipeline.meaning.store_known(TENANT, collection.id, read_vectors())
     embed_meaning(pipeline.meaning, database, collection)
     return collection
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from uuid import UUID
 
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from rag.errors import RagError
@@ -31,7 +34,9 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import ChatMessage, Collection, Identity, Question
 from tests import hostile
+from tests.conftest import Copies
 from tests.ingestion.uploads import until
+from tests.plain_server import PlainServer
 from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
@@ -80,52 +85,61 @@ class Desk:
         added = self.library.upload(
             self.admin, collection, "rules.md", content, chunking_method=method, generate_metadata=tags
         )
-        self.parts.pipeline.run("demo", added.id)
+        self.run(added.id)
         return self.library.confirm(self.admin, added.id)
+
+    def run(self, document_id: UUID) -> None:
+        self.parts.pipeline.run("demo", document_id)
 
     def ready(self, model: str = BUILTIN, content: bytes = TEXT) -> Collection:
         """A collection with a document that answers."""
         collection = self.collection(model)
-        self.parts.pipeline.run("demo", self.document(collection, content=content).id)
+        self.run(self.document(collection, content=content).id)
         return collection
 
     def question(self, collection: Collection, text: str = "How many days of vacation leave?") -> Question:
         return Question(text=text, identity=self.admin, collection=collection)
 
-    # The calls. Each prepares what it needs and returns what makes the call.
+    # The calls. Each prepares what it needs and returns what makes the call at a desk with the same things on it.
 
-    def embedding(self) -> Callable[[], object]:
+    def embedding(self) -> Call:
         document = self.document(self.collection(MODEL))
-        return lambda: self.parts.pipeline.run("demo", document.id)
+        return lambda desk: desk.run(document.id)
 
-    def cutting(self) -> Callable[[], object]:
+    def cutting(self) -> Call:
         document = self.document(self.collection(MODEL), method="semantic")
-        return lambda: self.parts.pipeline.run("demo", document.id)
+        return lambda desk: desk.run(document.id)
 
-    def tags(self) -> Callable[[], object]:
-        self.standin.reply(TAGS)
-        document = self.document(self.collection(), tags=True)
-        return lambda: self.parts.pipeline.run("demo", document.id)
+    def tags(self) -> Call:
+        return self.tagging(self.collection(), TAGS)
 
-    def chunk_tags(self) -> Callable[[], object]:
-        self.standin.reply(lambda messages: json.dumps({"summary": "s", "topics": [], "questions": [], "keywords": []}))
-        document = self.document(self.collection(chunk_tags=("topic",)), tags=True)
-        return lambda: self.parts.pipeline.run("demo", document.id)
+    def chunk_tags(self) -> Call:
+        tags = json.dumps({"summary": "s", "topics": [], "questions": [], "keywords": []})
+        return self.tagging(self.collection(chunk_tags=("topic",)), tags)
 
-    def recognition(self) -> Callable[[], object]:
+    def tagging(self, collection: Collection, reply: str) -> Call:
+        document = self.document(collection, tags=True)
+
+        def call(desk: Desk) -> None:
+            desk.standin.reply(reply)
+            desk.run(document.id)
+
+        return call
+
+    def recognition(self) -> Call:
         added = self.library.upload(
             self.admin, self.collection(), "scan.pdf", hostile.image_only(), generate_metadata=False
         )
-        self.parts.pipeline.run("demo", added.id)
+        self.run(added.id)
         self.library.confirm(self.admin, added.id)
-        return lambda: self.parts.pipeline.run("demo", added.id)
+        return lambda desk: desk.run(added.id)
 
-    def reembedding(self) -> Callable[[], object]:
+    def reembedding(self) -> Call:
         moves = self.library.reembeddings
         move = moves.confirm(self.admin, moves.estimate(self.admin, self.ready().id, MODEL).id, enqueue=False)
-        return lambda: self.parts.pipeline.reembedding.run("demo", move.id)
+        return lambda desk: desk.parts.pipeline.reembedding.run("demo", move.id)
 
-    def importing(self) -> Callable[[], object]:
+    def importing(self) -> Call:
         path = self.folder / "export.jsonl"
         metadata = {"text": "Rule 1: everybody gets 3 days of zebra leave.", "source": "a.pdf", "chunk_index": 0}
         path.write_text(json.dumps({"id": "a#0", "values": [0.1] * 8, "metadata": metadata}) + "\n")
@@ -133,55 +147,57 @@ class Desk:
         work = VectorImport(parts.database, parts.files, parts.providers, self.collection(MODEL))
         (passages,) = work.plan([path]).documents
         (document_id,) = work.store(passages).documents
-        return lambda: parts.pipeline.run("demo", document_id)
+        return lambda desk: desk.run(document_id)
 
-    def calibration(self) -> Callable[[], object]:
+    def calibration(self) -> Call:
         collection = self.ready(MODEL, LONG_TEXT)
-        return lambda: self.parts.calibrations.measure(collection)
+        return lambda desk: desk.parts.calibrations.measure(collection)
 
-    def search(self, model: str = BUILTIN, text: str = "How many days of vacation leave?", **fields: Any) -> Any:
-        question, profile = self.question(self.ready(model), text), PLAIN.changed(**fields)
-        return lambda: self.parts.searches.search(question, profile=profile)
+    def search(self, model: str = BUILTIN, **fields: Any) -> Call:
+        question, profile = self.question(self.ready(model)), PLAIN.changed(**fields)
+        return lambda desk: desk.parts.searches.search(question, profile=profile)
 
-    def question_embedding(self) -> Any:
+    def question_embedding(self) -> Call:
         return self.search(MODEL)
 
-    def translation(self) -> Callable[[], object]:
-        # Each try of this process asks something else: a translation is remembered.
-        self.standin.reply("How many days of vacation leave?")
+    def translation(self) -> Call:
         collection = self.ready()
         profile = PLAIN.changed(translate_queries=True)
-        return lambda: self.parts.searches.search(
-            self.question(collection, f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(TRIES)}?"),
-            profile=profile,
-            language="nl",
-        )
 
-    def rephrasing(self) -> Any:
+        def call(desk: Desk) -> None:
+            desk.standin.reply("How many days of vacation leave?")
+            # Each try of this process asks something else: a translation is remembered.
+            text = f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(TRIES)}?"
+            desk.parts.searches.search(desk.question(collection, text), profile=profile, language="nl")
+
+        return call
+
+    def rephrasing(self) -> Call:
         return self.search(expand_question=True)
 
-    def reranking(self) -> Any:
+    def reranking(self) -> Call:
         return self.search(reranking=True)
 
-    def answer(self, profile: Profile = PLAIN, history: tuple[ChatMessage, ...] = ()) -> Callable[[], object]:
+    def answer(self, profile: Profile = PLAIN, history: tuple[ChatMessage, ...] = ()) -> Call:
         question = replace(self.question(self.ready()), history=history)
-        return lambda: list(self.parts.answerer.answer(question, profile=profile, cancel=Event()))
+        return lambda desk: list(desk.parts.answerer.answer(question, profile=profile, cancel=Event()))
 
-    def rewriting(self) -> Callable[[], object]:
+    def rewriting(self) -> Call:
         said = (
             ChatMessage(role="user", content="And parental leave?"),
             ChatMessage(role="assistant", content="12 days."),
         )
         return self.answer(history=said)
 
-    def recognising(self) -> Callable[[], object]:
+    def recognising(self) -> Call:
         question = self.question(self.ready(), "What is the gist of our rules?")
-        return lambda: list(self.parts.answerer.answer(question, profile=PLAIN, cancel=Event()))
+        return lambda desk: list(desk.parts.answerer.answer(question, profile=PLAIN, cancel=Event()))
 
-    def follow_ups(self) -> Callable[[], object]:
+    def follow_ups(self) -> Call:
         return self.answer(PLAIN.changed(follow_ups=3))
 
 
+Call = Callable[[Desk], object]
 EMBEDDING_CALLS = ("embedding", "cutting", "reembedding", "importing", "calibration", "question_embedding")
 WHOLE_CHAT_CALLS = ("tags", "chunk_tags", "translation", "rephrasing", "rewriting", "recognising")
 STREAMED_CALLS = ("answer", "follow_ups")
@@ -235,37 +251,88 @@ def faults_of(call: str) -> dict[str, Fail]:
     return ANY | WHOLE | own
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What is stored the moment before a call is made, what was billed by then, and what makes the call."""
+
+    database_name: str
+    folder: Path
+    admin: Identity
+    usages: list[dict[str, Any]]
+    answered: dict[str, bytes]
+    call: Call
+
+
+@contextmanager
+def desk_at(
+    server: PlainServer, database_name: str, settings: Settings, standin: Standin, admin: Identity, sandbox: Sandbox
+) -> Iterator[Desk]:
+    """A desk over a database and the files in `settings.data_dir`."""
+    url = standin.cohere_url
+    keyed = replace(
+        settings, openai_api_key="k", openai_base_url=standin.openai_url, cohere_api_key="k",
+        cohere_base_url=url, upstage_api_key="k", upstage_base_url=url,
+    )  # fmt: skip
+    database = Database(make_conninfo(server.application, dbname=database_name), server.key)
+    database.open()
+    parts = assemble(keyed, database)
+    # The sandbox of all tests: starting one takes longer than all the calls.
+    parts.pipeline.close()
+    files = FileStore(keyed.data_dir / "files")
+    pipeline = type(parts.pipeline)(database, files, parts.providers, parts.ledger, keyed, sandbox=sandbox)
+    parts = replace(parts, pipeline=pipeline)
+    yield Desk(parts, standin, keyed.data_dir.parent, admin, sandbox)
+    parts.providers.close()
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def prepared(copies: Copies) -> Iterator[dict[str, Prepared]]:
+    made: dict[str, Prepared] = {}
+    yield made
+    for each in made.values():
+        copies.drop(each.database_name)
+
+
 @pytest.fixture
-def desk(
-    database: Database,
+def about_to(
+    server: PlainServer,
+    copies: Copies,
     settings: Settings,
     provider_standin: Standin,
-    tmp_path: Path,
     admin: Identity,
     sandbox: Sandbox,
-    collection: Collection,
+    prepared: dict[str, Prepared],
+    tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Desk]:
+) -> Iterator[Callable[[str], Desk]]:
+    """Returns a desk where everything is ready for a call. It is prepared once, and each test has a copy of it."""
     # How long is waited between two tries is not what is tried here.
     monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setattr(openai_embedder, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setattr(openai_compatible, "RETRY_AFTER_SECONDS", 0.001)
-    url = provider_standin.cohere_url
-    keyed = replace(
-        settings, openai_api_key="k", openai_base_url=provider_standin.openai_url, cohere_api_key="k",
-        cohere_base_url=url, upstage_api_key="k", upstage_base_url=url,
-    )  # fmt: skip
-    parts = assemble(keyed, database)
-    # The sandbox of all tests: starting one takes longer than all the calls.
-    parts.pipeline.close()
-    parts = replace(
-        parts,
-        pipeline=type(parts.pipeline)(
-            database, FileStore(keyed.data_dir / "files"), parts.providers, parts.ledger, keyed, sandbox=sandbox
-        ),
-    )
-    yield Desk(parts, provider_standin, tmp_path, admin, sandbox)
-    parts.providers.close()
+
+    def prepare(call: str) -> Prepared:
+        name, folder = copies.take(), tmp_path_factory.mktemp("prepared")
+        its_settings = replace(settings, data_dir=folder / "data")
+        with Standin() as standin, desk_at(server, name, its_settings, standin, admin, sandbox) as desk:
+            make = getattr(desk, call)()
+            return Prepared(name, folder, admin, standin.usages, standin.answered, make)
+
+    with ExitStack() as closing:
+
+        def desk(call: str) -> Desk:
+            if call not in prepared:
+                prepared[call] = prepare(call)
+            ready = prepared[call]
+            shutil.copytree(ready.folder / "data", settings.data_dir, dirs_exist_ok=True)
+            provider_standin.usages.extend(ready.usages)
+            provider_standin.answered.update(ready.answered)
+            name = copies.take_of(ready.database_name)
+            closing.callback(copies.drop, name)
+            return closing.enter_context(desk_at(server, name, settings, provider_standin, ready.admin, sandbox))
+
+        yield desk
 
 
 @pytest.mark.parametrize("times", [pytest.param(1, id="once"), pytest.param(10_000, id="always")])
@@ -273,15 +340,20 @@ def desk(
     ("call", "fault"), [pytest.param(c, f, id=f"{c}-{f.replace(' ', '_')}") for c in CALLS for f in faults_of(c)]
 )
 def test_what_was_billed_is_in_the_ledger_whatever_became_of_it(
-    call: str, fault: str, times: int, desk: Desk, database: Database, provider_standin: Standin
+    call: str,
+    fault: str,
+    times: int,
+    about_to: Callable[[str], Desk],
+    prepared: dict[str, Prepared],
+    provider_standin: Standin,
 ) -> None:
-    make = getattr(desk, call)()
+    desk = about_to(call)
     made = provider_standin.calls[CALLS[call]]
     faults_of(call)[fault](provider_standin, CALLS[call], times)
     with suppress(RagError):  # the ledger is what counts
-        make()
+        prepared[call].call(desk)
     assert provider_standin.calls[CALLS[call]] > made, "nothing was called"
-    with database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
+    with desk.parts.database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute("SELECT * FROM cost_ledger WHERE provider <> 'builtin'").fetchall()
         logs = cursor.execute("SELECT * FROM chat_logs").fetchall()
         documents = cursor.execute("SELECT id, costs FROM documents").fetchall()
@@ -304,17 +376,18 @@ def test_what_was_billed_is_in_the_ledger_whatever_became_of_it(
 
 
 def test_a_calibration_killed_in_a_request_leaves_its_estimate_and_no_second_charge(
-    desk: Desk, provider_standin: ProviderStandin, database: Database
+    about_to: Callable[[str], Desk], prepared: dict[str, Prepared], provider_standin: ProviderStandin
 ) -> None:
+    desk = about_to("calibration")
+
     def ledger() -> list[tuple[bool, bool]]:
-        with database.transaction("demo") as connection:
+        with desk.parts.database.transaction("demo") as connection:
             rows = connection.execute("SELECT is_estimated, input_tokens > 0 FROM cost_ledger ORDER BY created_at")
             return rows.fetchall()
 
-    measure = desk.calibration()
     before = ledger()
     met = provider_standin.meet("embeddings", 2)
-    work = Thread(target=measure)
+    work = Thread(target=prepared["calibration"].call, args=[desk])
     work.start()
     try:
         # The request is at the provider: another process takes this one for dead.
