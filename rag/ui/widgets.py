@@ -15,6 +15,7 @@ from uuid import UUID
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.state.session_state_proxy import get_session_state
 
 from rag.answering.labels import Labels, Option, distinct_labels
 from rag.language import _, meant_by, table_date
@@ -66,7 +67,12 @@ def read_address(words: Mapping[str, Iterable[str]]) -> None:
     changed = False
     for key, text in given.items():
         if text not in {_(message) for message in words[key]} and (message := meant_by(text, words[key])):
-            st.query_params[key] = _(message)
+            with get_session_state().query_params() as address:
+                # Back and Forward bring words of another language to a widget that was drawn already.
+                if (binding := address.get_binding_for_param(key)) is not None:
+                    address.unbind_widget(binding.widget_id)
+                    st.session_state.pop(key, None)
+                address[key] = _(message)
             changed = True
     if changed:
         st.rerun()  # a widget reads the address as it was when the run began

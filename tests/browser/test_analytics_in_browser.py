@@ -113,6 +113,11 @@ def test_a_link_opens_the_view_for_whoever_reads_german(
     expect(page.get_by_role("tab", name="Kosten")).to_have_attribute("aria-selected", "true")
     expect(page).to_have_url(re.compile("analytics_view=Kosten"))
     expect(page.get_by_role("radio", name="Gruppe").first).to_be_checked()
+    # The same in a page that is open, as Back and Forward do.
+    page.evaluate(
+        "history.pushState({}, '', '/analytics?analytics_view=Times'); dispatchEvent(new PopStateEvent('popstate'))"
+    )
+    expect(page.get_by_role("tab", name="Zeiten")).to_have_attribute("aria-selected", "true")
     context.close()
 
 
