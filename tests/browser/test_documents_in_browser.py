@@ -212,3 +212,9 @@ def test_the_files_of_a_dropped_folder_are_taken_with_their_folders(
         ready = page.get_by_text(f"{name.title()} ({country}) is ready")
         expect(ready).to_be_visible(timeout=patient(20_000))
     assert ".hidden" not in page.get_by_test_id("stMainBlockContainer").inner_text()
+    # Without folders the table has its usual width for other tests.
+    at = offline_product.address + "/api/documents"
+    for document in page.request.get(at + "?limit=100").json()["documents"]:
+        if document["fileName"] == f"{name}.txt":
+            gone = page.request.delete(f"{at}/{document['id']}", headers={"Origin": offline_product.address})
+            assert gone.ok, gone.text()
