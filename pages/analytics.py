@@ -501,7 +501,6 @@ def draw_nothing(filters: Filters) -> None:
 read_address(IN_ADDRESS)
 period = choose_period()
 filters = choose_filters(period)
-summary = analytics.summary(identity, period, filters)
 with st.container(key="analytics_warnings"):  # keeps the place of what is below
     draw_warnings(identity)
 overview, costs, times, search, questions, gaps, quality = st.tabs(
@@ -510,37 +509,40 @@ overview, costs, times, search, questions, gaps, quality = st.tabs(
     on_change="rerun",
     bind="query-params",
 )
-draw_figures = partial(
-    draw_metrics,
-    identity,
-    summary,
-    period,
-    zone=analytics.zones.name(identity),
-    shows_names=analytics.shows_names(identity),
-)
-has_figures = bool(summary.current.questions or summary.current.calls)
-for tab in (overview, costs, times, search, questions):
-    if tab.open and not has_figures:
-        with tab:
-            draw_nothing(filters)
-if overview.open and has_figures:
-    with overview:
-        draw_figures()
-        draw_overview(analytics, identity, period, filters, summary, choose)
-if costs.open and has_figures:
-    with costs:
-        draw_figures()
-        draw_costs(analytics, identity, period, filters, services().chat_logs.tenant_prices(identity.tenant_id))
-if times.open and has_figures:
-    with times:
-        draw_figures()
-        draw_times(analytics, identity, period, filters, draw_details)
-if search.open and has_figures:
-    with search:
-        draw_search(analytics, identity, period, filters, partial(open_document, identity))
-if questions.open and has_figures:
-    with questions:
-        st.fragment(draw_questions)(period, filters)
+with_figures = (overview, costs, times, search, questions)
+if any(view.open for view in with_figures):
+    summary = analytics.summary(identity, period, filters)
+    draw_figures = partial(
+        draw_metrics,
+        identity,
+        summary,
+        period,
+        zone=analytics.zones.name(identity),
+        shows_names=analytics.shows_names(identity),
+    )
+    has_figures = bool(summary.current.questions or summary.current.calls)
+    for tab in with_figures:
+        if tab.open and not has_figures:
+            with tab:
+                draw_nothing(filters)
+    if overview.open and has_figures:
+        with overview:
+            draw_figures()
+            draw_overview(analytics, identity, period, filters, summary, choose)
+    if costs.open and has_figures:
+        with costs:
+            draw_figures()
+            draw_costs(analytics, identity, period, filters, services().chat_logs.tenant_prices(identity.tenant_id))
+    if times.open and has_figures:
+        with times:
+            draw_figures()
+            draw_times(analytics, identity, period, filters, draw_details)
+    if search.open and has_figures:
+        with search:
+            draw_search(analytics, identity, period, filters, partial(open_document, identity))
+    if questions.open and has_figures:
+        with questions:
+            st.fragment(draw_questions)(period, filters)
 if gaps.open:
     with gaps:
         st.fragment(draw_gaps)(identity, period, filters, draw_details)
