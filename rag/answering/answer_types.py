@@ -67,10 +67,17 @@ class AnswerType:
     name: str
     asked: re.Pattern[str]
     held: re.Pattern[str]
+    #: For headings above such sentences.
+    headed: re.Pattern[str] | None = None
 
 
-def _type(name: str, asked: str, held: str) -> AnswerType:
-    return AnswerType(name, re.compile(asked, re.IGNORECASE), re.compile(held, re.IGNORECASE))
+def _type(name: str, asked: str, held: str, headed: str = "") -> AnswerType:
+    return AnswerType(
+        name,
+        re.compile(asked, re.IGNORECASE),
+        re.compile(held, re.IGNORECASE),
+        re.compile(headed, re.IGNORECASE) if headed else None,
+    )
 
 
 #: Whom one turns to, by role: not everybody, as "employees" would be.
@@ -154,6 +161,8 @@ TYPES = (
         rf"\d|\b(?:{_NUMBER_WORDS})\b|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
         r"|[一二三四五六七八九十百千半两]"
         r"|واحد|اثن|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|نصف|يوم(?:ين|ان)|شهر(?:ين|ان)|سنت(?:ين|ان)",
+        r"\b(?:number of|aantal|anzahl|nombre de|n[úu]mero (?:de|di)|liczba|sayısı)\b"
+        r"|일수|횟수|日数|回数|天数|次数|عدد",
     ),
     _type(
         "time",

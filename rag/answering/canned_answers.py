@@ -388,7 +388,7 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
 
 #: Follows quotations: further documents on the same question, with different figures.
 ALSO_IN = {
-    "en": "Also in: {documents}.",
+    "en": "See also: {documents}.",
     "nl": "Zie ook: {documents}.",
     "de": "Siehe auch: {documents}.",
     "fr": "Voir aussi : {documents}.",

@@ -75,6 +75,8 @@ OTHER_DOCUMENT_VALUE = 0.5
 #: Questions about rules and plans mostly ask for an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
 TYPE_VALUE = 1.6
+#: The factor for such a fact below its heading: "Number of days".
+HEADED_VALUE = 1.15
 #: The factor for a sentence without the kind of fact that the question asks for.
 OTHER_TYPE_VALUE = 0.8
 #: A sentence in another language than the named country's holds for another branch.
@@ -272,7 +274,7 @@ def best_quotes(
             rivals = set() if parts else {citations[c.passage].document_id for c in own.others}
             rest = (c for c in ranked if c != own.first and citations[c.passage].document_id not in rivals)
             ranked = [own.first, *rest]
-        ranked = _of_what_is_named(ranked, everything, question, citations, language)
+        ranked = _of_what_is_named(ranked, everything, question, asked, citations, language)
         ranked = _of_the_follow_up(ranked, weights, followed, replaced)
         asked_parts = [
             _Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
@@ -289,8 +291,11 @@ def best_quotes(
     elif similarities and not (carried.names or _names(question, language) or named_languages(question)):
         ordered = sorted(of_folder, key=lambda c: (-scores[c], c.passage, c.position))
         elsewhere = _elsewhere(chosen, ordered, scores, reading, citations, language, similarities)
-    room = max(0, MAXIMUM_QUOTES - len(chosen)) if _spoken(citations[chosen[0].passage], language) != language else 0
-    chosen, also = [*chosen, *elsewhere[:room]], elsewhere[room:]
+    is_across = _spoken(citations[chosen[0].passage], language) != language
+    quotable = [c for c in elsewhere if is_across or (own is None and c.folder != chosen[0].folder)]
+    quotable = quotable[: max(0, MAXIMUM_QUOTES - len(chosen))]
+    also = [c for c in elsewhere if c not in quotable]
+    chosen = [*chosen, *quotable]
     of_own = own.passages if own else ()
     quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own)
     return replace(
@@ -399,9 +404,9 @@ def _elsewhere(
 ) -> list[CandidateSentence]:
     """Return the best sentences in further documents which answer with different figures, such as a branch's rule.
 
-    They are in a different language than the first quotation, or their titles are alike: "Leave in Utrecht" and "Leave
-    in Leeds". `anchor` is the best sentence beside a rule of the asker's own place: then all documents count, and rules
-    without figures.
+    They are in a different language or folder than the first quotation, or their titles are alike: "Leave in Utrecht"
+    and "Leave in Leeds". `anchor` is the best sentence beside a rule of the asker's own place: then all documents
+    count, and rules without figures.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):
@@ -414,8 +419,9 @@ def _elsewhere(
     for candidate in ranked:
         stated = _amounts(candidate.text, spoken[candidate.passage])
         is_sibling = bool(candidate.title & first.title) and bool(candidate.title - first.title)
+        is_apart = candidate.folder != first.folder
         if (
-            (is_own_place or is_sibling or spoken[candidate.passage] != spoken[first.passage])
+            (is_own_place or is_sibling or is_apart or spoken[candidate.passage] != spoken[first.passage])
             and not any(title and title <= reading.asked for title in (first.title, candidate.title))
             and candidate.is_of_type >= first.is_of_type
             and bool(candidate.figures) == bool(first.figures)
@@ -535,14 +541,15 @@ def _of_what_is_named(
     ranked: list[CandidateSentence],
     everything: Sequence[CandidateSentence],
     question: str,
+    asked: frozenset[str],
     citations: Sequence[Citation],
     language: str,
 ) -> list[CandidateSentence]:
     """Leave out documents without the question's names, if the best sentence's document has one.
 
-    The benefits guide's amount a year says nothing about PerksPlus.
+    The benefits guide's amount a year says nothing about PerksPlus, nor the handbook's about the folder "France".
     """
-    names = _names(question, language)
+    names = _names(question, language).union(*(c.folder & asked for c in ranked))
     if not names:
         return ranked
     naming = {citations[c.passage].document_id for c in everything if names & (c.terms | c.heading | c.title)}
@@ -757,17 +764,18 @@ def _candidates(
     terms_in = partial(
         _terms_said, language=language, spoken=spoken, words=_other_words(question, language, spoken), asked=asked
     )
-    # A question that names a country is about the documents in its language.
-    named = named_languages(question)
-    branch_value = OTHER_BRANCH_VALUE if named and spoken not in named else 1.0
     name = known_by(citation.title, citation.folder, question, frozenset([language]))
+    title = terms_in(name)
+    folder = title - terms_in(citation.title)
+    # A question that names a country is about the documents in its folder or language.
+    named = named_languages(question)
+    branch_value = OTHER_BRANCH_VALUE if named and spoken not in named and not folder & asked else 1.0
     if WITHDRAWN.search(name) and not WITHDRAWN.search(question):
         # A question with a figure from the title, such as the year, means this document.
         branch_value *= 1.0 if _figures(question) & _figures(name) else WITHDRAWN_VALUE
-    title = terms_in(name)
-    folder = title - terms_in(citation.title)
     section = title | terms_in(citation.section)
-    last = terms_in(citation.section.rpartition(PATH_SEPARATOR)[2])
+    heading = citation.section.rpartition(PATH_SEPARATOR)[2]
+    last = terms_in(heading)
     known = _figures(question)
     asked_figures = known | _years_in_words(question, language)
     kind = asked_type(question)
@@ -776,7 +784,7 @@ def _candidates(
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
     # Across languages a short sentence is compared better with its heading (benchmarks/README.md, "Replies").
-    headed = bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2]) if spoken != language else ""
+    headed = bare_heading(heading) if spoken != language else ""
     is_listed = False
     for position, unit in enumerate(units):
         is_listed = (unit.text.endswith(":") and not SEE_ALSO.match(unit.text)) or (is_listed and unit.kind == "item")
@@ -784,7 +792,7 @@ def _candidates(
         # Column heads are above each row, row names beside each column.
         heads = terms_in(unit.text) if unit.subject else frozenset()
         if unit.kind == "heading":
-            above = terms
+            above, heading = terms, unit.text
             headed = (bare_heading(unit.text) or headed) if spoken != language else ""
         if unit.kind == "column" and not asked & (terms_in(unit.subject) - title):
             continue
@@ -793,6 +801,8 @@ def _candidates(
         is_of_type = kind is None or kind.held.search(unit.text) is not None
         if kind is not None:
             value *= TYPE_VALUE if is_of_type else OTHER_TYPE_VALUE
+            if is_of_type and spoken == language and kind.headed is not None and kind.headed.search(heading):
+                value *= HEADED_VALUE
         if unit.kind == "column" and any(in_range):
             value *= OUTSIDE_VALUE
         if unit.kind == "row" and (is_inside := in_range[position]) is not None:
@@ -1032,6 +1042,9 @@ def _choose(
     """Return the best sentence, the best for each part of the question, and others nearly as good."""
     chosen = [ranked[0]]
     for part in parts:
+        # "And in Germany": the folder of a chosen sentence says so.
+        if any(part.terms & weights.keys() <= c.folder for c in chosen):
+            continue
         best = _best_of_part(part, ranked, scores, weights)
         if best is not None and not any(_say_the_same(best, other) for other in chosen):
             chosen.append(best)

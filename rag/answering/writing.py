@@ -92,7 +92,8 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     is_reranked = any(result.rerank_score is not None for result in context.results)
     if signals is None or is_reranked or context.probability is None:
         return context.evidence if quotes.answers else "perhaps"
-    likely, perhaps, is_doubtful = probability(signals), PERHAPS, context.lacks_name
+    is_doubtful = any(c.number == quotes.numbers[0] and c.chunk_id in context.unnamed for c in context.citations)
+    likely, perhaps = probability(signals), PERHAPS
     if likely is None:
         likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
         is_doubtful = is_doubtful or not quotes.answers

@@ -211,6 +211,13 @@ class PassageSignals:
     lacks_name: bool = False
     #: Whether its folder is for a country that the question does not name.
     is_elsewhere: bool = False
+    #: Whether it is for no country, and others are for the one that the question names.
+    is_general: bool = False
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether nothing says that the passage holds for whom the question names."""
+        return self.lacks_name or self.is_general
 
 
 def probability(signals: PassageSignals) -> float:
@@ -227,6 +234,8 @@ def probability(signals: PassageSignals) -> float:
         odds = max(odds, by_reranker) if signals.relevance >= RELEVANCE_FLOOR else min(odds, _log_odds(PERHAPS) - 1)
     if signals.lacks_name:
         odds = min(odds - LACKING_NAME, JUST_NO_ANSWER)
+    if signals.is_general:
+        odds = min(odds, JUST_NO_ANSWER)
     if signals.is_elsewhere:
         odds = min(odds, _log_odds(PERHAPS) - 1)
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
@@ -376,10 +385,19 @@ def of_elsewhere(item: ScoredHit) -> ScoredHit:
     return replace(item, signals=replace(item.signals, is_elsewhere=True))
 
 
+def of_no_country(item: ScoredHit) -> ScoredHit:
+    """Return a passage for no country, where others are for the one that the question names: it holds there perhaps."""
+    return replace(item, signals=replace(item.signals, is_general=True))
+
+
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Put passages of documents with the owner's name first, if one may answer, passages for other countries last."""
-    if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.lacks_name):
-        return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.lacks_name))
+    """Put passages with the owner's or the country's name first, if one may answer, those for other countries last."""
+
+    def is_unnamed(item: ScoredHit) -> bool:
+        return item.signals.lacks_name or item.signals.is_general
+
+    if any(outcome_of(item.probability) != "none" for item in scored if not is_unnamed(item)):
+        return sorted(scored, key=lambda item: (item.signals.is_elsewhere, is_unnamed(item)))
     return sorted(scored, key=lambda item: item.signals.is_elsewhere)
 
 

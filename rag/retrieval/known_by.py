@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID
 
 from rag.retrieval.countries import countries, countries_in, is_said, plain
@@ -65,24 +66,49 @@ def with_folder(title: str, folder: str) -> str:
     return f"{title} ({shown})" if shown else title
 
 
-def of_other_countries(question: str, language: str, found: Iterable[SearchResult]) -> frozenset[UUID]:
-    """Return documents in folders of countries that the question does not name, except those mentioning it.
+class DocumentsOfCountries(NamedTuple):
+    """Documents by whether they hold for the countries that a question names."""
+
+    #: In a folder of such a country.
+    own: frozenset[UUID] = frozenset()
+    #: In another country's folder, without mentioning the country.
+    others: frozenset[UUID] = frozenset()
+    #: In no country's folder, without mentioning the country.
+    general: frozenset[UUID] = frozenset()
+
+
+def asked_countries(question: str, language: str) -> frozenset[str]:
+    """Return the codes of the countries whose rules a question asks for.
 
     People who travel to a country, or work from there, ask about the rules at home.
     """
-    asked = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"}))
-    if not asked or asked.keys() & _STATES:
-        return frozenset()
-    names = [plain(name) for code in asked for name in countries()[code] if name]
-    apart, naming = set[UUID](), set[UUID]()
+    asked = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"})).keys()
+    return frozenset() if asked & _STATES else frozenset(asked)
+
+
+def country_names(asked: Iterable[str]) -> list[str]:
+    """Return the names of countries, given by their codes, in all languages of the product, as `plain` writes them."""
+    return list(dict.fromkeys(plain(name) for code in asked for name in countries()[code] if name))
+
+
+def of_countries(asked: Collection[str], found: Iterable[SearchResult]) -> DocumentsOfCountries:
+    """Divide the documents of passages by country; all empty if no folder is a country's."""
+    if not asked:
+        return DocumentsOfCountries()
+    names = country_names(asked)
+    own, others, general, naming = set[UUID](), set[UUID](), set[UUID](), set[UUID]()
     for result in found:
         kept = countries_in(result.folder) if result.folder else {}
-        if kept and not kept.keys() & asked.keys():
-            apart.add(result.document_id)
-            text = f" {plain(f'{result.title} {result.section} {result.content}')} "
-            if any(is_said(name, text) for name in names):
-                naming.add(result.document_id)
-    return frozenset(apart - naming)
+        if kept.keys() & set(asked):
+            own.add(result.document_id)
+            continue
+        (others if kept else general).add(result.document_id)
+        text = f" {plain(f'{result.title} {result.section} {result.content}')} "
+        if any(is_said(name, text) for name in names):
+            naming.add(result.document_id)
+    return DocumentsOfCountries(
+        frozenset(own), frozenset(others - naming), frozenset(general - naming) if own else frozenset()
+    )
 
 
 def _words(text: str) -> list[str]:

@@ -27,6 +27,7 @@ from rag.profiles import profile_of
 from rag.retrieval.as_of import DayMeant, day_meant, day_to_come, days_said, in_their_versions, versions_on
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
+from rag.retrieval.countries import countries_in
 from rag.retrieval.deduplication import limited_per_document, without_near_repeats
 from rag.retrieval.evidence import (
     ScoredHit,
@@ -34,6 +35,7 @@ from rag.retrieval.evidence import (
     in_order,
     named_first,
     of_elsewhere,
+    of_no_country,
     outcome_of,
     score_hits,
     usual_meanings,
@@ -42,7 +44,7 @@ from rag.retrieval.evidence import (
     worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.known_by import of_other_countries
+from rag.retrieval.known_by import asked_countries, country_names, of_countries
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
@@ -248,7 +250,7 @@ class Retriever:
             usual_meanings=usual_meanings(scored, cited),
             versions=trace.versions,
             staying=trace.staying,
-            lacks_name=bool(cited) and all(item.signals.lacks_name for item in cited),
+            unnamed=_unnamed(cited),
         )
         if len({item.result.document_id in own_documents for item in cited}) > 1:
             text, as_found = context_from(as_found, profile=profile, metadata=metadata)
@@ -258,7 +260,7 @@ class Retriever:
                 citations=_named(citations_from(as_found, shown), as_found, question),
                 results=tuple(item.result for item in as_found),
                 usual_meanings=usual_meanings(scored, as_found),
-                lacks_name=all(item.signals.lacks_name for item in as_found),
+                unnamed=_unnamed(as_found),
             )
             own_place = OwnPlace(question.identity.user_group, own_documents, elsewhere, trace.folders)
             response = replace(response, own_place=own_place)
@@ -293,20 +295,29 @@ class Retriever:
             if of_owner := names.said_by | others.said_by:
                 hits = self._with_those_of(trace, asked, hits, of_owner, candidates)
             names = self._names(trace, hits, owners=names.names)
+        countries = asked_countries(trace.text, trace.language) if trace.profile.search.refine_order else frozenset()
+        if countries:
+            hits = self._with_those_of_countries(trace, asked, hits, countries, candidates)
         with_own_place = self._with_those_of_own_place(trace, asked, hits, candidates)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)
         distinct = self._distinct(trace, hits.results)
         wordings = wordings_of(trace, asked, hits)
         own = trace.language.split("-")[0] if asked.original else ""
-        scored = score_hits(distinct, hits, wordings=wordings, own_language=own, thresholds=trace.thresholds)
+        by_country = of_countries(countries, distinct)
+        chunks = {result.chunk_id for result in distinct if result.document_id in by_country.own}
+        # Passages of other countries do not stand beside the country's own.
+        beside = replace(hits, meant=tuple(hit for hit in hits.meant if hit.chunk_id in chunks)) if chunks else hits
+        scored = score_hits(distinct, beside, wordings=wordings, own_language=own, thresholds=trace.thresholds)
         if names.names:
             scored = [item if item.result.document_id in names.said_by else without_name(item) for item in scored]
-        if trace.profile.search.refine_order:
-            elsewhere = of_other_countries(trace.text, trace.language, distinct)
-            scored = [of_elsewhere(item) if item.result.document_id in elsewhere else item for item in scored]
-        scored = rerank(trace, asked.translation, scored, self._providers)
         named = named_languages(trace.text) - {trace.language}
+        silent = {document for document in by_country.general if hits.languages[document] not in named}
+        scored = [of_no_country(item) if item.result.document_id in silent else item for item in scored]
+        scored = [of_elsewhere(item) if item.result.document_id in by_country.others else item for item in scored]
+        # The folder tells the country's documents, in any language.
+        named = frozenset() if by_country.own else named
+        scored = rerank(trace, asked.translation, scored, self._providers)
         scored = in_order(scored, hits, places=trace.top_k, language=trace.language, named=named)
         scored = named_first(scored)
         of_place: list[ScoredHit] = []
@@ -391,6 +402,28 @@ class Retriever:
             languages={**own.languages, **hits.languages},
         )
 
+    def _with_those_of_countries(
+        self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, countries: Set[str], candidates: int
+    ) -> SearchHits:
+        """Search the documents in the folders of countries too, if the search found none of them."""
+        if of_countries(countries, hits.results).own or trace.filters.document_ids or trace.question.document_ids:
+            return hits
+        found = self._named_like(trace, country_names(countries))
+        own = {facts.document_id for facts in found if countries_in(facts.folder).keys() & countries}
+        return self._with_those_of(trace, asked, hits, own, candidates, come_first=False) if own else hits
+
+    def _named_like(self, trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]:
+        """Read the facts of documents with one of some names in their titles, folders or tags."""
+        ids = list(trace.collection_ids or (trace.question.collection.id,))
+
+        def read(pipeline: Pipeline) -> list[tuple[UUID]]:
+            found = pipeline.execute(queries["documents_of_place"], {"names": list(names), "collection_ids": ids})
+            pipeline.finish()
+            return found.fetchall()
+
+        documents = {row[0] for row in self._database.read(trace.question.identity, read)}
+        return self._place_facts(trace, documents)[0] if documents else []
+
     def _with_those_of_own_place(
         self, trace: RetrievalTrace, asked: ParsedQuestion, hits: SearchHits, candidates: int
     ) -> SearchHits | None:
@@ -402,14 +435,7 @@ class Retriever:
         trace.of_place = documents_of(names, facts, ())
         if trace.of_place or trace.filters.document_ids or trace.question.document_ids:
             return None
-        ids = list(trace.collection_ids or (trace.question.collection.id,))
-
-        def read(pipeline: Pipeline) -> list[tuple[UUID]]:
-            found = pipeline.execute(queries["documents_of_place"], {"names": list(names), "collection_ids": ids})
-            pipeline.finish()
-            return found.fetchall()
-
-        labelled, _ = self._place_facts(trace, {row[0] for row in self._database.read(trace.question.identity, read)})
+        labelled = self._named_like(trace, names)
         documents = trace.of_place = documents_of(names, (*facts, *labelled), ())
         return self._with_those_of(trace, asked, hits, documents, candidates, come_first=False) if documents else None
 
@@ -735,6 +761,10 @@ def groups_of(first: Collection, others: Sequence[Collection]) -> list[list[Coll
         key = (collection.embedding_model, collection.profile, settings, collection.language, threshold)
         groups.setdefault(key, []).append(collection)
     return list(groups.values())
+
+
+def _unnamed(cited: Sequence[ScoredHit]) -> frozenset[UUID]:
+    return frozenset(item.result.chunk_id for item in cited if item.signals.is_unnamed)
 
 
 def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:

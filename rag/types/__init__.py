@@ -453,8 +453,8 @@ class ContextResponse:
     #: By chunk cited, the median cosine by meaning of the passages found in its language; empty where meaning was not
     #: compared.
     usual_meanings: Mapping[UUID, float] = field(default_factory=dict)
-    #: Whether no passage cited is of a document that says whose rules the question asks for.
-    lacks_name: bool = False
+    #: Cited chunks of documents without a sign of the company or country in the question.
+    unnamed: frozenset[UUID] = frozenset()
     #: Earlier versions that were searched in the place of published ones, because they were valid on the day asked
     #: about.
     versions: tuple[VersionOnDay, ...] = ()

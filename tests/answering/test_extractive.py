@@ -1214,7 +1214,7 @@ def test_beside_the_askers_own_rule_the_other_branch_is_named() -> None:
     assert quotes is not None
     assert "28" not in quotes.text
     assert quotes.also == (2,)
-    assert also_in(quotes.also, found, "en") == "Also in: Document 2 [2]."
+    assert also_in(quotes.also, found, "en") == "See also: Document 2 [2]."
 
 
 @pytest.mark.parametrize("question", ["How much annual leave do I get?", "How many vacation days do I have?"])
@@ -1271,3 +1271,27 @@ def test_the_section_on_a_subject_comes_before_its_row_in_an_overview() -> None:
     began = best_quotes("When does the cycle scheme begin?", found, language="en")
     assert began is not None
     assert "Begins: after probation" in began.text
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text", "number"),
+    [
+        (
+            "ko",
+            "휴가는 며칠인가요?",
+            "2.1 연차 일수\n\n직원에게 16일의 연차를 드립니다.\n\n2.2 신청\n\n하루의 연차는 3일 전까지 신청합니다.",
+            "16일",
+        ),
+        (
+            "en",
+            "How many days of leave do I get?",
+            "# Requests\n\nRequest leave of one or two days three days ahead.\n\n"
+            "# Number of days\n\nEmployees get 16 days of leave.",
+            "16 days",
+        ),
+    ],
+)
+def test_a_number_is_told_below_the_heading_that_names_it(language: str, question: str, text: str, number: str) -> None:
+    quotes = best_quotes(question, [passage(1, text)], language=language)
+    assert quotes is not None
+    assert number in quotes.best[1]

