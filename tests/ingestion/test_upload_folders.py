@@ -30,11 +30,16 @@ def rule(days: int) -> bytes:
         (["HR/de/Leave.pdf", "HR/fr/Leave.pdf"], ["de/Leave.pdf", "fr/Leave.pdf"]),
         (["HR/de/Leave.pdf", "HR/Leave.pdf"], ["de/Leave.pdf", "Leave.pdf"]),
         (["de/Leave.pdf", "fr/Leave.pdf"], ["de/Leave.pdf", "fr/Leave.pdf"]),
+        (["France/Leave.pdf"], ["France/Leave.pdf"]),
+        (
+            ["HR/Frankreich/Leave.pdf", "HR/Frankreich/2026/Travel.pdf"],
+            ["Frankreich/Leave.pdf", "Frankreich/2026/Travel.pdf"],
+        ),
         (["H/a.pdf", "HR/a.pdf"], ["H/a.pdf", "HR/a.pdf"]),
         ([], []),
     ],
 )
-def test_folders_that_all_files_share_say_nothing(places: list[str], paths: list[str]) -> None:
+def test_folders_that_all_files_share_say_nothing_but_a_country(places: list[str], paths: list[str]) -> None:
     assert without_shared_folders(places) == paths
 
 

@@ -15,6 +15,7 @@ from rag.errors import DocumentError, InvalidInput
 from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_hidden, is_readable, kind_of
 from rag.ingestion.loaders.sandbox import sandbox_of
 from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.retrieval.countries import countries_in
 from rag.settings import Settings
 
 #: Unpacked, an archive may have at most so many bytes.
@@ -89,10 +90,10 @@ def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 
 def without_shared_folders(places: Sequence[str]) -> list[str]:
-    """Remove folders shared by all files in a batch, such as the packed folder."""
+    """Remove folders shared by all files in a batch, such as the packed folder, down to one named for a country."""
     parts = [PurePosixPath(place).parts for place in places]
     levels = zip(*(part[:-1] for part in parts), strict=False)
-    shared = len(list(takewhile(lambda level: len(set(level)) == 1, levels)))
+    shared = len(list(takewhile(lambda level: len(set(level)) == 1 and not countries_in(level[0]), levels)))
     return ["/".join(part[shared:]) for part in parts]
 
 
