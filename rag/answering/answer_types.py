@@ -60,6 +60,34 @@ _OF_A_DATE = (
 )
 
 
+_UNITS = (
+    r"(?:(?:full|working|business|calendar|hele|werk\w*|volle|ganze|jours?|días?|giorni|dias) )?"
+    r"(?:minutes?|hours?|days?|weeks?|months?|years?|minuten|uu?r(?:en)?|dag(?:en)?|weken|week|maand(?:en)?|stunden?|tagen?"
+    r"|werktagen?|wochen?|monaten?|heures?|jours?|semaines?|mois|horas?|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
+    r"|settiman[ae]|mesi|dias?|godzin\w*|dni|tygodni\w*|miesi\w*|saat|gün|hafta|ay)"
+)
+_COUNT = rf"(?:\d[\d.,]*|{_NUMBER_WORDS})(?: \(\d+\))? {_UNITS}"
+_COUNTED = r"\d+ ?(?:영업일|일|주일?|개월|달|시간|분|営業日|日|週間|か月|ヶ月|時間|个?工作日|天|周|个月|小时)"
+#: A time limit: "four weeks in advance" tells no length of leave.
+_TIME_LIMIT = re.compile(
+    rf"\b(?:within|at the latest|no later than|binnen|innerhalb von|innert|sous|dans (?:les|un délai de)|dentro de"
+    rf"|entro|w ciągu) {_COUNT}\b"
+    rf"|\b{_COUNT} (?:before|ahead|in advance|prior|beforehand|earlier|van tevoren|vooraf|tevoren|vóór|voor het|eerder"
+    r"|vorher|im voraus|vor|zuvor|avant|à l'avance|antes|de antelación|prima|di anticipo|de antecedência|przed"
+    r"|wcześniej|önce)\b"
+    rf"|{_COUNTED} ?(?:전|이내|안에|내에|前|以内|之?前|内)|(?:خلال|قبل) \S+ (?:أيام|يوم|أسابيع|أشهر)",
+    re.IGNORECASE,
+)
+#: Asks for a time limit.
+_ASKS_FOR_LIMIT = re.compile(
+    r"\b(?:before|ahead|advance|notice|deadline|prior|late(?:st)?|early|soon|within|tevoren|vooraf|voor|binnen|laat|vroeg|vorher"
+    r"|voraus|vor|frist|spät\w*|früh\w*|innerhalb|avant|avance|délai|tard|tôt|antes|antelación|plazo|prima|anticipo|entro"
+    r"|tardi|antecedência|prazo|przed|wcześniej|termin\w*|önce|kadar)\b"
+    r"|전에|전까지|이내|안에|기한|前|以内|期限|之前|以内|多久|提前|قبل|خلال|مهلة",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True)
 class AnswerType:
     """A kind of fact, with patterns for questions and for sentences."""
@@ -69,6 +97,12 @@ class AnswerType:
     held: re.Pattern[str]
     #: For headings above such sentences.
     headed: re.Pattern[str] | None = None
+
+    def is_in(self, text: str, question: str) -> bool:
+        """Tell whether a text holds such a fact; of a length or number, time limits tell nothing unless asked for."""
+        if self.name == "amount" and not _ASKS_FOR_LIMIT.search(question):
+            text = _TIME_LIMIT.sub(" ", text)
+        return self.held.search(text) is not None
 
 
 def _type(name: str, asked: str, held: str, headed: str = "") -> AnswerType:

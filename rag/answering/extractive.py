@@ -24,7 +24,7 @@ from rag.answering.number_words import years_written
 from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, bare_heading, written
 from rag.answering.ranges import holds
 from rag.answering.reply_odds import ReplySignals
-from rag.answering.sentences import POINTER, Kind, ends, section_pointed_to, units_of
+from rag.answering.sentences import LINK_ALONE, POINTER, Kind, ends, section_pointed_to, units_of
 from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
@@ -157,6 +157,12 @@ EXAMPLE = re.compile(
 #: Names as they are written: "PerksPlus", "eBike"; where nouns have no capital, also "Northwind" within a sentence.
 NAME = re.compile(r"\b\w*[a-zà-ÿ][A-ZÀ-Þ]\w*")
 NAME_OR_CAPITAL = re.compile(rf"{NAME.pattern}|(?<=[\w,;] )[A-ZÀ-Þ][\w-]+")
+#: Asks for a place, for which a link is an answer.
+ASKS_WHERE = re.compile(
+    r"\b(?:where|link|url|website|site|form|page|waar|pagina|formulier|wo|seite|formular|où|lien|formulaire|dónde|enlace"
+    r"|formulario|dove|modulo|onde|formulário|gdzie|strona|formularz|nerede|sayfa)\b|어디|링크|どこ|リンク|哪|链接|أين|رابط",
+    re.IGNORECASE,
+)
 #: Text without a word says nothing: a paragraph's number, a page, a line full of dots.
 SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
@@ -300,7 +306,7 @@ def best_quotes(
     quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own)
     return replace(
         quotes,
-        is_of_type=kind is None or any(kind.held.search(text) for text in QUOTED.findall(quotes.text)),
+        is_of_type=kind is None or any(kind.is_in(text, question) for text in QUOTED.findall(quotes.text)),
         is_about=not subjects
         or any(said[place] for place, citation in enumerate(citations) if citation.number == quotes.numbers[0]),
         points_to=_pointed_to(candidates, scores, citations),
@@ -798,7 +804,7 @@ def _candidates(
             continue
         value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
         value *= branch_value
-        is_of_type = kind is None or kind.held.search(unit.text) is not None
+        is_of_type = kind is None or kind.is_in(unit.text, question)
         if kind is not None:
             value *= TYPE_VALUE if is_of_type else OTHER_TYPE_VALUE
             if is_of_type and spoken == language and kind.headed is not None and kind.headed.search(heading):
@@ -819,6 +825,13 @@ def _candidates(
             value *= LABEL_VALUE
         if len(unit.text) <= LONGEST_POINTER and (POINTER.search(unit.text) or section_pointed_to(unit.text)):
             value *= POINTER_VALUE
+        if LINK_ALONE.fullmatch(unit.text) and not ASKS_WHERE.search(question):
+            value *= POINTER_VALUE
+        # What it announces is in another passage.
+        if unit.text.endswith((":", "：")) and all(
+            following.kind == "heading" for following in units[position + 1 :][:1]
+        ):
+            value *= LABEL_VALUE
         found.append(
             CandidateSentence(
                 unit.text,

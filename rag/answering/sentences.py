@@ -61,9 +61,23 @@ POINTER = re.compile(
     r"|véase|consulte|más información|si veda|vedi|maggiori informazioni|ver (?:a )?(?:secção|seção|capítulo|página)"
     r"|mais informações|zob\.|patrz|więcej informacji|bkz\.|bakınız|daha fazla bilgi)"
     r"|(?:을|를|은|는) ?(?:참고|참조)(?:하|해)|자세한 (?:내용|사항)"
-    r"|を参照|詳しくは|请?(?:参见|参阅|参照)|详见|انظر|راجع",
+    r"|を参照|詳しくは|请?(?:参见|参阅|参照)|详见|انظر|راجع"
+    # What the page is about, or from: "This page outlines how to sign up."
+    r"|\bthis (?:page|document|section|guide|chapter) (?:outlines|describes|explains|lists)\b"
+    r"|\binformation (?:above|below) (?:was|is)\b"
+    r"|\b(?:deze pagina|dit (?:document|hoofdstuk|deel)) (?:beschrijft|behandelt)"
+    r"|\bdies(?:e seite|es (?:dokument|kapitel)|er (?:abschnitt|leitfaden)) (?:beschreibt|erklärt|behandelt)"
+    r"|\b(?:cette page|ce (?:document|chapitre|guide)) (?:décrit|explique|présente)"
+    r"|\b(?:esta página|este (?:documento|capítulo|apartado)) (?:describe|descreve|explica)"
+    r"|\bquest(?:a pagina|o (?:documento|capitolo)) (?:descrive|spiega)"
+    r"|\b(?:ta strona|ten (?:dokument|rozdział)) (?:opisuje|wyjaśnia)|\bbu (?:sayfa|belge|bölüm)\b.{0,60}açıkla"
+    r"|이 (?:문서|페이지|안내서|장)[는은] .{0,80}(?:설명|안내)(?:합니다|한다)"
+    r"|(?:この|本)(?:ページ|文書|章)(?:では|は).{0,80}説明"
+    r"|本(?:页|文件|章).{0,60}(?:说明|介绍)|(?:توضح|تشرح) هذه الصفحة",
     re.IGNORECASE,
 )
+#: A line with nothing but a link, perhaps after its name.
+LINK_ALONE = re.compile(r"(?:[^:—|]{0,80}(?::|—|\|)\s*){0,2}(?:https?://|www\.)\S+")
 
 _PART = (
     r"(?:section|chapter|article|appendix|annex|paragraph|clause|artikel|art\.|hoofdstuk|paragraaf|bijlage|abschnitt"

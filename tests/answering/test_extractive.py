@@ -1295,3 +1295,75 @@ def test_a_number_is_told_below_the_heading_that_names_it(language: str, questio
     quotes = best_quotes(question, [passage(1, text)], language=language)
     assert quotes is not None
     assert number in quotes.best[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "first"),
+    [
+        (
+            "How long is the sabbatical?",
+            "The sabbatical is announced at least 4 weeks in advance.\n\nThe sabbatical is 12 weeks and paid.",
+            "12 weeks",
+        ),
+        (
+            "How many days of sabbatical do I get?",
+            "Ask for a sabbatical within 30 days.\n\nA sabbatical has 60 days, all of them paid by us.",
+            "60 days",
+        ),
+        (
+            "How far ahead do I announce the sabbatical?",
+            "The sabbatical is announced at least 4 weeks in advance.\n\nThe sabbatical is 12 weeks and paid.",
+            "4 weeks",
+        ),
+        (
+            "Do I get a transit subsidy?",
+            "This page outlines how to get the transit subsidy.\n\nEverybody on the train gets a transit subsidy.",
+            "Everybody",
+        ),
+        (
+            "Can I buy vacation days?",
+            "Everybody may buy up to five days.\n\nYou may want to know what buying vacation days costs:",
+            "Everybody",
+        ),
+        (
+            "Is there a vacation allowance?",
+            "| Thing | Link |\n|---|---|\n| Vacation allowance | https://pay.example/vacation |\n\n"
+            "An allowance for holidays is paid in May.",
+            "in May",
+        ),
+        (
+            "Where do I find the vacation allowance?",
+            "| Thing | Link |\n|---|---|\n| Vacation allowance | https://pay.example/vacation |\n\n"
+            "An allowance for holidays is paid in May.",
+            "https",
+        ),
+    ],
+)
+def test_a_sentence_beside_the_point_is_not_the_best(question: str, text: str, first: str) -> None:
+    quotes = best_quotes(question, [passage(1, text)], language="en")
+    assert quotes is not None
+    assert first in quotes.best[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_in"),
+    [
+        ("Wie viele Urlaubstage habe ich?", "Urlaub ist zwei Wochen vorher zu beantragen.", False),
+        ("Wie viele Urlaubstage habe ich?", "Sie haben 30 Tage.", True),
+        ("Wie lange vorher beantrage ich Urlaub?", "Urlaub ist zwei Wochen vorher zu beantragen.", True),
+        ("Hoeveel dagen verlof heb ik?", "Vraag verlof binnen twee weken aan.", False),
+        ("Combien de jours de congé ?", "Demandez-le 15 jours avant.", False),
+        ("¿Cuántos días de vacaciones?", "Se piden 15 días antes.", False),
+        ("Quanti giorni di ferie?", "Si chiedono entro 15 giorni.", False),
+        ("Ile dni urlopu?", "Wniosek składa się w ciągu 14 dni.", False),
+        ("Kaç gün iznim var?", "İzin 3 gün önce istenir.", False),
+        ("연차는 며칠인가요?", "3일 전까지 신청합니다.", False),
+        ("有給は何日ですか", "3日前までに申請します。", False),
+        ("年假有几天？", "请提前3天之前申请", False),
+        ("كم يوم إجازة لدي؟", "قدم الطلب خلال 3 أيام", False),
+    ],
+)
+def test_a_time_limit_is_no_number_of_days(question: str, text: str, is_in: bool) -> None:
+    kind = asked_type(question)
+    assert kind is not None
+    assert kind.is_in(text, question) is is_in
