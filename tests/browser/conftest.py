@@ -35,6 +35,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A page lives for seconds: optimizing its scripts on other threads takes more than running them saves.
+    "--js-flags=--efficiency-mode --invocation-count-for-maglev=4000 --invocation-count-for-turbofan=20000",
 ]
 #: A product that many tests share is signed in to once, and may run longer than a sign-in is recent.
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
