@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ LIMITS = ExtractionLimits()
 SMALL = Bounds(most_bytes=MB, longest_seconds=60)
 
 
+@cache
 def bomb(beginning: bytes = b"", end: bytes = b"") -> bytes:
     """Pack 300 MB, a little at a time."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
@@ -38,7 +40,6 @@ def bomb(beginning: bytes = b"", end: bytes = b"") -> bytes:
     return b"".join([*parts, packer.flush()])
 
 
-BOMB = bomb()
 PACKED = {"gzip": gzip.compress, "deflate": zlib.compress, "raw deflate": lambda text: zlib.compress(text)[2:-4]}
 
 
@@ -108,12 +109,12 @@ def little_memory(megabytes: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
 def test_a_small_answer_that_unpacks_to_a_large_one_is_broken_off(server: Hostile, library: Any) -> None:
-    server.answers(BOMB, "Content-Encoding: gzip")
+    server.answers(bomb(), "Content-Encoding: gzip")
     with little_memory(100), bound(library.Client(), SMALL) as client, pytest.raises(ProviderAnswerInvalid) as refused:
         client.get(server.url)
     assert refused.value.message == TOO_LARGE
     for encoding in ("gzip, gzip", "br", "zstd", "compress"):
-        server.answers(gzip.compress(BOMB), f"Content-Encoding: {encoding}")
+        server.answers(gzip.compress(bomb()), f"Content-Encoding: {encoding}")
         with bound(library.Client(), SMALL) as client, pytest.raises(ProviderAnswerInvalid) as refused:
             client.get(server.url)
         assert refused.value.message == UNREADABLE
@@ -150,7 +151,7 @@ def test_an_answer_that_drips_ends_with_its_time(server: Hostile, library: Any, 
 
 def test_the_clients_of_sources_bound_answers_too(server: Hostile) -> None:
     own_hosts = frozenset({server.host})
-    server.answers(BOMB, "Content-Encoding: gzip")
+    server.answers(bomb(), "Content-Encoding: gzip")
     with little_memory(150), client_for(own_hosts) as client, pytest.raises(ProviderAnswerInvalid, match="larger"):
         client.get(server.url)
     server.drips(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x")
@@ -179,7 +180,7 @@ def bucket_at(server: Hostile) -> BucketSource:
 
 
 def test_a_storage_with_a_bomb_takes_no_memory(server: Hostile) -> None:
-    server.answers(BOMB, "Content-Encoding: gzip", "Content-Type: application/xml")
+    server.answers(bomb(), "Content-Encoding: gzip", "Content-Type: application/xml")
     with little_memory(150), pytest.raises(ProviderAnswerInvalid, match="without an end"):
         list(bucket_at(server).items())
 

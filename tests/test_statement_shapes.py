@@ -145,7 +145,9 @@ def unpacking(target: ast.AST, name: str, place: str) -> Iterator[Reading]:
         yield Reading(name, place, unpacked=len(target.elts) - has_rest, has_rest=has_rest)
 
 
-ALL = [reading for path in sorted((PROJECT / "rag").rglob("*.py")) for reading in readings(path)]
+@cache
+def all_readings() -> list[Reading]:
+    return [reading for path in sorted((PROJECT / "rag").rglob("*.py")) for reading in readings(path)]
 
 
 @pytest.fixture
@@ -156,7 +158,9 @@ def columns(owner_conninfo: str) -> Iterator[dict[str, list[str]]]:
 
 
 def test_every_statement_fits_the_tables_and_the_code_that_reads_it(columns: dict[str, list[str]]) -> None:
-    wrong = [f"{reading.place}: {why}" for reading in ALL if (why := misfit(reading, columns[reading.statement]))]
+    wrong = [
+        f"{reading.place}: {why}" for reading in all_readings() if (why := misfit(reading, columns[reading.statement]))
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -201,7 +205,7 @@ def fields_of(reading: Reading) -> tuple[frozenset[str], frozenset[str]] | None:
 
 def test_the_places_that_read_rows_are_found() -> None:
     """Most statements are read in one of the ways that this file knows; it would be of no use otherwise."""
-    assert len({reading.statement for reading in ALL}) > 130
+    assert len({reading.statement for reading in all_readings()}) > 130
     example = ast.parse(
         "def f(c):\n"
         "    rows = c.execute(queries['two'], {}).fetchall()\n"

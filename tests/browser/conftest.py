@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from tests.forked import forked_python, kill
 from tests.patience import patient
 from tests.standin import ProviderStandin, default_reply
 
@@ -35,6 +35,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A page lives for seconds: optimizing its scripts on other threads takes more than running them saves.
+    "--js-flags=--efficiency-mode --invocation-count-for-maglev=4000 --invocation-count-for-turbofan=20000",
 ]
 #: A product that many tests share is signed in to once, and may run longer than a sign-in is recent.
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "RAG_RECENT_SIGN_IN_MINUTES": "600"}
@@ -147,21 +149,24 @@ class Product:
         try:
             self.process.wait(timeout=patient(20))
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            kill(self.process)
             self.process.wait()
 
 
-def start_product(folder: Path, *, seconds: float = 120, **environment: str) -> Product:
+def start_product(
+    folder: Path, *, seconds: float = 120, python: tuple[str, ...] | None = None, **environment: str
+) -> Product:
     """Start `python -m rag serve` on a free port, or on `PORT`, and wait until it says that it is ready.
 
-    One that is not ready after so many seconds is ended, with what it started.
+    One that is not ready after so many seconds is ended, with what it started. `python` is by default forked from a
+    process that has imported the product.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = environment.get("PORT") or probe.getsockname()[1]
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     process = subprocess.Popen(
-        [sys.executable, "-m", "rag", "serve"],
+        [*(python or forked_python()), "-m", "rag", "serve"],
         cwd=PROJECT,
         env={**kept, **DEFAULTS, "PORT": str(port), "RAG_DATA_DIR": str(folder), **environment},
         stdout=subprocess.PIPE,

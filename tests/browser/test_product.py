@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -290,10 +291,10 @@ def test_a_page_that_is_not_there_says_so_in_our_words(page: Page, product: Prod
 
 
 def test_it_starts_again_after_a_kill_with_everything_there(tmp_path: Path) -> None:
-    first = start_product(tmp_path / "data", RAG_SAMPLES="false")
+    first = start_product(tmp_path / "data", python=(sys.executable,), RAG_SAMPLES="false")
     first.process.send_signal(signal.SIGKILL)
     first.has_ended()
-    second = start_product(tmp_path / "data", RAG_SAMPLES="false")
+    second = start_product(tmp_path / "data", python=(sys.executable,), RAG_SAMPLES="false")
     second.stop()
     assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()
 
@@ -345,5 +346,5 @@ def children() -> set[str]:
 def test_a_start_that_takes_too_long_leaves_no_process(tmp_path: Path) -> None:
     before = children()
     with pytest.raises(AssertionError, match="did not start"):
-        start_product(tmp_path / "data", seconds=0)
+        start_product(tmp_path / "data", seconds=0, python=(sys.executable,))
     assert children() == before
