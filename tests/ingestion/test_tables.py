@@ -276,6 +276,21 @@ def test_rows_without_a_line_between_them_are_rows_in_pairs_and_a_heading_above_
     assert "\n4.2 Dental plans for all\n" in page.text
 
 
+def test_a_form_says_its_long_cells_once() -> None:
+    question = (
+        "Which of the following training courses did you take during the last twelve months, and when did you end it?"
+    )
+    rows = [["Application", "", "", ""], ["Department", "Works", "Since", "2024"], ["Name", "", "Robin", ""]]
+    rows += [[question, "", "", ""], ["", "", "", ""], ["Grade", "5", "Place", "Leeds"], ["Signed", "", "", "yes"]]
+    spans = [((0, 0), (3, 0)), ((0, 2), (1, 2)), ((2, 2), (3, 2)), ((0, 3), (3, 4)), ((0, 6), (2, 6))]
+    flowing = [[prose(cell) if cell == question else cell for cell in row] for row in rows]
+    style = TableStyle([RULED, *(("SPAN", *span) for span in spans)])
+    (page,) = pages_of(Table(flowing, colWidths=[80] * 4, style=style))
+    assert " ".join(page.text.split()).count(question) == 1
+    assert page.text.count("Application") == 1
+    assert "Department | Works | Since | 2024" in rows_of(page)
+
+
 def test_words_within_the_frame_of_a_table_that_are_in_no_row_are_kept() -> None:
     pieces = [(72.0, 100.0, "Key"), (180.0, 100.0, "Use of the key"), (330.0, 100.0, "Where it works")]
     for row in range(6):

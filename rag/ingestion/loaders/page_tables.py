@@ -18,7 +18,7 @@ from statistics import median
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.nested_tables import nested_frames
 from rag.ingestion.loaders.pdf_objects import Box
-from rag.ingestion.tables import AMOUNT, guessed_head_rows, lines_of, rows_in_words
+from rag.ingestion.tables import AMOUNT, LONGEST_REPEATED, guessed_head_rows, lines_of, rows_in_words
 
 #: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
 MOST_WORDS, MOST_SEGMENTS = 4000, 4000
@@ -76,7 +76,7 @@ class PageTable:
 
     box: Box
     lefts: tuple[float, ...]
-    #: A cell over all columns comes first in its row, then None for each further column.
+    #: None where the cell to the left goes on.
     rows: tuple[tuple[str | None, ...], ...]
     head_rows: int
     #: The letters, each as often as on the page.
@@ -345,37 +345,34 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     is_ruled = len(horizontals) >= 2
     cells = [_cells(band, columns, by_middle=has_grid) for band in bands]
     # Rows that no line parts would all be spanned by the cells around them.
-    has_line_per_row = len(bands) <= len(horizontals)
-    if has_grid and has_line_per_row:
+    if has_grid and len(bands) <= len(horizontals):
         spans = _spans(bands, columns, inside, near)
         cells = [
             [_sorted([word for r, c in spans[row, column] for word in cells[r][c]]) for column in range(len(columns))]
             for row in range(len(cells))
         ]
-        grid = [[_text(words) for words in row] for row in cells]
-        wide = [row for row in range(len(bands)) if len(spans[row, 0]) >= len(columns) and _is_same(cells[row])]
     else:
-        narrow = [[_text(words) for words in row] for row in cells]
-        grid = [[_text(words) for words in row] for row in _with_wide(bands, columns, cells)]
-        wide = [row for row in range(len(bands)) if _is_same(cells[row])]
-        heads = guessed_head_rows(grid)
-        grid = [row if place < heads or place in wide else narrow[place] for place, row in enumerate(grid)]
-        if not has_grid:
-            if _has_centred_cells(grid):
-                return None
-            _repeat_heads(grid, cells)
-            _repeat_names(grid)
-    grid, columns, over_all = _without_empty(grid, columns, wide)
+        narrow = [[list(words) for words in row] for row in cells]
+        cells = _with_wide(bands, columns, cells)
+        heads = guessed_head_rows([[_text(words) for words in row] for row in cells])
+        cells = [row if place < heads or _is_one_cell(row) else narrow[place] for place, row in enumerate(cells)]
+    kept = [place for place in range(len(columns)) if any(row[place] for row in cells)]
+    columns = [columns[place] for place in kept]
+    cells = [[row[place] for place in kept] for row in cells]
+    grid = [[_text(words) for words in row] for row in cells]
+    if not has_grid:
+        if _has_centred_cells(grid):
+            return None
+        _repeat_heads(grid, cells)
+        _repeat_names(grid)
     if not _is_table(grid, has_grid=has_grid, is_ruled=is_ruled):
         return None
-    head_rows = guessed_head_rows(grid)
-    nothing = [None] * (len(columns) - 1)
-    rows = tuple((row[0], *nothing) if place in over_all else tuple(row) for place, row in enumerate(grid))
+    rows = tuple(_rows_with_spans(grid, cells))
     return PageTable(
         box=(left, bottom, right, top),
         lefts=tuple(column[0] for column in columns),
         rows=rows,
-        head_rows=head_rows,
+        head_rows=guessed_head_rows(rows),
         source="".join(part.text for part in parts),
         parts=tuple(part.box for part in parts),
         is_ruled=is_ruled,
@@ -517,7 +514,9 @@ def _with_wide(
                 for place, (left, right) in enumerate(columns)
                 if min(part.box[2], right) - max(part.box[0], left) > 0.3 * min(right - left, part.box[2] - part.box[0])
             ]
-            for place in over if len(over) > 1 else ():
+            # No head is over the names of rows and over values.
+            is_wide = len(over) > 1 and (over[0] > 0 or len(over) == len(columns))
+            for place in over if is_wide else ():
                 if part not in row[place]:
                     row[place].append(part)
     return cells
@@ -606,19 +605,30 @@ def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
     )  # fmt: skip
 
 
-def _is_same(row: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether the same words are in all cells of a row."""
-    return len(row) > 2 and bool(row[0]) and all(set(cell) == set(row[0]) for cell in row[1:])
+def _is_one_cell(row: Sequence[Sequence[Word]]) -> bool:
+    """Tell whether the same words are in all of three cells or more."""
+    return len(row) > 2 and bool(row[0]) and all(cell == row[0] for cell in row[1:])
 
 
-def _without_empty(
-    grid: list[list[str]], columns: Sequence[tuple[float, float]], wide: Sequence[int]
-) -> tuple[list[list[str]], list[tuple[float, float]], set[int]]:
-    """Leave out columns and rows without text. `wide` are places of rows."""
-    kept = [place for place in range(len(columns)) if any(row[place] for row in grid)]
-    filled = [place for place, row in enumerate(grid) if any(row)]
-    rows = [[grid[place][column] for column in kept] for place in filled]
-    return rows, [columns[place] for place in kept], {filled.index(place) for place in wide if place in filled}
+def _rows_with_spans(
+    grid: Sequence[Sequence[str]], cells: Sequence[Sequence[Sequence[Word]]]
+) -> Iterator[tuple[str | None, ...]]:
+    """Yield the rows: None where the cell to the left goes on, long text of a cell over several rows in the first."""
+    above: Sequence[Sequence[Word]] = ()
+    for texts, words in zip(grid, cells, strict=True):
+        is_over_all = _is_one_cell(words)
+        if is_over_all and above and words[0] == above[0]:
+            continue
+        row: list[str | None] = list(texts)
+        for place, cell in enumerate(words):
+            is_long = len(texts[place]) > LONGEST_REPEATED
+            if is_long and above and cell == above[place]:
+                row[place] = ""
+            # A first row names its columns.
+            if place and cell and cell == words[place - 1] and (is_over_all or is_long or above):
+                row[place] = None
+        above = words
+        yield tuple(row)
 
 
 def _is_table(grid: Sequence[Sequence[str]], *, has_grid: bool, is_ruled: bool) -> bool:
