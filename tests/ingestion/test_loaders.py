@@ -172,6 +172,14 @@ def test_korean_text_is_read_in_every_encoding_it_is_written_in(encoding: str) -
         ("Jede Mitarbeiterin erhält fünfundzwanzig Tage bezahlten Urlaub für jedes volle Jahr.", "cp1252"),
         ("Il periodo di prova è di tre mesi, e può essere più lungo per i dirigenti della società.", "cp1252"),
         ("Yıllık ücretli izin süresi işe başladığı günden başlayarak bir yıl çalışmış olanlara verilir.", "cp1254"),
+        (
+            "Her çalışanın yılda on dört gün ücretli izni vardır. İzin başvurusu on dört gün önceden yapılır. Fazla "
+            "çalışma ücreti yüzde elli artırılarak ödenir. Şirket aracı özel işler için kullanılamaz.",
+            "cp1254",
+        ),
+        ("Starfsmaður fær fimmtán daga orlof á ári og það þarf að sækja um með fyrirvara.", "cp1252"),
+        ("Κάθε εργαζόμενος έχει δικαίωμα σε είκοσι τέσσερις ημέρες άδειας.", "cp1253"),
+        ("לכל עובד יש עשרים וארבעה ימי חופשה בשנה. הבקשה מוגשת ארבעה עשר יום מראש למנהל.", "cp1255"),
         ("يحق لكل موظف خمسة وعشرون يوما من الإجازة المدفوعة في السنة", "cp1256"),
         ("每位員工每年享有二十五天有薪假期，可於部門同意後使用。", "big5"),
         ("員工喺香港嘅假期係十四日，呢個唔包括公眾假期。", "big5hkscs"),

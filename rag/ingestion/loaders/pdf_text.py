@@ -24,9 +24,11 @@ from rag.ingestion.loaders.page_marks import around, line_boxes, parts_of_page
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, RawPage, Style, letters_in, shortened
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
+from rag.ingestion.loaders.pdf_direction import ordered_words
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
     SmallRun,
+    drawn_small,
     mark_runs,
     set_on_lines,
     small_runs,
@@ -216,7 +218,7 @@ def read_page(
     objects = PageObjects(page)
     text_page = page.get_textpage()
     try:
-        text = _text_of(text_page)
+        text = ordered_words(text_page, _text_of(text_page))
         hidden = _hidden_letters(page, text_page, text, objects, draw)
         letters = list(text)
         for index in hidden.letters:
@@ -694,8 +696,11 @@ def _owner(text_page: Any, index: int) -> int:
 
 def _small_runs(text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]) -> list[SmallRun]:
     """Find raised and lowered letters, and set the objects that draw them on their lines."""
+    drawn = drawn_small(texts)
     found = set_on_lines(texts)
-    return small_runs(text, found, lambda address: _letters_of(text_page, text, address, texts[address]), letters)
+    return small_runs(
+        text, found, lambda address: _letters_of(text_page, text, address, texts[address]), letters, drawn
+    )
 
 
 def _letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
