@@ -80,6 +80,34 @@ parts.close()
 """
 
 
+def test_corrections_of_pages_are_restored_and_hold_for_the_next_reading(tmp_path: Path) -> None:
+    first, second, file, text = (tmp_path / name for name in ("first", "second", "backup.tar", "page.txt"))
+    run(first, "tenant", "create", "acme")
+    prepared = [*forked_python(), "-c", PREPARE]
+    environment = {**os.environ, "RAG_DATA_DIR": str(first), "RAG_SAMPLES": "false", "RAG_TENANT": "acme"}
+    subprocess.run(prepared, cwd=PROJECT, env=environment, check=True, timeout=patient(180))
+    of_acme = ("--tenant", "acme")
+
+    def document_in(data: Path) -> str:
+        listed = [json.loads(line) for line in run(data, "documents", "list", "--json", *of_acme).splitlines()]
+        return str(next(row["id"] for row in listed if row["status"] == "completed"))
+
+    as_read = run(first, "documents", "correct", document_in(first), "2", *of_acme)
+    text.write_text(f"Badgers dig for 33 days.\n{as_read}", "utf-8")
+    run(first, "documents", "correct", document_in(first), "2", "--text", str(text), *of_acme)
+    run(first, "backup", str(file))
+    run(second, "restore", str(file))
+    shown = run(second, "documents", "correct", document_in(second), "2", *of_acme)
+    assert shown == text.read_text("utf-8")
+    assert "33 days" in run(second, "ask", "How long do badgers dig?", *of_acme)
+    # A page that was not corrected makes a new version of the whole document; the correction holds there too.
+    text.write_text("A page of its own.", "utf-8")
+    run(second, "documents", "correct", document_in(second), "3", "--text", str(text), *of_acme)
+    assert run(second, "documents", "correct", document_in(second), "2", *of_acme) == shown
+    run(second, "documents", "correct", document_in(second), "2", "--as-read", *of_acme)
+    assert run(second, "documents", "correct", document_in(second), "2", *of_acme) == as_read
+
+
 def test_a_backup_never_writes_over_a_file_and_leaves_no_half(tmp_path: Path) -> None:
     there = tmp_path / "there.tar"
     there.write_text("mine")

@@ -232,10 +232,8 @@ def _filled(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
 
 
 def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:
-    """Tell whether a row is one cell over all columns; in a grid that repeats such cells, three equal ones."""
-    if len(row) < 2 or not row[0]:
-        return False
-    return all(cell is None for cell in cells[1:]) or (len(row) > 2 and len(set(row)) == 1)
+    """Tell whether a row is one cell over all columns."""
+    return len(row) > 1 and bool(row[0]) and all(cell is None for cell in cells[1:])
 
 
 def _line(row: Sequence[str]) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from rag.access.tenants import Tenants
 from rag.errors import BudgetSpent, InvalidInput, NotAllowed, NotFound, StepNotPossible, TextChanged
 from rag.ingestion.corrections import NOT_APPLIED, fingerprint, not_applied, read_hash
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import IngestionPipeline
+from rag.ingestion.reembedding import Reembeddings
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.retrieval.context_builder import read_section
@@ -28,6 +32,7 @@ from tests import hostile
 from tests.ingestion.conftest import Worker
 from tests.standin import ProviderStandin
 
+SMALL = "openai/text-embedding-3-small@256"
 TOPICS = ("zebra leave", "parking", "sabbatical", "canteen")
 
 
@@ -394,3 +399,68 @@ def test_a_killed_correction_continues(
     assert (once.pages[0].text, once.sections, once.numbers) == (again.pages[0].text, again.sections, frozenset({1}))
     pipeline.run("demo", made.id)
     assert library.get("demo", made.id).status is DocumentStatus.COMPLETED
+
+
+def test_a_move_to_another_model_embeds_the_corrected_text_and_keeps_the_correction(
+    database: Database,
+    files: FileStore,
+    settings: Settings,
+    sandbox: Sandbox,
+    provider_standin: ProviderStandin,
+    library: DocumentLibrary,
+    work: Worker,
+    admin: Identity,
+    collection: Collection,
+    document: Document,
+) -> None:
+    keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+    pipeline = IngestionPipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    moves = Reembeddings(database, Providers(keyed))
+    latest = correct(library, work, admin, document, "301 days", "30 days")
+    move = moves.estimate(admin, collection.id, SMALL)
+    moves.confirm(admin, move.id)
+    # One more is saved before the vectors are made.
+    new = library.corrections.save(admin, latest.id, 2, "The parking rule is void.", seen=seen(library, latest, 2))
+    pipeline.run("demo", new.id)
+    switched = pipeline.reembedding.run("demo", move.id)
+    assert switched.status == "switched"
+    with database.transaction("demo") as connection:
+        chunks = connection.execute(
+            "SELECT content, embedding_model FROM document_chunks WHERE document_id = %s", [new.id]
+        ).fetchall()
+    assert {model for _, model in chunks} == {SMALL}
+    said = " ".join(content for content, _ in chunks)
+    assert "30 days" in said
+    assert "The parking rule is void." in said
+    assert "301" not in said
+    again = library.versions.read_again(admin, new.id)
+    pipeline.run("demo", again.id)
+    library.confirm(admin, again.id)
+    pipeline.run("demo", again.id)
+    assert [page.is_corrected for page in library.pages("demo", again.id)] == [True, True, False, False]
+    assert len(library.corrections.of(admin, new)) == 2
+    moves.undo(admin, switched)
+    assert "30 days" in text_of(library, library.get("demo", again.id))
+
+
+def test_the_export_of_a_tenant_holds_the_corrections(
+    library: DocumentLibrary,
+    work: Worker,
+    admin: Identity,
+    database: Database,
+    files: FileStore,
+    superuser_conninfo: str,
+    document: Document,
+    tmp_path: Path,
+) -> None:
+    as_read = text_of(library, document)
+    new = correct(library, work, admin, document, "301 days", "30 days")
+    rows = Tenants(database, files, superuser_conninfo).export("demo", tmp_path / "demo.zip")
+    assert rows["page_corrections"] == 1
+    with zipfile.ZipFile(tmp_path / "demo.zip") as archive:
+        (kept,) = map(json.loads, archive.read("tables/page_corrections.jsonl").splitlines())
+        pages = map(json.loads, archive.read("tables/document_pages.jsonl").splitlines())
+        page = next(row for row in pages if row["document_id"] == str(new.id) and row["number"] == 1)
+    assert kept["text_before"] == as_read
+    assert kept["read_hash"] == read_hash(as_read)
+    assert kept["text_after"] == page["text"] == as_read.replace("301 days", "30 days")

@@ -136,6 +136,11 @@ def test_what_cannot_be_read_says_why() -> None:
         check(b"long text", "a.txt", options=LoadOptions(limits=ExtractionLimits(maximum_bytes=4)))
 
 
+def test_a_picture_of_a_phone_says_what_to_do() -> None:
+    with pytest.raises(FileKindUnknown, match=r"HEIC.*Save it as JPEG"):
+        read(b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "IMG_0042.HEIC")
+
+
 def test_every_kind_comes_through_the_sandbox(sandbox: Sandbox) -> None:
     post = sandbox.load("<p>작성일: 2025-12-15</p><p>신청 안내</p>".encode("cp949"), file_name="post.html")
     assert "신청 안내" in post.pages[0].text
@@ -172,6 +177,14 @@ def test_korean_text_is_read_in_every_encoding_it_is_written_in(encoding: str) -
         ("Jede Mitarbeiterin erhält fünfundzwanzig Tage bezahlten Urlaub für jedes volle Jahr.", "cp1252"),
         ("Il periodo di prova è di tre mesi, e può essere più lungo per i dirigenti della società.", "cp1252"),
         ("Yıllık ücretli izin süresi işe başladığı günden başlayarak bir yıl çalışmış olanlara verilir.", "cp1254"),
+        (
+            "Her çalışanın yılda on dört gün ücretli izni vardır. İzin başvurusu on dört gün önceden yapılır. Fazla "
+            "çalışma ücreti yüzde elli artırılarak ödenir. Şirket aracı özel işler için kullanılamaz.",
+            "cp1254",
+        ),
+        ("Starfsmaður fær fimmtán daga orlof á ári og það þarf að sækja um með fyrirvara.", "cp1252"),
+        ("Κάθε εργαζόμενος έχει δικαίωμα σε είκοσι τέσσερις ημέρες άδειας.", "cp1253"),
+        ("לכל עובד יש עשרים וארבעה ימי חופשה בשנה. הבקשה מוגשת ארבעה עשר יום מראש למנהל.", "cp1255"),
         ("يحق لكل موظف خمسة وعشرون يوما من الإجازة المدفوعة في السنة", "cp1256"),
         ("每位員工每年享有二十五天有薪假期，可於部門同意後使用。", "big5"),
         ("員工喺香港嘅假期係十四日，呢個唔包括公眾假期。", "big5hkscs"),

@@ -245,6 +245,25 @@ def test_shared_texts_leave_out_reading_aids_and_struck_words() -> None:
     )
     rows = '<row r="1"><c r="A1" t="s"><v>0</v></c></row><row r="2"><c r="A2" t="s"><v>1</v></c></row>'
     assert text_of(rows, strings=strings) == "漢字\n25 days"
+    document = read(xlsx_file({"Sheet1": rows}, strings=strings))
+    assert warnings_of(document) == ["Sheet “Sheet1”: Struck text was left out of 1 cell."]
+
+
+def test_raised_and_lowered_figures_of_a_cell_make_no_other_number() -> None:
+    run = '<r><rPr><vertAlign val="{}"/></rPr><t>{}</t></r>'.format
+    strings = (
+        f"<si><t>30</t>{run('superscript', 1)}<r><t> days</t></r></si><si><r><t>10</t></r>{run('superscript', 3)}"
+        f"<r><t> kg of CO</t></r>{run('subscript', 2)}</si>"
+    )
+    rows = '<row r="1"><c r="A1" t="s"><v>0</v></c></row><row r="2"><c r="A2" t="s"><v>1</v></c></row>'
+    assert text_of(rows, strings=strings) == "30 ¹ days\n10³ kg of CO₂"
+    styles = '<style:style style:name="up"><style:text-properties style:text-position="super 58%"/></style:style>'
+    body = (
+        '<table:table table:name="Leave"><table:table-row>'
+        + ods_cell('30<text:span text:style-name="up">1</text:span> days')
+        + "</table:table-row></table:table>"
+    )
+    assert read(odf_file(body, "spreadsheet", styles), "a.ods").pages[0].text == "30 ¹ days"
 
 
 def test_text_boxes_are_read_and_pictures_charts_and_comments_are_counted() -> None:

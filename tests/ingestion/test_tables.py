@@ -11,6 +11,8 @@ from fpdf.enums import TableBordersLayout
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfbase.pdfmetrics import stringWidth
+from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table, TableStyle
 
 import rag.samples
@@ -198,6 +200,114 @@ def test_text_in_columns_lists_and_prose_are_no_tables() -> None:
     bullets = [["•", f"Point number {n} of the list"] for n in range(6)]
     (page,) = pages_of(Table(columns), Table(bullets))
     assert " | " not in page.text
+
+
+def drawn(*pieces: tuple[float, float, str], large: str = "") -> str:
+    """The text of a page with these pieces, each by its place from the top left in points; one is in large letters."""
+    written = io.BytesIO()
+    canvas = Canvas(written, pagesize=A4, invariant=1)
+    for x, y, text in pieces:
+        canvas.setFont("Helvetica", 14 if text == large else 10)
+        canvas.drawString(x, A4[1] - y, text)
+    canvas.save()
+    (page,) = extract_pages(written.getvalue(), password=None, limits=ExtractionLimits()).pages
+    return page.text
+
+
+def stretched(y: float, words: str, right: float = 500) -> list[tuple[float, float, str]]:
+    """A line with all the blank space between its words that its width asks for."""
+    parts = words.split()
+    widths = [stringWidth(part, "Helvetica", 10) for part in parts]
+    gap = (right - 72 - sum(widths)) / (len(parts) - 1)
+    return [(72 + sum(widths[:n]) + gap * n, y, part) for n, part in enumerate(parts)]
+
+
+def test_lines_stretched_to_the_width_of_their_text_are_no_rows() -> None:
+    lines = [
+        "Whoever is ill for three days or more sends",
+        "the certificate to personnel without being",
+        "asked, and afterwards waits until called for",
+    ]
+    text = drawn(
+        *(piece for row, line in enumerate(lines) for piece in stretched(100 + 13 * row, line)),
+        (72, 139, "the answer."),
+    )
+    assert text == "\n".join([*lines, "the answer."])
+
+
+def test_a_table_of_contents_is_no_table() -> None:
+    entries = ["Leave", "Sick pay", "Business trips", "Notice periods", "Pensions"]
+    rows = [(72.0, 100.0, "1 What holds for everyone"), (490.0, 100.0, "3")]
+    for place, entry in enumerate(entries):
+        y = 115.0 + 13 * place
+        rows += [(72, y, f"1.{place + 1}"), (110, y, f"{entry} " + ". " * 40), (490, y, str(place + 4))]
+    text = drawn(*rows)
+    assert " | " not in text
+    assert text.count("What holds for everyone") == 1
+
+
+def test_words_over_two_columns_of_a_row_are_said_once() -> None:
+    table = [(72.0, "Grade"), (150.0, "Notice"), (220.0, "Bonus"), (290.0, "Leave")]
+    pieces = [(x, 100.0, text) for x, text in table]
+    for row in range(4):
+        y = 115.0 + 15 * row
+        pieces += [(72, y, f"Grade {row}"), (150, y, f"{row + 2} weeks"), (220, y, f"{row} %"), (290, y, "25 days")]
+    pieces += [(72, 175, "Trainees"), (150, 175, "as their contract has it"), (290, 175, "20 days")]
+    text = drawn(*pieces)
+    assert "Grade 3 | 5 weeks | 3 % | 25 days" in text
+    assert text.count("as their contract has it") == 1
+    assert "Trainees | as their contract has it | | 20 days" in text
+
+
+def test_a_row_of_equal_cells_is_a_row() -> None:
+    rows = [["Year one", "Year two", "Later"], ["20", "22", "25"], ["30", "30", "30"], ["31", "32", "33"]]
+    lined, bare = pages_of(Table(rows, style=TableStyle([RULED]))), pages_of(Table(rows))
+    assert rows_of(*lined) == rows_of(*bare) == [" | ".join(row) for row in rows]
+    assert lines_of(rows, 1) == [" | ".join(row) for row in rows]
+
+
+def test_rows_without_a_line_between_them_are_rows_in_pairs_and_a_heading_above_is_none() -> None:
+    rows = [["Case", "Type", "Share"], *([f"Case {n}", "Real", f"{n} %"] for n in range(1, 6))]
+    lines = [("BOX", (0, 0), (-1, -1), 1, colors.black), ("LINEAFTER", (0, 0), (1, -1), 1, colors.black)]
+    lines += [("LINEBELOW", (0, row), (-1, row), 1, colors.black) for row in (0, 3)]
+    heading = Table([["4.2", "Dental plans for all"]], colWidths=[60, 140])
+    (page,) = pages_of(heading, Table(rows, colWidths=[70] * 3, style=TableStyle(lines)))
+    assert rows_of(page) == [" | ".join(row) for row in rows]
+    assert "\n4.2 Dental plans for all\n" in page.text
+
+
+def test_a_form_says_its_long_cells_once() -> None:
+    question = (
+        "Which of the following training courses did you take during the last twelve months, and when did you end it?"
+    )
+    rows = [["Application", "", "", ""], ["Department", "Works", "Since", "2024"], ["Name", "", "Robin", ""]]
+    rows += [[question, "", "", ""], ["", "", "", ""], ["Grade", "5", "Place", "Leeds"], ["Signed", "", "", "yes"]]
+    spans = [((0, 0), (3, 0)), ((0, 2), (1, 2)), ((2, 2), (3, 2)), ((0, 3), (3, 4)), ((0, 6), (2, 6))]
+    flowing = [[prose(cell) if cell == question else cell for cell in row] for row in rows]
+    style = TableStyle([RULED, *(("SPAN", *span) for span in spans)])
+    (page,) = pages_of(Table(flowing, colWidths=[80] * 4, style=style))
+    assert " ".join(page.text.split()).count(question) == 1
+    assert page.text.count("Application") == 1
+    assert "Department | Works | Since | 2024" in rows_of(page)
+
+
+def test_words_within_the_frame_of_a_table_that_are_in_no_row_are_kept() -> None:
+    pieces = [(72.0, 100.0, "Key"), (180.0, 100.0, "Use of the key"), (330.0, 100.0, "Where it works")]
+    for row in range(6):
+        y = 115.0 + 15 * row
+        pieces += [(72, y, f"Key {row}"), (180, y, f"copies and pastes {row}"), (330, y, "everywhere else")]
+    pieces += [(72, 220, "Key 9"), (180, 224, "Big"), (330, 220, "everywhere else"), (72, 230, "Note 7.")]
+    text = drawn(*pieces, large="Big")
+    assert "Key 9 | Big | everywhere else" in text
+    assert "Note 7." in text
+
+
+def test_a_count_of_a_pages_letters_names_what_was_not_read() -> None:
+    rows = [["Kind", "Leave of", ""], ["Kind", "year one", "later"], ["Care", "10 days", "12 days"]]
+    rows += [["Move", "1 day", "2 days"]]
+    (page,) = pages_of(Table(rows, style=TableStyle([RULED, ("SPAN", (1, 0), (2, 0))])))
+    assert rows_of(page)[0] == "Kind | Leave of year one | Leave of later"
+    assert page.warnings == ("4 characters of the text were not read.",)
 
 
 def test_the_tables_of_the_sample_documents_are_read_as_tables() -> None:

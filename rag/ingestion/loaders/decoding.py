@@ -26,8 +26,10 @@ MARKS = (
 #: Encodings of European and Middle Eastern documents.
 GUESSED = [
     "cp949", "shift_jis", "cp932", "euc_jp", "gb18030", "big5", "utf_16_le", "utf_16_be",
-    "cp1252", "cp1254", "cp1250", "cp1251", "cp1256",
+    "cp1252", "cp1254", "cp1250", "cp1251", "cp1253", "cp1255", "cp1256",
 ]  # fmt: skip
+#: Turkish letters as cp1252 has them, and letters that are in Icelandic, which has these too, but not in Turkish.
+TURKISH, ICELANDIC = re.compile("[ðýþÐÝÞ]"), re.compile("[áéíóúæÁÉÍÓÚÆ]")
 #: An encoding is guessed by so many bytes from the start.
 LOOKED_AT = 65_536
 DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
@@ -158,6 +160,14 @@ def _guessed(content: bytes) -> str:
         sample = sample[: max(sample.rfind(b"\n"), LOOKED_AT // 2) & ~1]
     if (eastern := east_asian_encoding(sample)) is not None:
         return eastern
+    name = _of_letters(sample)
+    if name == "cp1252":
+        western = sample.decode("cp1252", "replace")
+        return "cp1254" if TURKISH.search(western) and not ICELANDIC.search(western) else name
+    return name
+
+
+def _of_letters(sample: bytes) -> str:
     found = from_bytes(sample, cp_isolation=GUESSED)
     best = found.best()
     if best is None:

@@ -27,6 +27,7 @@ from rag.ingestion.loaders.open_document import (
     OpenDocument,
     is_large,
     is_struck,
+    place_of,
     require_open_document,
 )
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
@@ -415,14 +416,12 @@ def _look_of(style: Any) -> Look:
     if properties is None:
         return Look(parent, list_style=list_style)
     lines = [properties.get(f"{STYLE}text-line-through-{name}") for name in ("style", "type")]
-    shift = (properties.get(f"{STYLE}text-position") or "").split(" ")[0]
-    raised_by = "super" if shift == "super" or _whole(shift.rstrip("%"), 0) > 0 else "sub" if shift else None
     display = properties.get(f"{TEXT}display")
     return Look(
         parent,
         is_struck(properties) if any(lines) else None,
         None if display is None else display == "none",
-        "" if shift in ("0%", "0") else raised_by,
+        place_of(properties),
         list_style,
     )
 

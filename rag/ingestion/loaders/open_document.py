@@ -74,3 +74,12 @@ def is_struck(properties: Any) -> bool:
     """Return whether text properties strike the text through."""
     kinds = (properties.get(f"{STYLE}text-line-through-{name}") for name in ("style", "type"))
     return any(kind not in (None, "none") for kind in kinds)
+
+
+def place_of(properties: Any) -> str | None:
+    """Return "super" or "sub" where text properties raise or lower the text, "" on the line, None without a word."""
+    shift = (properties.get(f"{STYLE}text-position") or "").split(" ")[0]
+    if shift in ("", "0", "0%"):
+        return "" if shift else None
+    number = shift.rstrip("%")
+    return "super" if shift == "super" or (number.isdecimal() and int(number[:6]) > 0) else "sub"

@@ -18,7 +18,7 @@ from statistics import median
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.nested_tables import nested_frames
 from rag.ingestion.loaders.pdf_objects import Box
-from rag.ingestion.tables import AMOUNT, guessed_head_rows, lines_of, rows_in_words
+from rag.ingestion.tables import AMOUNT, LONGEST_REPEATED, guessed_head_rows, lines_of, rows_in_words
 
 #: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
 MOST_WORDS, MOST_SEGMENTS = 4000, 4000
@@ -35,6 +35,12 @@ LONGEST_CELL = 28
 #: Wider tables are drawings.
 MOST_COLUMNS = 40
 BULLET = re.compile(r"[-–—*•●▪■◦‣·○]|\(?\w{1,3}[.)]|[①-⑳]")
+#: A row of dots that leads from a title to its page.
+LEADERS = re.compile(r"(?:[.·…] ?){4,}")
+#: A line with at least this many words and equal gaps is justified; and how much its gaps may differ.
+FEWEST_SPACED, SAME_GAP = 5, 0.15
+#: How many lines above and below may show the columns of a line.
+LINES_NEAR = 6
 #: How a new cell begins, rather than continues.
 BEGINNING = re.compile(r"[A-Z\d]")
 BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
@@ -70,10 +76,13 @@ class PageTable:
 
     box: Box
     lefts: tuple[float, ...]
-    rows: tuple[tuple[str, ...], ...]
+    #: None where the cell to the left goes on.
+    rows: tuple[tuple[str | None, ...], ...]
     head_rows: int
     #: The letters, each as often as on the page.
     source: str
+    #: Where they are, cell by cell and line by line.
+    parts: tuple[Box, ...] = ()
     is_ruled: bool = False
     #: Whether no other text is above or below it on the page, running heads and page numbers aside.
     is_first: bool = False
@@ -116,16 +125,19 @@ def tables_among(
         words = [*(word for word in words if word not in others), inner]
     for frame in frames:
         rules = _outside(frame, rules)
-    lines = [_parts(line, rules, column_gap) for line in text_lines(words)]
+    lines = _without_justified([_parts(line, rules, column_gap) for line in text_lines(words)])
     tables = []
     for first, last in _regions(lines, rules, row_gap):
         table = _table(lines[first:last], rules)
         if table is not None:
             source = table.source
+            parts = list(table.parts)
             for inner, held in nested:
-                source = source.replace(inner.text, "".join(word.text for word in held))
+                if inner.text in source:
+                    source = source.replace(inner.text, "".join(word.text for word in held))
+                    parts += [word.box for word in held]
             is_first, is_last = _few_words(lines[:first]), _few_words(lines[last:])
-            tables.append(replace(table, source=source, is_first=is_first, is_last=is_last))
+            tables.append(replace(table, source=source, parts=tuple(parts), is_first=is_first, is_last=is_last))
     return tables
 
 
@@ -205,6 +217,35 @@ def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float) -> list[W
         left, bottom, right, top = box
     parts.append(Word("".join(texts), (left, bottom, right, top)))
     return parts
+
+
+def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
+    """Join the parts of each line that is stretched to the width of its text, by equal gaps without a column near."""
+    joined = list(lines)
+    for place, line in enumerate(lines):
+        if len(line) < FEWEST_SPACED:
+            continue
+        gaps = [after.box[0] - before.box[2] for before, after in pairwise(line)]
+        if max(gaps) - min(gaps) > SAME_GAP * max(gaps):
+            continue
+        others = [*lines[max(0, place - LINES_NEAR) : place], *lines[place + 1 : place + 1 + LINES_NEAR]]
+        if not any(_in_columns(line, other) for other in others if len(other) > 1):
+            box = line[0].box[0], min(p.box[1] for p in line), line[-1].box[2], max(p.box[3] for p in line)
+            joined[place] = [Word(" ".join(part.text for part in line), box)]
+    return joined
+
+
+def _in_columns(line: Sequence[Word], other: Sequence[Word]) -> bool:
+    """Tell whether most inner parts of a line begin, end, or have their middles where parts of another one do."""
+    aligned = [0, 0, 0]
+    for part in line[1:-1]:
+        for way, place in enumerate(_places(part)):
+            aligned[way] += any(abs(place - _places(one)[way]) < 1.5 for one in other)
+    return 2 * max(aligned) >= len(line) - 2
+
+
+def _places(part: Word) -> tuple[float, float, float]:
+    return part.box[0], part.box[2], (part.box[0] + part.box[2]) / 2
 
 
 def _regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
@@ -292,6 +333,11 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         if sum(r[2] - r[1] for r in near if 0 <= r[0] - y <= SAME_LINE) > 0.3 * (right - left)
     ]
     has_grid = len(verticals) >= 3 and len(horizontals) >= 3 and _part_words(inside, lines)
+    if has_grid:
+        lowest, highest = min(horizontals[0], *(r[1] for r in inside)), max(horizontals[-1], *(r[2] for r in inside))
+        within = [line for line in lines if lowest <= line[0].middle <= highest]
+        if 0 < len(within) < len(lines):
+            return _table(within, rules)
     columns = list(pairwise(verticals)) if has_grid else _columns(lines)
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
@@ -299,31 +345,36 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     is_ruled = len(horizontals) >= 2
     cells = [_cells(band, columns, by_middle=has_grid) for band in bands]
     # Rows that no line parts would all be spanned by the cells around them.
-    has_line_per_row = len(bands) <= len(horizontals)
-    if has_grid and has_line_per_row:
+    if has_grid and len(bands) <= len(horizontals):
         spans = _spans(bands, columns, inside, near)
         cells = [
             [_sorted([word for r, c in spans[row, column] for word in cells[r][c]]) for column in range(len(columns))]
             for row in range(len(cells))
         ]
-        grid = [[_text(words) for words in row] for row in cells]
     else:
-        grid = [[_text(words) for words in row] for row in _with_wide(bands, columns, cells)]
-        if not has_grid:
-            if _has_centred_cells(grid):
-                return None
-            _repeat_heads(grid, cells)
-            _repeat_names(grid)
-    grid, columns = _without_empty(grid, columns)
+        narrow = [[list(words) for words in row] for row in cells]
+        cells = _with_wide(bands, columns, cells)
+        heads = guessed_head_rows([[_text(words) for words in row] for row in cells])
+        cells = [row if place < heads or _is_one_cell(row) else narrow[place] for place, row in enumerate(cells)]
+    kept = [place for place in range(len(columns)) if any(row[place] for row in cells)]
+    columns = [columns[place] for place in kept]
+    cells = [[row[place] for place in kept] for row in cells]
+    grid = [[_text(words) for words in row] for row in cells]
+    if not has_grid:
+        if _has_centred_cells(grid):
+            return None
+        _repeat_heads(grid, cells)
+        _repeat_names(grid)
     if not _is_table(grid, has_grid=has_grid, is_ruled=is_ruled):
         return None
-    rows = tuple(tuple(row) for row in grid)
+    rows = tuple(_rows_with_spans(grid, cells))
     return PageTable(
         box=(left, bottom, right, top),
         lefts=tuple(column[0] for column in columns),
         rows=rows,
         head_rows=guessed_head_rows(rows),
         source="".join(part.text for part in parts),
+        parts=tuple(part.box for part in parts),
         is_ruled=is_ruled,
     )
 
@@ -386,7 +437,9 @@ def _bands(
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
             by_band.setdefault(sum(y > line[0].middle for y in horizontals), []).append(line)
-        return [rows for band in sorted(by_band) for rows in _rows_in(by_band[band], columns)]
+        several = any(len(_rows_in(band, columns, FEWEST_ROWS)) > 1 for band in by_band.values())
+        fewest = 2 if several and columns > 2 else FEWEST_ROWS
+        return [rows for band in sorted(by_band) for rows in _rows_in(by_band[band], columns, fewest)]
     first = min((line[0].box[0] for line in lines if len(line) > 1), default=0.0)
     second = min((line[1].box[0] for line in lines if len(line) > 1), default=0.0)
     within = _gap_within_rows(lines, columns)
@@ -425,10 +478,10 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
     return wider - 0.1
 
 
-def _rows_in(band: list[Sequence[Word]], columns: int) -> list[list[Sequence[Word]]]:
+def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
     """Split the lines between two ruling lines: one row, unless several lines begin a cell in every column."""
     full = [line for line in band if len(line) == columns]
-    if len(full) < FEWEST_ROWS or any(not BEGINNING.match(part.text) for line in full for part in line):
+    if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
         return [band]
     return [[line] for line in band]
 
@@ -461,7 +514,9 @@ def _with_wide(
                 for place, (left, right) in enumerate(columns)
                 if min(part.box[2], right) - max(part.box[0], left) > 0.3 * min(right - left, part.box[2] - part.box[0])
             ]
-            for place in over if len(over) > 1 else ():
+            # No head is over the names of rows and over values.
+            is_wide = len(over) > 1 and (over[0] > 0 or len(over) == len(columns))
+            for place in over if is_wide else ():
                 if part not in row[place]:
                     row[place].append(part)
     return cells
@@ -550,12 +605,30 @@ def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
     )  # fmt: skip
 
 
-def _without_empty(
-    grid: list[list[str]], columns: Sequence[tuple[float, float]]
-) -> tuple[list[list[str]], list[tuple[float, float]]]:
-    kept = [place for place in range(len(columns)) if any(row[place] for row in grid)]
-    rows = [[row[place] for place in kept] for row in grid if any(row)]
-    return rows, [columns[place] for place in kept]
+def _is_one_cell(row: Sequence[Sequence[Word]]) -> bool:
+    """Tell whether the same words are in all of three cells or more."""
+    return len(row) > 2 and bool(row[0]) and all(cell == row[0] for cell in row[1:])
+
+
+def _rows_with_spans(
+    grid: Sequence[Sequence[str]], cells: Sequence[Sequence[Sequence[Word]]]
+) -> Iterator[tuple[str | None, ...]]:
+    """Yield the rows: None where the cell to the left goes on, long text of a cell over several rows in the first."""
+    above: Sequence[Sequence[Word]] = ()
+    for texts, words in zip(grid, cells, strict=True):
+        is_over_all = _is_one_cell(words)
+        if is_over_all and above and words[0] == above[0]:
+            continue
+        row: list[str | None] = list(texts)
+        for place, cell in enumerate(words):
+            is_long = len(texts[place]) > LONGEST_REPEATED
+            if is_long and above and cell == above[place]:
+                row[place] = ""
+            # A first row names its columns.
+            if place and cell and cell == words[place - 1] and (is_over_all or is_long or above):
+                row[place] = None
+        above = words
+        yield tuple(row)
 
 
 def _is_table(grid: Sequence[Sequence[str]], *, has_grid: bool, is_ruled: bool) -> bool:
@@ -566,7 +639,11 @@ def _is_table(grid: Sequence[Sequence[str]], *, has_grid: bool, is_ruled: bool) 
         return False
     if has_grid:
         return True
+    if sum(any(map(LEADERS.search, row)) for row in grid) >= len(grid) / 2:
+        return False
     columns = list(zip(*grid, strict=True))
+    if not any(map(str.isalnum, "".join(columns[0]))):
+        return False
     if len(columns) == 2 and all(BULLET.fullmatch(cell) for cell in columns[0] if cell):
         return False
     # Without a border, text in columns, forms and tables of contents have to be ruled out.

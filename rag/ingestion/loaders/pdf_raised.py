@@ -1,6 +1,7 @@
 """Find the raised and lowered letters of a PDF's page, and write its lines with them. Runs in the sandbox.
 
-A PDF does not say that a letter is raised: it is smaller, beside other letters, and above their line.
+A PDF does not say that a letter is raised: it is smaller, beside other letters, and above their line. Typst draws it in
+the size of the line, from a font with small figures.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ SMALLEST, LARGEST = 0.4, 0.93
 FARTHEST = 0.6
 FRACTION = re.compile(r"\d{1,3}\s*[/⁄]\s*\d")
 DIVIDED = re.compile(r"\d\s*[/⁄]\s*\Z")
+#: Where a font draws raised and lowered figures, and how high they are at most, in sizes of the letters.
+RAISED_FROM, LOWERED_TO, HIGHEST = 0.25, 0.4, 0.55
 #: Longer runs of small letters are no mark, unit or number.
 MOST_LETTERS = 12
 
@@ -104,15 +107,38 @@ def _is_raised(item: TextObject, beside: TextObject, *, is_before: bool = False)
     return False if LEAST_LOWERED <= -rise <= MOST_LOWERED else None
 
 
+def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
+    """Find the pieces in the size of their line that may be raised (true) or lowered figures, by address."""
+    found: dict[int, bool] = {}
+    for address, item in texts.items():
+        left, bottom, right, top = item.box
+        if not item.is_level or not 0 < right - left < MOST_LETTERS * item.size or top - bottom > HIGHEST * item.size:
+            continue
+        if bottom - item.y > RAISED_FROM * item.size:
+            found[address] = True
+        elif bottom < item.y - 0.05 * item.size and top - item.y < LOWERED_TO * item.size:
+            found[address] = False
+    return found
+
+
 def small_runs(
-    text: str, found: dict[int, bool], letters_of: Callable[[int], tuple[int, int]], letters: Sequence[str]
+    text: str,
+    found: dict[int, bool],
+    letters_of: Callable[[int], tuple[int, int]],
+    letters: Sequence[str],
+    drawn: dict[int, bool],
 ) -> list[SmallRun]:
     """Return the letters of small pieces, those after each other as one.
 
-    `letters_of` gives the start and the end of a piece in the text.
+    `letters_of` gives the start and the end of a piece in the text; of the pieces `drawn` only figures count.
     """
     runs: list[SmallRun] = []
-    for start, end, is_raised in sorted((*letters_of(address), is_raised) for address, is_raised in found.items()):
+    pieces = [(*letters_of(address), is_raised) for address, is_raised in found.items()]
+    for address, is_raised in drawn.items():
+        start, end = (0, 0) if address in found else letters_of(address)
+        if text[start:end].strip().isdecimal() and start and not text[start - 1].isspace():
+            pieces.append((start, end, is_raised))
+    for start, end, is_raised in sorted(pieces):
         said = text[start:end].rstrip()
         end = start + len(said)
         if not said.strip() or len(said) > MOST_LETTERS or not "".join(letters[start:end]).strip():

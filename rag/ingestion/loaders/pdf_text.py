@@ -22,11 +22,13 @@ import pypdfium2.raw as pdfium
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_marks import around, line_boxes, parts_of_page
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, tables_among
-from rag.ingestion.loaders.page_text import STRUCK_TEXT, RawPage, Style, shortened
+from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, RawPage, Style, letters_in, shortened
 from rag.ingestion.loaders.pdf_annotations import Annotations, PlacedAddition, place_additions, put_additions
+from rag.ingestion.loaders.pdf_direction import ordered_words
 from rag.ingestion.loaders.pdf_objects import Box, TextObject
 from rag.ingestion.loaders.pdf_raised import (
     SmallRun,
+    drawn_small,
     mark_runs,
     set_on_lines,
     small_runs,
@@ -216,7 +218,7 @@ def read_page(
     objects = PageObjects(page)
     text_page = page.get_textpage()
     try:
-        text = _text_of(text_page)
+        text = ordered_words(text_page, _text_of(text_page))
         hidden = _hidden_letters(page, text_page, text, objects, draw)
         letters = list(text)
         for index in hidden.letters:
@@ -272,13 +274,18 @@ def read_page(
         places += [("table", box) for box in as_tables]
     finally:
         text_page.close()
+    read = "\n".join([*lines, *below])
+    left_out = {*hidden.letters, *struck.letters}
+    drawn = "".join(" " if index in left_out else letter for index, letter in enumerate(text)) if left_out else text
+    unread = (Counter(letters_in(drawn)) - Counter(letters_in(read))).total()
     return RawPage(
-        "\n".join([*lines, *below]),
+        read,
         styles=styles,
         warnings=[
             *([hidden.report] if hidden.report else []),
             *([STRUCK_TEXT.format(text=shortened(struck_words))] if struck_words else []),
             *annotations.warnings(),
+            *([UNREAD_TEXT[unread > 1].format(count=f"{unread:,}")] if unread else []),
         ],
         has_hidden=bool(hidden.letters or struck.letters),
         pictures=objects.pictures,
@@ -537,8 +544,12 @@ def _put_tables(
             for placed in words
             if left - 4 <= placed.word.box[0] <= right + 4 and bottom - 1 <= placed.word.middle <= top + 1
         ]
-        held = Counter("".join("".join(placed.word.text.split()) for placed in inside))
         wanted = Counter("".join(table.source.split()))
+        held = _letters_held(inside)
+        if held - wanted:
+            # Text beside a table stays where it is.
+            inside = [placed for placed in inside if _is_part(placed.word.box, table)]
+            held = _letters_held(inside)
         if not inside or (held & wanted).total() < SAME_LETTERS * max(held.total(), wanted.total()):
             continue
         if not table.is_ruled and _is_drawn_by_column(inside, table):
@@ -555,6 +566,16 @@ def _put_tables(
         begins = not "".join(letters[line:first]).strip()
         letters[first] = ("" if begins else "\n") + "\n".join(table.lines()) + "\n\n"
     return taken
+
+
+def _letters_held(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
+    return Counter("".join("".join(placed.word.text.split()) for placed in words))
+
+
+def _is_part(box: Box, table: PageTable) -> bool:
+    """Tell whether a word is in one of the lines that make up a table."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in table.parts)
 
 
 def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTable) -> bool:
@@ -675,8 +696,11 @@ def _owner(text_page: Any, index: int) -> int:
 
 def _small_runs(text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]) -> list[SmallRun]:
     """Find raised and lowered letters, and set the objects that draw them on their lines."""
+    drawn = drawn_small(texts)
     found = set_on_lines(texts)
-    return small_runs(text, found, lambda address: _letters_of(text_page, text, address, texts[address]), letters)
+    return small_runs(
+        text, found, lambda address: _letters_of(text_page, text, address, texts[address]), letters, drawn
+    )
 
 
 def _letters_of(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:

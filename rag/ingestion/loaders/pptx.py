@@ -16,7 +16,7 @@ from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.drawing import DIAGRAM, is_hidden, is_large, local_name
 from rag.ingestion.loaders.office_package import SCHEMAS, A, OfficePackage, R, guarded, require_package
 from rag.ingestion.loaders.page_text import BLANK_PAGE, STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
-from rag.ingestion.loaders.raised import LOOKED_AT, lowered, raised, small
+from rag.ingestion.loaders.raised import placed_in_cell
 from rag.ingestion.tables import guessed_head_rows, lines_of
 from rag.types import Page, Section
 
@@ -281,20 +281,12 @@ class _Slide:
                 if properties is not None and (properties.get("strike") or "noStrike") != "noStrike":
                     self.struck.append(text)
                 else:
-                    said += self._placed(said, text, 0 if properties is None else _number(properties.get("baseline")))
+                    position = 0 if properties is None else _number(properties.get("baseline"))
+                    place = "sub" if position < 0 else "super" if position else ""
+                    said += placed_in_cell(said, text, place)
             elif name == "AlternateContent" or name == "m":
                 said += "".join(_texts(run))
         return " ".join(normalise_characters(said).split())
-
-    @staticmethod
-    def _placed(before: str, text: str, position: int) -> str:
-        """Write text that stands above or below the line: as a power, or apart where it is the mark of a note."""
-        if position == 0 or not text.strip():
-            return text
-        if position < 0:
-            return lowered(text)
-        written, is_mark = raised(before[-LOOKED_AT:], text)
-        return f" {small(written)}" if is_mark else written
 
     def _table(self, table: Any) -> list[str]:
         grid: list[list[str | None]] = []

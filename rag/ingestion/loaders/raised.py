@@ -90,6 +90,16 @@ def minutes_or_cents(before: str, text: str, after: str) -> str:
     return ""
 
 
+def placed_in_cell(before: str, text: str, place: str) -> str:
+    """Write a superscript or subscript piece of a cell, where the mark of a note stays in its place."""
+    if not text.strip() or not place.startswith(("super", "sub")):
+        return text
+    if place.startswith("sub"):
+        return lowered(text)
+    written, is_mark = raised(before[-LOOKED_AT:], text)
+    return f" {small(written)}" if is_mark else written
+
+
 def lowered(text: str) -> str:
     """Return lowered characters as text."""
     return text.translate(LOWERED) if LOWERABLE.fullmatch(text.strip()) else text

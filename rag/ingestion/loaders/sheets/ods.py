@@ -20,7 +20,9 @@ from rag.ingestion.loaders.open_document import (
     centimetres,
     is_large,
     is_struck,
+    place_of,
 )
+from rag.ingestion.loaders.raised import placed_in_cell
 from rag.ingestion.loaders.sheets.sheet import MOST_COLUMNS, MOST_ROWS, Sheet, Span
 
 LOOKED_AT = (f"{STYLE}style", f"{TABLE}table-column", f"{TABLE}table-row", f"{TABLE}shapes", f"{TABLE}table")
@@ -41,6 +43,8 @@ class Look:
     is_struck: bool = False
     is_shown: bool = True
     width: float | None = None
+    #: "super", "sub" or "".
+    place: str = ""
 
 
 class OpenWorkbook(OpenDocument):
@@ -89,17 +93,18 @@ class OpenWorkbook(OpenDocument):
 def look_of(style: Any) -> Look:
     """Read a style."""
     is_bold = struck = False
-    is_shown, width = True, None
+    is_shown, width, place = True, None, ""
     for properties in style:
         name = local_name(properties)
         if name == "text-properties":
             is_bold = properties.get(f"{FO}font-weight") == "bold"
             struck = is_struck(properties)
+            place = place_of(properties) or ""
         elif name == "table-properties":
             is_shown = properties.get(f"{TABLE}display") != "false"
         elif name == "table-column-properties":
             width = centimetres(properties.get(f"{STYLE}column-width"))
-    return Look(is_bold, struck, is_shown, width)
+    return Look(is_bold, struck, is_shown, width, place)
 
 
 class _Reading:
@@ -200,10 +205,12 @@ class _Reading:
                 said.append(" ")
             elif name == "annotation":
                 self._sheet.unread["comments"] += 1
-            elif name == "span" and self._looks.get(part.get(f"{TEXT}style-name") or "", Look()).is_struck:
-                self._sheet.unread["struck"] += 1
+            elif name == "span" and (look := self._looks.get(part.get(f"{TEXT}style-name") or "", Look())).is_struck:
+                self._sheet.unread["struck parts"] += 1
             elif name in ("ruby-text", "note"):
                 pass
+            elif name == "span":
+                said.append(placed_in_cell("".join(said), self._paragraph(part), look.place))
             else:
                 said.append(self._paragraph(part))
             said.append(part.tail or "")

@@ -11,6 +11,7 @@ from typing import Any
 
 from rag.ingestion.loaders.drawing import Drawn, drawn_in
 from rag.ingestion.loaders.office_package import SCHEMAS, OfficePackage, R
+from rag.ingestion.loaders.raised import placed_in_cell
 from rag.ingestion.loaders.sheets.languages import LANGUAGE_SAID, LANGUAGES, Language, language_called
 from rag.ingestion.loaders.sheets.numbers import BUILT_IN, shown, shown_text
 from rag.ingestion.loaders.sheets.sheet import MOST_COLUMNS, MOST_ROWS, Sheet, Span, column_number, on_one_line, span_of
@@ -52,10 +53,11 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of the workbook, and whether all of it is struck."""
+    """A text of the workbook, and whether all or a part of it is struck."""
 
     text: str
     is_struck: bool = False
+    has_struck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +278,7 @@ class _Reading:
         elif text.is_struck or cell.look.is_struck:
             sheet.unread["struck"] += 1
         else:
+            sheet.unread["struck parts"] += text.has_struck
             sheet.rows.setdefault(self._row, {})[cell.column] = written
             return True
         return False
@@ -305,17 +308,21 @@ class _Reading:
 
 def text_of(item: Any) -> Text:
     """Return the text of a string with several looks, without its reading aids, and without what is struck."""
-    kept: list[str] = []
-    struck: list[str] = []
+    kept = struck = ""
     for element in item:
         if element.tag == S + "t":
-            kept.append(element.text or "")
+            kept += element.text or ""
         elif element.tag == S + "r":
             properties = element.find(S + "rPr")
-            is_struck = properties is not None and _is_on(properties.find(S + "strike"))
-            (struck if is_struck else kept).append(element.findtext(S + "t") or "")
-    text = on_one_line("".join(kept))
-    return Text(on_one_line("".join(struck)), is_struck=True) if struck and not text else Text(text)
+            said = element.findtext(S + "t") or ""
+            if properties is not None and _is_on(properties.find(S + "strike")):
+                struck += said
+                continue
+            place = None if properties is None else properties.find(S + "vertAlign")
+            kept += placed_in_cell(kept, said, "" if place is None else place.get("val") or "")
+    text = on_one_line(kept)
+    has_struck = not struck.isspace() and struck != ""
+    return Text(text or on_one_line(struck), is_struck=has_struck and not text, has_struck=has_struck)
 
 
 def _is_on(element: Any) -> bool:

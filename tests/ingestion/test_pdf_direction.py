@@ -1,0 +1,55 @@
+"""Letters that a PDF draws in another order, or another form, than they are read in."""
+
+from __future__ import annotations
+
+from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.pdf import extract_pages
+from tests.hostile import raw_pdf, stream
+
+
+def pdf_of(content: bytes, meanings: dict[str, str]) -> bytes:
+    """A page with this content, whose font says of these letters that they mean others."""
+    pairs = "\n".join(f"<{ord(own):02X}> <{text.encode('utf-16-be').hex()}>" for own, text in meanings.items())
+    meaning = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def "
+        "1 begincodespacerange <00> <FF> endcodespacerange "
+        f"{len(meanings)} beginbfchar\n{pairs}\nendbfchar endcmap end end"
+    )
+    return raw_pdf(
+        {
+            1: b"<< /Type /Catalog /Pages 2 0 R >>",
+            2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            3: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R "
+            b"/Resources << /Font << /F 5 0 R >> >> >>",
+            4: stream(content),
+            5: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding /ToUnicode 6 0 R >>",
+            6: stream(meaning.encode()),
+        }
+    )
+
+
+def read(content: bytes, meanings: dict[str, str]) -> str:
+    return extract_pages(pdf_of(content, meanings), password=None, limits=ExtractionLimits()).pages[0].text
+
+
+ARABIC = {"a": "س", "b": "ي", "c": "ا", "d": "ة", "e": "ج", "L": "لإ"}
+
+
+def test_a_word_from_right_to_left_that_is_drawn_letter_by_letter_is_read_in_its_order() -> None:
+    # As Chromium draws it: from the left, each letter with the text that it stands for.
+    span = b"/Span<</ActualText <FEFF%s> >> BDC (%c) Tj EMC\n"
+    letters = b"".join(span % (ARABIC[chr(own)].encode("utf-16-be").hex().encode(), own) for own in b"dacba")
+    assert read(b"BT /F 12 Tf 1 0 0 1 300 700 Tm (dce ) Tj\n" + letters + b"ET", ARABIC) == "سياسة جاة"
+
+
+def test_lam_and_alef_that_are_drawn_as_one_keep_their_order() -> None:
+    assert read(b"BT /F 12 Tf 1 0 0 1 300 700 Tm (dceLc) Tj ET", ARABIC) == "الإجاة"
+
+
+def test_figures_that_a_font_draws_raised_make_no_other_number() -> None:
+    # Typst takes the small figures of the font in the size of the line.
+    plain = {chr(code): chr(code) for code in range(32, 127)}
+    pieces = [(60, b"Everyone has 30"), (151, b"\xb9"), (158, b"days and 10"), (224, b"\xb3"), (231, b"kilograms.")]
+    drawn = b"".join(b"BT /F 12 Tf 1 0 0 1 %d 700 Tm (%s) Tj ET\n" % piece for piece in pieces)
+    text = read(drawn, {**plain, "\xb9": "1", "\xb3": "3"})
+    assert text == "Everyone has 30 days and 10³ kilograms ¹."
