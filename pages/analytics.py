@@ -175,7 +175,7 @@ def choose_document() -> UUID | None:
 
 
 def put_in_address(name: str, chosen: object) -> None:
-    """Have the address name what is chosen by its id or code: names change, and two can be the same."""
+    """Name the choice in the address by an id or code: names change, and two can be the same."""
     if chosen:
         st.query_params[name] = str(chosen)
     else:
@@ -278,7 +278,7 @@ def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
 def choose_language(period: Period) -> str | None:
     languages = analytics.languages(identity, period)
     kept = st.query_params.get("analytics_language", "")
-    # Another key for each address, so that Back and a row of a table change it.
+    # A key for each address, so that Back and rows of tables change the choice.
     key = f"analytics_language_{kept if kept in languages else ''}"
     if len(languages) < 2:
         return None

@@ -300,7 +300,7 @@ def reranking_of(searches: Sequence[LoggedSearch]) -> RerankingEffect | None:
 
 
 def part_name(by: PartsBy, name: str) -> str:
-    """Write the name of a group, collection or language."""
+    """Write a group, a collection or a language by name."""
     if by == "language" and name:
         return language_name(name)
     return name or _("none")
