@@ -38,7 +38,7 @@ from rag.ui.analytics import (
     open_document,
 )
 from rag.ui.budgets import draw_warnings
-from rag.ui.formats import count, time_zone
+from rag.ui.formats import count, language_name, time_zone
 from rag.ui.gaps import STATES, draw_gaps
 from rag.ui.quality import add_golden_from, draw_quality
 from rag.ui.question_details import (
@@ -51,7 +51,15 @@ from rag.ui.question_details import (
 )
 from rag.ui.search_metrics import SCORES, SEARCHES_BY, draw_search
 from rag.ui.text import plain
-from rag.ui.widgets import choose_collection, document_labels, read_address, table_key, time_column, words_of
+from rag.ui.widgets import (
+    choose_collection,
+    document_labels,
+    name_labels,
+    read_address,
+    table_key,
+    time_column,
+    words_of,
+)
 
 VIEWS = (
     N_("Overview"), N_("Costs"), NP_("how long answers take", "Times"), N_("Search"), N_("Questions"), N_("Gaps"),
@@ -167,8 +175,8 @@ def choose_document() -> UUID | None:
 
 
 def put_in_address(name: str, chosen: object) -> None:
-    """Have the address name what is chosen by its id: names change, and two can be the same."""
-    if isinstance(chosen, UUID):
+    """Name the choice in the address by an id or code: names change, and two can be the same."""
+    if chosen:
         st.query_params[name] = str(chosen)
     else:
         st.query_params.pop(name, None)
@@ -181,6 +189,8 @@ def choose(name: str, value: str | UUID) -> None:
     elif name == "collection":
         named = (c.id for c in services().documents.collections(identity) if c.name == value)
         put_in_address("analytics_collection", next(named, None))
+    elif name == "language":
+        put_in_address("analytics_language", value)
     else:
         st.session_state[f"analytics_{name}"] = value
 
@@ -205,21 +215,7 @@ def choose_filters(period: Period) -> Filters:
             label_visibility="collapsed",
             width=175,
         )
-        languages = analytics.languages(identity, period)
-        language = (
-            st.selectbox(
-                _("Language"),
-                languages,
-                index=None,
-                placeholder=_("All languages"),
-                key="analytics_language",
-                bind="query-params",
-                label_visibility="collapsed",
-                width=175,
-            )
-            if len(languages) > 1
-            else None
-        )
+        language = choose_language(period)
         names = {collection.id: collection.name for collection in services().documents.collections(identity)}
         kept = uuid_of(st.query_params.get("analytics_collection", ""))
         key = f"analytics_collection_{kept}"
@@ -279,12 +275,34 @@ def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
         return digest_pdf(services().scheduled_work.digest(identity, period, filters, chosen=names_of(filters)))
 
 
+def choose_language(period: Period) -> str | None:
+    languages = analytics.languages(identity, period)
+    kept = st.query_params.get("analytics_language", "")
+    # A key for each address, so that Back and rows of tables change the choice.
+    key = f"analytics_language_{kept if kept in languages else ''}"
+    if len(languages) < 2:
+        return None
+    labels = name_labels({code: language_name(code) for code in languages})
+    return st.selectbox(
+        _("Language"),
+        languages,
+        index=languages.index(kept) if kept in languages else None,
+        format_func=labels.of,
+        placeholder=_("All languages"),
+        key=key,
+        on_change=lambda: put_in_address("analytics_language", st.session_state[key]),
+        label_visibility="collapsed",
+        width=175,
+    )
+
+
 def names_of(filters: Filters) -> list[str]:
     """Return what is chosen in the filters, as the page names it."""
     library, document, collection = services().documents, filters.document_id, filters.collection_id
     found = library.names(identity, replace(ANSWERING, document_ids=(document,)), limit=1) if document else []
     kept = [named.name for named in library.collections(identity) if named.id == collection] if collection else []
-    return [*(named.title for named in found), *filter(None, (filters.user_group, filters.language)), *kept]
+    spoken = language_name(filters.language) if filters.language else ""
+    return [*(named.title for named in found), *filter(None, (filters.user_group, spoken)), *kept]
 
 
 def place_of_reader(role: Role | None) -> int:
@@ -400,7 +418,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Rated"): [{1: _("helpful"), 0: _("not helpful"), None: ""}[row.rating] for row in rows],
             **({_("Asked by"): [row.asker or "–" for row in rows]} if analytics.shows_names(identity) else {}),
             _("Group"): [row.user_group or "–" for row in rows],
-            _("Language"): [row.language for row in rows],
+            _("Language"): [language_name(row.language) for row in rows],
         }
     )
     outcomes = [(_(words), color) for words, color in (*OUTCOMES.values(), IN_PROGRESS)]

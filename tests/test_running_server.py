@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rag.commands.listener import CommandListener
+from rag.commands.questions import WithoutBold
 from rag.commands.running_server import SERVER_ENDED, digest_of, socket_path
 from rag.services import Services, assemble
 from rag.settings import load_settings
@@ -251,3 +252,16 @@ def test_a_killed_server_is_named_and_then_done_without(
     provider_standin.reset()
     assert commands.run("ask", QUESTION) == whole
     assert commands.worked_by_itself
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["“Leave is **27 days** a year.” [1]"], "“Leave is 27 days a year.” [1]"),
+        (["Leave is *", "*27 days*", "* a year, *", " roughly", " *"], "Leave is 27 days a year, * roughly *"),
+        (["*", "*", "27 days**"], "27 days"),
+    ],
+)
+def test_an_answer_in_a_terminal_has_no_marks_of_bold_text(pieces: list[str], text: str) -> None:
+    unmarked = WithoutBold()
+    assert "".join([*map(unmarked.next, pieces), unmarked.held]) == text

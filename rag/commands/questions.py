@@ -138,12 +138,12 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
         profile = profile.changed(follow_ups=0)
     _require_documents(parts, collection)
     question = _question(arguments, collection, parts)
-    status = 1
+    status, unmarked = 1, WithoutBold()
     for event in parts.answerer.answer(question, profile=profile, cancel=cancel, chat_log_id=None):
         if isinstance(event, TextEvent):
-            output.out(f"\n\n{event.text}" if event.starts_over else event.text)
+            output.out(unmarked.next(f"\n\n{event.text}" if event.starts_over else event.text))
         elif isinstance(event, DoneEvent):
-            output.out("\n")
+            output.out(f"{unmarked.held}\n")
             for citation in event.citations:
                 place = f", {citation.collection}" if citation.collection else ""
                 where = citation.section if has_rows(citation.file_name) else f"page {citation.first_page}"
@@ -155,6 +155,19 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
             say([*(f"Check this, its source does not say it: “{claim}”" for claim in doubts), *event.notices], output)
             status = exit_status(event.outcome, event.state)
     return status
+
+
+class WithoutBold:
+    """Removes the marks of bold text from an answer in pieces: a terminal shows asterisks."""
+
+    def __init__(self) -> None:
+        #: An asterisk at the end of the last piece, perhaps half a mark.
+        self.held = ""
+
+    def next(self, piece: str) -> str:
+        text = (self.held + piece).replace("**", "")
+        self.held = "*" if text.endswith("*") else ""
+        return text.removesuffix(self.held)
 
 
 def say(notices: Sequence[str], output: Output) -> None:

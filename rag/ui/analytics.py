@@ -45,7 +45,7 @@ from rag.ui.charts import (
 )
 from rag.ui.formats import duration, money, percent, thousands
 from rag.ui.question_details import OUTCOME_WORDS
-from rag.ui.search_metrics import draw_errors
+from rag.ui.search_metrics import draw_errors, part_name
 from rag.ui.text import plain
 from rag.ui.widgets import name_labels, table_key, time_column, words_of
 
@@ -590,7 +590,7 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
     st.dataframe(
         pd.DataFrame(
             {
-                _(PARTS_BY[by]): [part.name or _("none") for part in parts],
+                _(PARTS_BY[by]): [part_name(by, part.name) for part in parts],
                 _("Questions"): [part.questions for part in parts],
                 _("Answered"): [percent(part.answered_rate) for part in parts],
                 _("Not found"): [part.no_context for part in parts],

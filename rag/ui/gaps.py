@@ -19,7 +19,7 @@ from rag.records.help_requests import HelpRequest
 from rag.services import services
 from rag.types import Collection, Document, DocumentFilters, DocumentStatus, Identity, Role
 from rag.ui import actions
-from rag.ui.formats import known_cost, money, pages, status_badge
+from rag.ui.formats import known_cost, language_name, money, pages, status_badge
 from rag.ui.text import plain
 from rag.ui.widgets import dialog, document_labels, name_labels, table_key, time_column, words_of
 
@@ -85,7 +85,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 _("Nearest document"): [gap.nearest or "–" for gap in found],
                 _("Assigned to"): [gap.assignee or "–" for gap in found],
                 _("Groups"): [", ".join(gap.user_groups) for gap in found],
-                _("Languages"): [", ".join(gap.languages) for gap in found],
+                _("Languages"): [", ".join(map(language_name, gap.languages)) for gap in found],
                 _("Wordings"): [gap.wordings for gap in found],
             }
         ),

@@ -21,7 +21,7 @@ from rag.services import services
 from rag.types import Identity
 from rag.ui import actions
 from rag.ui.charts import OPERATION_NAMES, STAGE_NAMES, draw_chart, outcome_names, stage_parts, waterfall_figure
-from rag.ui.formats import count, date_time, duration, money, pages, thousands
+from rag.ui.formats import count, date_time, duration, language_name, money, pages, thousands
 from rag.ui.text import answer_markdown, plain
 from rag.ui.widgets import name_labels
 
@@ -68,7 +68,7 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
     st.header(f"{plain(question.question)} :{color}-badge[{words}]", anchor=False)
     facts = [date_time(question.created_at, zone), plain(question.user_group) or _("no group")]
     facts += [plain(question.asker)] if question.asker else []
-    facts += [plain(question.language)] if question.language else []
+    facts += [plain(language_name(question.language))] if question.language else []
     facts.append(duration(question.total_ms))
     facts += (
         [_("first words after {first_token_ms}", first_token_ms=duration(question.first_token_ms))]

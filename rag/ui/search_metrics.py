@@ -15,7 +15,7 @@ from rag.language import N_, _, ngettext, number, translated
 from rag.records.analytics import LATEST, Analytics, Filters, LoggedSearch, PartsBy, Period
 from rag.types import Who
 from rag.ui.charts import OPERATION_NAMES, draw_chart, score_figure
-from rag.ui.formats import pages, percent
+from rag.ui.formats import language_name, pages, percent
 from rag.ui.text import plain
 from rag.ui.widgets import table_key, time_column, words_of
 
@@ -118,7 +118,7 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                _(SEARCHES_BY[by]): [group.name or _("none") for group in groups],
+                _(SEARCHES_BY[by]): [part_name(by, group.name) for group in groups],
                 _("Questions"): [group.questions for group in groups],
                 _("Answered"): [percent(group.answered) for group in groups],
                 _("Best similarity"): [group.similarity for group in groups],
@@ -297,6 +297,13 @@ def reranking_of(searches: Sequence[LoggedSearch]) -> RerankingEffect | None:
         place=statistics.median(moved) if moved else None,
         far=sum(place > 5 for place in places) / len(places),
     )
+
+
+def part_name(by: PartsBy, name: str) -> str:
+    """Write a group, a collection or a language by name."""
+    if by == "language" and name:
+        return language_name(name)
+    return name or _("none")
 
 
 def search_groups(searches: Sequence[LoggedSearch], by: PartsBy) -> list[SearchGroup]:

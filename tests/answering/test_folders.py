@@ -458,6 +458,7 @@ def test_the_commands_and_the_api_answer_from_the_folder(
         said = capsys.readouterr().out
         assert "[1] Leave policy (France), page 1" in said
         assert "26 days" in said
+        assert "**" not in said
     person = add_account(database, "demo", "somebody@demo.example")
     with TestClient(SignedIn(Api([questions.router]), person)) as client:
         answer = client.post("/api/rag/chat", json={"query": IN_FRANCE[0][1]}).json()

@@ -211,6 +211,21 @@ def test_own_dates_are_read_from_the_address(open_page: Open, month: list[UUID])
     assert "Nothing was asked in this period" in words(page)
 
 
+@pytest.mark.parametrize(("language", "named"), [("en", "English"), ("de", "Englisch")])
+def test_languages_are_named_and_the_address_has_their_codes(
+    open_page: Open, month: list[UUID], database: Database, language: str, named: str
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE chat_logs SET language = 'nl' WHERE id = %s", (month[0],))
+    page = open_page(language=language, analytics_view="Questions", analytics_language="en")
+    with speaking(language):
+        [filtered] = [box for box in page.selectbox if box.label == translated("Language")]
+        assert filtered.value == "en"
+        assert named in filtered.options
+        questions = next(t.value for t in page.dataframe if translated("Language") in t.value)
+        assert set(questions[translated("Language")]) == {named}
+
+
 @pytest.mark.parametrize(
     ("language", "address"),
     [

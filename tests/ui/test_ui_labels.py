@@ -54,7 +54,6 @@ OWN_LABELS = {
     "f'setup_model_name_{model.setting}": "names of models, each once",
     "key": "words written beside the call, or those of a profile's field",
     "prices_budget_group": "the names of groups, each once",
-    "analytics_language": "codes of languages, each once",
     "analytics_run_models": "names of models, each once",
     "setup_zone": "names of time zones, each once",
     "analytics_gap_reason": "three sentences of our own",
