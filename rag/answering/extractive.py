@@ -313,6 +313,7 @@ def best_quotes(
         best=(citations[chosen[0].passage].number, chosen[0].text),
         said=_said_near(chosen[0]),
         is_own_place=own is not None,
+        has_parts=bool(parts),
         also=tuple(citations[c.passage].number for c in also),
         signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
     )
