@@ -36,7 +36,7 @@ channel.connect(sys.argv[1])
 asked = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
 socket.send_fds(channel, [len(asked).to_bytes(4, "big")], [0, 1, 2])
 channel.sendall(asked)
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT):
     signal.signal(number, lambda number, _: channel.sendall(bytes([number])))
 status = int(channel.recv(4) or b"1")
 if status < 0:
@@ -72,9 +72,16 @@ def forked_python() -> tuple[str, ...]:
 
 def kill(process: subprocess.Popen[Any]) -> None:
     """Send SIGKILL to what the process runs; the process itself ends by the same signal, once it is dead."""
-    command = process.args
-    is_forked = isinstance(command, list) and CLIENT in command
-    process.send_signal(signal.SIGUSR1 if is_forked else signal.SIGKILL)
+    process.send_signal(signal.SIGUSR1 if _is_forked(process) else signal.SIGKILL)
+
+
+def pause(process: subprocess.Popen[Any]) -> None:
+    """Stop what the process runs until the process gets SIGCONT."""
+    process.send_signal(signal.SIGUSR2 if _is_forked(process) else signal.SIGSTOP)
+
+
+def _is_forked(process: subprocess.Popen[Any]) -> bool:
+    return isinstance(process.args, list) and CLIENT in process.args
 
 
 def next_command(address: str) -> list[str]:
@@ -110,7 +117,8 @@ def keep(process: int, client: socket.socket) -> NoReturn:
     while end not in select.select([client.fileno(), end], [], [])[0]:
         passed = client.recv(1)
         is_killed = passed in (b"", bytes([signal.SIGUSR1]))
-        os.kill(process, signal.SIGKILL if is_killed else passed[0])
+        given = signal.SIGSTOP if passed == bytes([signal.SIGUSR2]) else passed[0] if passed else 0
+        os.kill(process, signal.SIGKILL if is_killed else given)
         if is_killed:
             break
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])

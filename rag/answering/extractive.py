@@ -313,6 +313,7 @@ def best_quotes(
         best=(citations[chosen[0].passage].number, chosen[0].text),
         said=_said_near(chosen[0]),
         is_own_place=own is not None,
+        has_parts=bool(parts),
         also=tuple(citations[c.passage].number for c in also),
         signals=_signals(question, language, chosen[0], everything, weights, citations, similarities),
     )
@@ -1056,9 +1057,11 @@ def _choose(
     chosen = [ranked[0]]
     for part in parts:
         # "And in Germany": the folder of a chosen sentence says so.
-        if any(part.terms & weights.keys() <= c.folder for c in chosen):
+        named = part.terms & weights.keys()
+        if any(named <= c.folder for c in chosen):
             continue
-        best = _best_of_part(part, ranked, scores, weights)
+        of_folder = next((c for c in ranked if named <= c.folder), None)
+        best = of_folder or _best_of_part(part, ranked, scores, weights)
         if best is not None and not any(_say_the_same(best, other) for other in chosen):
             chosen.append(best)
     best_own = _weight(weights, _own(ranked[0], weights))

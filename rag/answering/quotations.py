@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from uuid import UUID
 
@@ -64,6 +64,18 @@ class Quotes:
     is_own_place: bool = False
     #: Numbers of further documents' passages on the same question, with different figures and not quoted.
     also: tuple[int, ...] = ()
+
+    #: Whether the question has several parts.
+    has_parts: bool = False
+
+    @property
+    def closest(self) -> Quotes:
+        """Keep the first passage's, if one passage may answer: others beside what is perhaps right seldom are."""
+        if self.has_parts or self.is_own_place or self.signals is None or self.signals.is_across:
+            return self
+        first = self.numbers[0]
+        lines = [line for line in self.text.split("\n\n") if line.endswith(f"[{first}]")]
+        return replace(self, text="\n\n".join(lines), numbers=(first,))
 
     @property
     def answers(self) -> bool:

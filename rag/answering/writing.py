@@ -424,6 +424,7 @@ class AnswerWriter:
             yield from run.say(phrase(NOTHING_FOUND, run.answer_language))
             return
         if evidence == "perhaps":
+            quotes = quotes.closest
             opening = f"{phrase(CLOSEST, run.answer_language)} {opening}"
             if run.outcome is Outcome.ANSWERED:
                 run.end(Outcome.PERHAPS, MessageState.COMPLETE)

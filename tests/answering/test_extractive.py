@@ -1367,3 +1367,20 @@ def test_a_time_limit_is_no_number_of_days(question: str, text: str, is_in: bool
     kind = asked_type(question)
     assert kind is not None
     assert kind.is_in(text, question) is is_in
+
+
+def test_the_closest_is_one_passage_unless_parts_were_asked() -> None:
+    found = [
+        passage(1, "Employees get 16 days of leave a year. Managers get 18 days of leave a year."),
+        passage(2, "Interns get 8 days of leave a year."),
+    ]
+    quotes = best_quotes("How many days of leave are there a year?", found, language="en")
+    assert quotes is not None
+    assert set(quotes.numbers) == {1, 2}
+    closest = quotes.closest
+    assert closest.numbers == quotes.numbers[:1]
+    assert closest.text
+    assert f"[{quotes.numbers[1]}]" not in closest.text
+    both = best_quotes("How many days of leave do interns and managers get?", found, language="en")
+    assert both is not None
+    assert both.closest == both

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Product, settle
+from tests.forked import pause
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +20,7 @@ def test_a_run_is_waited_for_before_its_server_takes_it_up(offline_product: Prod
     page.goto(offline_product.address + "/documents")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     settle(page)
-    server.send_signal(signal.SIGSTOP)
+    pause(server)
     resumed = Timer(1.5, server.send_signal, [signal.SIGCONT])
     try:
         page.get_by_placeholder("Search in titles and text").fill("handbook")
