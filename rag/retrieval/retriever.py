@@ -27,7 +27,7 @@ from rag.profiles import profile_of
 from rag.retrieval.as_of import DayMeant, day_meant, day_to_come, days_said, in_their_versions, versions_on
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
-from rag.retrieval.countries import countries_in
+from rag.retrieval.countries import countries_in, territories
 from rag.retrieval.deduplication import limited_per_document, without_near_repeats
 from rag.retrieval.evidence import (
     ScoredHit,
@@ -251,6 +251,7 @@ class Retriever:
             versions=trace.versions,
             staying=trace.staying,
             unnamed=_unnamed(cited),
+            names=trace.names,
         )
         if len({item.result.document_id in own_documents for item in cited}) > 1:
             text, as_found = context_from(as_found, profile=profile, metadata=metadata)
@@ -298,6 +299,8 @@ class Retriever:
         countries = asked_countries(trace.text, trace.language) if trace.profile.search.refine_order else frozenset()
         if countries:
             hits = self._with_those_of_countries(trace, asked, hits, countries, candidates)
+        spoken = territories(trace.language.partition("-")[0])
+        trace.names = (*names.names, *(spoken[code] for code in sorted(countries) if code in spoken))
         with_own_place = self._with_those_of_own_place(trace, asked, hits, candidates)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)

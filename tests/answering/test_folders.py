@@ -276,6 +276,7 @@ class TestWithMeaning:
             assert done.outcome is Outcome.PERHAPS, question
             assert done.citations[0].document_id == added["en"], question
             assert "25th" in text
+            assert "It does not mention Germany." in text
 
     def test_without_a_country_the_rule_for_all_is_told_beside_those_of_countries(
         self, shelve: Shelve, add: Add, learn: Callable[[], None], reply: Reply
@@ -348,7 +349,9 @@ def test_a_company_is_named_by_its_folder(shelve: Shelve, reply: Reply) -> None:
     text, done = reply("How many days of annual leave do I get at Ottermere?")
     assert {citation.document_id for citation in done.citations} == {ottermere}
     assert "28 days" in text
-    assert reply("How many days of annual leave do I get at Quillfeather?")[1].outcome is not Outcome.ANSWERED
+    text, done = reply("How many days of annual leave do I get at Quillfeather?")
+    assert done.outcome is not Outcome.ANSWERED
+    assert ("It does not mention Quillfeather." in text) == (done.outcome is Outcome.PERHAPS)
 
 
 def test_a_text_that_names_the_country_counts_as_its_own(
