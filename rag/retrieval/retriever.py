@@ -27,7 +27,7 @@ from rag.profiles import profile_of
 from rag.retrieval.as_of import DayMeant, day_meant, day_to_come, days_said, in_their_versions, versions_on
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours, read_section
-from rag.retrieval.countries import countries_in, territories
+from rag.retrieval.countries import countries_in
 from rag.retrieval.deduplication import limited_per_document, without_near_repeats
 from rag.retrieval.evidence import (
     ScoredHit,
@@ -44,7 +44,7 @@ from rag.retrieval.evidence import (
     worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.known_by import asked_countries, country_names, of_countries
+from rag.retrieval.known_by import asked_countries, country_names, country_words, of_countries
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
@@ -299,8 +299,7 @@ class Retriever:
         countries = asked_countries(trace.text, trace.language) if trace.profile.search.refine_order else frozenset()
         if countries:
             hits = self._with_those_of_countries(trace, asked, hits, countries, candidates)
-        spoken = territories(trace.language.partition("-")[0])
-        trace.names = (*names.names, *(spoken[code] for code in sorted(countries) if code in spoken))
+        trace.names = (*names.names, *country_words(countries, trace.language))
         with_own_place = self._with_those_of_own_place(trace, asked, hits, candidates)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)

@@ -22,7 +22,7 @@ from rag.ingestion.particulars import DocumentParticulars
 from rag.profiles import HR
 from rag.providers.builtin_embedders import is_installed
 from rag.retrieval.countries import countries_in
-from rag.retrieval.known_by import known_by, with_folder
+from rag.retrieval.known_by import country_words, known_by, with_folder
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -349,9 +349,7 @@ def test_a_company_is_named_by_its_folder(shelve: Shelve, reply: Reply) -> None:
     text, done = reply("How many days of annual leave do I get at Ottermere?")
     assert {citation.document_id for citation in done.citations} == {ottermere}
     assert "28 days" in text
-    text, done = reply("How many days of annual leave do I get at Quillfeather?")
-    assert done.outcome is not Outcome.ANSWERED
-    assert ("It does not mention Quillfeather." in text) == (done.outcome is Outcome.PERHAPS)
+    assert reply("How many days of annual leave do I get at Quillfeather?")[1].outcome is not Outcome.ANSWERED
 
 
 def test_a_text_that_names_the_country_counts_as_its_own(
@@ -528,6 +526,11 @@ def test_the_words_of_a_folder_are_in_its_citation(shelve: Shelve, reply: Reply)
 )
 def test_what_a_document_is_known_by(title: str, folder: str, known: str) -> None:
     assert known_by(title, folder) == known
+
+
+def test_countries_are_named_in_the_questions_language() -> None:
+    assert country_words({"FR", "DE"}, "de-AT") == ["Deutschland", "Frankreich"]
+    assert country_words({"FR"}, "") == country_words({"FR"}, "xx") == ["France"]
 
 
 def test_a_country_is_known_by_the_name_in_the_question() -> None:
