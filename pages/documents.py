@@ -99,7 +99,7 @@ ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 SINGLE_CARDS = 3
 #: Most cards of a kind.
 MOST_CARDS = 20
-#: Most documents whose progress is drawn: the library stays in sight while thousands are read.
+#: Most bars of progress: the library stays in sight while thousands of documents are read.
 MOST_PROGRESS = 3
 #: Most documents offered by name.
 MOST_OFFERED = 50
@@ -536,7 +536,7 @@ def draw_just_finished() -> None:
 def shown_of(
     figures: Sequence[DocumentFigures], wanted: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
-    """Return the documents with a card, of some states; read none where the totals know of none."""
+    """Return the documents with a card in some states. Without any in the totals, nothing is read."""
     if not any(f.status in wanted.statuses for f in figures):
         return []
     return library.find(identity, wanted, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)

@@ -141,7 +141,7 @@ def ask_to_invite() -> None:
 
 @st.dialog(_("Invited"), icon=":material/group_add:", width="large", dismissible=False)
 def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
-    """Show what became of each person on the list, once."""
+    """Show the result for each person on the list, once."""
     links = [(email, link) for email, link, _ in invited if link]
     sent = [email for email, _, problem in invited if problem == "sent"]
     if sent:

@@ -59,7 +59,7 @@ class Letters:
 
 @dataclass(frozen=True, kw_only=True)
 class Fallen:
-    """A figure of a run that is worse than in the one before."""
+    """A figure that is worse than in the run before."""
 
     figure: str
     before: float
@@ -107,9 +107,9 @@ class ScheduledWork:
         self._collections = collections
         self._tell = tell
         self._clock = clock
-        #: Work that could not be done, and when it is tried again.
+        #: Work that failed, with the time of the next try.
         self._later: dict[tuple[str, str], float] = {}
-        #: Of that, what the database still has as done.
+        #: Failed work that the database still calls done.
         self._not_done: set[tuple[str, str]] = set()
 
     # What a company wants
@@ -177,7 +177,7 @@ class ScheduledWork:
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Take back that it is done: this process or another one does it later."""
+        """Mark work as not done; this process or another does it later."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)

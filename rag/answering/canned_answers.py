@@ -422,6 +422,24 @@ OWN_PLACE_FIRST = {
 }
 
 
+#: Follows `CLOSEST` if the document quoted does not mention the company or country in the question.
+NOT_MENTIONED = {
+    "en": "It does not mention {name}.",
+    "nl": "Daarin wordt {name} niet genoemd.",
+    "de": "{name} kommt dort nicht vor.",
+    "fr": "Il n'y est pas question de {name}.",
+    "es": "Allí no se menciona {name}.",
+    "it": "Non vi si parla di {name}.",
+    "pt": "Ali não se menciona {name}.",
+    "pl": "Nie ma tam mowy o: {name}.",
+    "ko": "{name}에 대한 언급은 없습니다.",
+    "ja": "{name}についての記載はありません。",
+    "zh": "其中没有提到{name}。",
+    "ar": "ولا يرد فيه ذكر {name}.",
+    "tr": "{name} orada geçmiyor.",
+}
+
+
 def also_in(
     numbers: Sequence[int], citations: Sequence[Citation], language: str, folders: Mapping[UUID, str] | None = None
 ) -> str:

@@ -19,6 +19,7 @@ from rag.answering.canned_answers import (
     CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
+    NOT_MENTIONED,
     NOT_THE_MODELS,
     NOTHING_FOUND,
     NOTHING_NEAR,
@@ -92,14 +93,18 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     is_reranked = any(result.rerank_score is not None for result in context.results)
     if signals is None or is_reranked or context.probability is None:
         return context.evidence if quotes.answers else "perhaps"
-    is_doubtful = any(c.number == quotes.numbers[0] and c.chunk_id in context.unnamed for c in context.citations)
-    likely, perhaps = probability(signals), PERHAPS
+    likely, perhaps, is_doubtful = probability(signals), PERHAPS, is_unnamed(quotes, context)
     if likely is None:
         likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
         is_doubtful = is_doubtful or not quotes.answers
     if is_doubtful and likely >= perhaps:
         return "perhaps"
     return outcome_of(likely, is_exact=signals.is_exact, perhaps=perhaps)
+
+
+def is_unnamed(quotes: Quotes, context: ContextResponse) -> bool:
+    """Tell whether the first quotation is from a document without a sign of the company or country in the question."""
+    return any(c.number == quotes.numbers[0] and c.chunk_id in context.unnamed for c in context.citations)
 
 
 def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
@@ -425,7 +430,12 @@ class AnswerWriter:
             return
         if evidence == "perhaps":
             quotes = quotes.closest
-            opening = f"{phrase(CLOSEST, run.answer_language)} {opening}"
+            closest = phrase(CLOSEST, run.answer_language)
+            # Of several names the document may mention one.
+            if len(context.names) == 1 and is_unnamed(quotes, context):
+                not_mentioned = phrase(NOT_MENTIONED, run.answer_language).format(name=context.names[0])
+                closest = f"{closest} {not_mentioned}"
+            opening = f"{closest} {opening}"
             if run.outcome is Outcome.ANSWERED:
                 run.end(Outcome.PERHAPS, MessageState.COMPLETE)
         text = quotes.text

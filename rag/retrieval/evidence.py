@@ -392,12 +392,8 @@ def of_no_country(item: ScoredHit) -> ScoredHit:
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Put passages with the owner's or the country's name first, if one may answer, those for other countries last."""
-
-    def is_unnamed(item: ScoredHit) -> bool:
-        return item.signals.lacks_name or item.signals.is_general
-
-    if any(outcome_of(item.probability) != "none" for item in scored if not is_unnamed(item)):
-        return sorted(scored, key=lambda item: (item.signals.is_elsewhere, is_unnamed(item)))
+    if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
+        return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
     return sorted(scored, key=lambda item: item.signals.is_elsewhere)
 
 

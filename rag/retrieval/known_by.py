@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from rag.retrieval.countries import countries, countries_in, is_said, plain
+from rag.language import LANGUAGES
+from rag.retrieval.countries import countries, countries_in, is_said, plain, territories
 from rag.types import SearchResult
 
 _WORD = re.compile(r"[^\W_]+")
@@ -89,6 +90,13 @@ def asked_countries(question: str, language: str) -> frozenset[str]:
 def country_names(asked: Iterable[str]) -> list[str]:
     """Return the names of countries, given by their codes, in all languages of the product, as `plain` writes them."""
     return list(dict.fromkeys(plain(name) for code in asked for name in countries()[code] if name))
+
+
+def country_words(asked: Iterable[str], language: str) -> list[str]:
+    """Return the names of countries, given by their codes, as a language writes them."""
+    spoken = language.partition("-")[0]
+    named = territories(spoken if spoken in LANGUAGES else "en")
+    return [named[code] for code in sorted(asked) if code in named]
 
 
 def of_countries(asked: Collection[str], found: Iterable[SearchResult]) -> DocumentsOfCountries:

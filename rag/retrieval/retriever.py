@@ -44,7 +44,7 @@ from rag.retrieval.evidence import (
     worth_citing,
 )
 from rag.retrieval.hybrid_search import SearchHits
-from rag.retrieval.known_by import asked_countries, country_names, of_countries
+from rag.retrieval.known_by import asked_countries, country_names, country_words, of_countries
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.multi_query import EmbeddedWordings, embed_wordings, search_wordings, wordings_of
@@ -251,6 +251,7 @@ class Retriever:
             versions=trace.versions,
             staying=trace.staying,
             unnamed=_unnamed(cited),
+            names=trace.names,
         )
         if len({item.result.document_id in own_documents for item in cited}) > 1:
             text, as_found = context_from(as_found, profile=profile, metadata=metadata)
@@ -298,6 +299,7 @@ class Retriever:
         countries = asked_countries(trace.text, trace.language) if trace.profile.search.refine_order else frozenset()
         if countries:
             hits = self._with_those_of_countries(trace, asked, hits, countries, candidates)
+        trace.names = (*names.names, *country_words(countries, trace.language))
         with_own_place = self._with_those_of_own_place(trace, asked, hits, candidates)
         hits = self._as_of(trace, hits, meant.day if meant is not None else today)
         hits = self._cut(trace, hits)

@@ -86,6 +86,8 @@ class RetrievalTrace:
     staying: tuple[VersionOnDay, ...] = ()
     #: Earlier versions that were searched because they were valid on the day asked about.
     versions: tuple[VersionOnDay, ...] = ()
+    #: The companies and countries in the question.
+    names: tuple[str, ...] = ()
     #: Documents found for the asker's place.
     of_place: frozenset[UUID] = frozenset()
     #: The folders of documents, where their places were looked at.

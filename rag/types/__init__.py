@@ -455,6 +455,8 @@ class ContextResponse:
     usual_meanings: Mapping[UUID, float] = field(default_factory=dict)
     #: Cited chunks of documents without a sign of the company or country in the question.
     unnamed: frozenset[UUID] = frozenset()
+    #: The companies and countries in the question.
+    names: tuple[str, ...] = ()
     #: Earlier versions that were searched in the place of published ones, because they were valid on the day asked
     #: about.
     versions: tuple[VersionOnDay, ...] = ()

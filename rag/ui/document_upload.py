@@ -231,7 +231,7 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
         methods,
         index=methods.index(profile.chunking.chunking_method),
         format_func=words_of(METHODS),
-        # Part of the key, because another collection has another default.
+        # The key has the collection, because each has a default of its own.
         key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
         help=_("How a document is cut into the passages that answers quote."),
     )

@@ -261,7 +261,7 @@ def choose_row(table: Any, rows: Sequence[Row], *, key: str, of: Iterable[Hashab
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
     """Return the current page of a list, never one past the end, and the key of its `st.pagination`.
 
-    Another search has another key, so its first page is shown.
+    Each search has a key of its own and begins with the first page.
     """
     state = st.session_state
     turn, before = state.get(f"{key}_turn", (0, looked_for))

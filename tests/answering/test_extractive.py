@@ -11,6 +11,7 @@ from rag.answering.answer_types import asked_type
 from rag.answering.canned_answers import (
     ALSO_IN,
     NAMED,
+    NOT_MENTIONED,
     PARTLY_QUOTED_AS_THEY_STAND,
     QUOTED_AS_THEY_STAND,
     also_in,
@@ -1242,6 +1243,12 @@ def test_no_other_branch_is_named_beside_the_right_one(question: str, language: 
     quotes = best_quotes(question, from_samples(VERLOF, other), language=language, similarities=_all_alike)
     assert quotes is not None
     assert (quotes.numbers, quotes.also) == ((1,), ())
+
+
+def test_what_is_not_mentioned_is_named_in_each_language() -> None:
+    assert set(NOT_MENTIONED) == set(NAMED)
+    assert len(set(NOT_MENTIONED.values())) == len(NAMED)
+    assert all("{name}" in sentence for sentence in NOT_MENTIONED.values())
 
 
 def test_a_further_document_is_named_in_each_language() -> None:

@@ -22,7 +22,7 @@ from rag.ingestion.particulars import DocumentParticulars
 from rag.profiles import HR
 from rag.providers.builtin_embedders import is_installed
 from rag.retrieval.countries import countries_in
-from rag.retrieval.known_by import known_by, with_folder
+from rag.retrieval.known_by import country_words, known_by, with_folder
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -276,6 +276,7 @@ class TestWithMeaning:
             assert done.outcome is Outcome.PERHAPS, question
             assert done.citations[0].document_id == added["en"], question
             assert "25th" in text
+            assert "It does not mention Germany." in text
 
     def test_without_a_country_the_rule_for_all_is_told_beside_those_of_countries(
         self, shelve: Shelve, add: Add, learn: Callable[[], None], reply: Reply
@@ -525,6 +526,11 @@ def test_the_words_of_a_folder_are_in_its_citation(shelve: Shelve, reply: Reply)
 )
 def test_what_a_document_is_known_by(title: str, folder: str, known: str) -> None:
     assert known_by(title, folder) == known
+
+
+def test_countries_are_named_in_the_questions_language() -> None:
+    assert country_words({"FR", "DE"}, "de-AT") == ["Deutschland", "Frankreich"]
+    assert country_words({"FR"}, "") == country_words({"FR"}, "xx") == ["France"]
 
 
 def test_a_country_is_known_by_the_name_in_the_question() -> None:

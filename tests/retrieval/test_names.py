@@ -80,6 +80,7 @@ def test_a_company_that_no_document_names_has_no_rules_here(
     with_name = found_by("How many days of annual leave do I get at Grauwerk?", database, two_companies, asker)
     assert with_name.response.evidence in ("perhaps", "none")
     assert with_name.response.unnamed == {citation.chunk_id for citation in with_name.response.citations}
+    assert with_name.response.names == ("Grauwerk",)
     without_name = found_by("How many days of annual leave do I get?", database, two_companies, asker)
     assert without_name.response.evidence == "answered"
 

@@ -134,7 +134,7 @@ def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
 #: So many segments of one size become one of the next. A question reads at most seven of each size.
 FAN_OUT = 8
 #: Postings from which a segment counts as the next size; a document of 20 chunks of 1000 characters has 2,000. Segments
-#: of the last size, from some 2,500 passages on, are no longer merged: that would take seconds.
+#: of the last size, from some 2,500 passages on, are no longer merged: merging takes seconds.
 SIZES = (4_096, 32_768, 262_144)
 #: Segments are rewritten without their removed passages once these exceed this share of the others …
 REMOVED_SHARE = 0.2
@@ -150,7 +150,7 @@ class Segment(NamedTuple):
 
     @property
     def size(self) -> int:
-        """0 for that of one document, one more for each fan-out."""
+        """Return 0 for a document's segment, 1 for several merged, and so on."""
         return bisect_right(SIZES, self.postings)
 
 
