@@ -10,12 +10,12 @@ from rag.language import _
 from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
-from rag.ui.formats import time_zone
 from rag.ui.text import plain
-from rag.ui.webhooks import ERROR, draw_webhooks
+
+#: The key of an error of a section, drawn above all sections.
+ERROR = "programs_error"
 
 identity = require(Role.ADMIN)
-zone = time_zone(st.context.timezone)
 st.session_state.setdefault(ERROR, "")
 
 st.title(_("Other programs"), anchor=False)
@@ -34,7 +34,6 @@ for integration in integrations():
         st.header(plain(_(integration.title)), anchor=False)
         st.warning(plain(PackagesMissing().message), icon=":material/extension_off:")
     st.divider()
-draw_webhooks(parts.webhooks, identity, zone)
 st.caption(
     _(
         "Keys for programs that ask questions or manage documents are on the page People. The calls are described at "

@@ -17,6 +17,7 @@ from types import FrameType
 
 from rag.commands import backup, collections, documents, evaluation, questions, records, service, tenants
 from rag.errors import RagError
+from rag.integrations import registry
 from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
@@ -35,6 +36,7 @@ def command_line() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for module in (service, documents, collections, questions, evaluation, records, tenants, backup):
         module.add_parsers(commands)
+    registry.add_commands(commands)
     return parser
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -50,6 +51,7 @@ from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations, Feedback
+from rag.records.events import emit
 from rag.records.gaps import Gaps, QuestionEmbedder, question_means
 from rag.records.help_requests import HelpRequests
 from rag.records.privacy import Privacy, erase_again
@@ -67,13 +69,14 @@ from rag.storage.provider_settings import ChosenModels, PastedKeys
 from rag.storage.scheduled_backups import ScheduledBackups
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
-from rag.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from rag.access.oidc import OpenIdProvider
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
+#: Finds the integrations, whose jobs the queue does. The core imports none of them.
+INTEGRATIONS = "rag.integrations.registry"
 #: The account behind calls made by programs on this machine.
 PROGRAM = UUID(int=0)
 #: What somebody reads whose question is answered without a model, by whose budget is spent.
@@ -134,7 +137,6 @@ class Services:
     privacy: Privacy
     api_keys: ApiKeys
     connected_apps: ConnectedApps
-    webhooks: Webhooks
     vector_indexes: VectorIndexes
     limits: Limits
     #: Reaches the database as the owner of its tables; for an operator's commands.
@@ -189,6 +191,7 @@ def assemble(
     settings: Settings, database: Database, embedded: EmbeddedServer | None = None, owner_conninfo: str = ""
 ) -> Services:
     """Put the parts together around an open database."""
+    registry = import_module(INTEGRATIONS)
     database.recent_sign_in_minutes = settings.recent_sign_in_minutes
     sessions = Sessions(database, settings)
     files: Originals = FileStore(settings.data_dir / "files")
@@ -242,8 +245,7 @@ def assemble(
     queue.on_empty_bin = documents.bin.empty
     documents.check_spending = budgets.check_company
     pipeline.why_to_ask = budgets.why_to_ask
-    webhooks = Webhooks(database, settings)
-    queue.on_deliver = webhooks.deliver
+    queue.outgoing = {name: partial(work, database, settings) for name, work in registry.jobs().items()}
     analytics = Analytics(database)
     gaps = Gaps(database, partial(question_embedder, providers), HelpRequests(database))
     chat_logs.on_gap = gaps.group_soon
@@ -252,7 +254,7 @@ def assemble(
     tenants = Tenants(database, files, owner_conninfo)
     scheduled_work = ScheduledWork(
         database, settings, analytics=analytics, gaps=gaps, privacy=privacy, budgets=budgets, evaluations=evaluations,
-        collections=documents.collections, tell=webhooks.emit,
+        collections=documents.collections, tell=partial(emit, database),
     )  # fmt: skip
     if owner_conninfo:
 
@@ -322,7 +324,6 @@ def assemble(
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
-        webhooks=webhooks,
         limits=limits,
         single_sign_on=_single_sign_on(settings, database) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,

@@ -360,8 +360,6 @@ def test_a_page_is_corrected_and_put_back(command: Command, rules: Collection, t
         ),
         ("documents list --bin", "There is no document of demo in the bin."),
         ("collection list --bin", "There is no collection of demo in the bin."),
-        ("webhook list", "There is no webhook yet. Add one: python -m rag webhook add NAME ADDRESS"),
-        ("webhook deliveries", "Nothing has been delivered yet. Send a test: python -m rag webhook test WEBHOOK"),
     ],
 )
 def test_an_empty_list_says_so(

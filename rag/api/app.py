@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from rag.access.problems import Problem, invalid, refusal, unexpected
-from rag.api import collections, documents, prices, questions, references, service, webhooks
+from rag.api import collections, documents, prices, questions, references, service
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
 
@@ -205,7 +205,6 @@ ROUTERS = (
     references.router,
     references.opinions,
     prices.router,
-    webhooks.router,
 )
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag.commands import Commands, add_command
+from rag.command_line import Commands, add_command
 from rag.errors import SettingsError
 from rag.language import counted
 from rag.settings import Settings
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag.storage.scheduled_backups import BackupRun
 
 
-def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parsers(commands: Commands) -> None:
     text = "write the built-in database and the originals into one file, also while people work"
     command = add_command(commands, "backup", text)
     command.add_argument("path", type=Path, metavar="FILE", help="the file to write")

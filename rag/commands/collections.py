@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag.commands import Commands, add_command, add_place, agreed
+from rag.command_line import Commands, add_command, add_place, agreed
 from rag.errors import InvalidInput, SettingsError
 from rag.language import counted
 from rag.settings import Settings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_MISTAKEN = 0.2
 
 
-def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parsers(commands: Commands) -> None:
     parser = add_command(commands, "collection", "list, make, configure, delete or restore a collection")
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
     for act, text in (

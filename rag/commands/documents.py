@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from rag.commands import Commands, add_command, add_place, agreed
+from rag.command_line import Commands, add_command, add_place, agreed
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.language import counted
 from rag.settings import Settings
@@ -38,7 +38,7 @@ PDF_TYPES: tuple[PdfType, ...] = ("auto", "scanned", "digital")
 SHOWN_PROBLEMS = 50
 
 
-def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parsers(commands: Commands) -> None:
     parser = add_command(commands, "ingest", "process files, folders and ZIP archives")
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, a folder or a ZIP archive")
     add_place(parser)

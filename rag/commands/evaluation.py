@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag.commands import Commands, add_command, add_place, no_documents
+from rag.command_line import Commands, add_command, add_place, no_documents
 from rag.errors import InvalidInput
 from rag.settings import Settings
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOO_LOW = 3
 
 
-def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parsers(commands: Commands) -> None:
     command = add_command(
         commands, "eval", "measure answers against golden questions",
         more="FILE is CSV with a header line or one JSON object a line: question, document, page, answer, evidence, "

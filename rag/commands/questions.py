@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rag.commands import Commands, add_command, add_place, no_documents
+from rag.command_line import Commands, add_command, add_place, no_documents
 from rag.commands.running_server import Output, Terminal, run_in_server
 from rag.language import LANGUAGES, counted
 from rag.settings import Settings
@@ -31,7 +31,7 @@ MORE = {
 }
 
 
-def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parsers(commands: Commands) -> None:
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
         command = add_command(commands, name, text, more=MORE[name])
         command.add_argument("question")

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag.commands import Commands, add_command
+from rag.command_line import Commands, add_command
 from rag.errors import DatabaseUnavailable, InvalidInput, NotFound
 from rag.language import LANGUAGES, counted, speaking
 from rag.settings import Settings
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rag.records.audit import AuditLog
 
 
-def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parsers(commands: Commands) -> None:
     _add_report(commands)
     _add_privacy(commands)
     _add_audit(commands)
 
 
-def _add_report(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_report(commands: Commands) -> None:
     command = add_command(
         commands,
         "report",
@@ -71,7 +71,7 @@ def report(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _add_privacy(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_privacy(commands: Commands) -> None:
     command = add_command(commands, "privacy", "export or erase one person's data, and forget old texts")
     acts = command.add_subparsers(dest="act", required=True, metavar="ACT")
     export = acts.add_parser("export", help="write everything kept of a person as JSON")
@@ -145,7 +145,7 @@ POLL_SECONDS = 1.0
 LATE_NUMBERS = 500
 
 
-def _add_audit(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_audit(commands: Commands) -> None:
     parser = add_command(commands, "audit", "print the audit log as JSON lines")
     parser.add_argument("--tenant", default="", help="of this tenant only")
     parser.add_argument("--follow", action="store_true", help="print new entries from now on, until stopped")

@@ -14,14 +14,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rag.commands import Commands, add_command
+from rag.command_line import Commands, add_command
 from rag.errors import RagError, SettingsError
 from rag.settings import Settings
 
 log = logging.getLogger("rag.start")
 
 
-def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parsers(commands: Commands) -> None:
     add_command(commands, "serve", "start the application").set_defaults(run=serve)
     add_command(commands, "worker", "only process documents, beside a running application").set_defaults(run=worker)
     text = "serve the Model Context Protocol by standard input and output, for an assistant on this machine"

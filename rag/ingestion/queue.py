@@ -89,8 +89,8 @@ class FilesLeft(Exception):
     """Files of deleted documents could not be removed yet."""
 
 
-class DeliveryLater(Exception):
-    """A webhook did not take a delivery; it is sent again."""
+class SendLater(Exception):
+    """Another program did not take something; it is sent again."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -152,8 +152,8 @@ class Queue:
         self.on_schedule: Callable[[str, UUID], object] | None = None
         #: Deletes what has been in a tenant's bin long enough; set with the library.
         self.on_empty_bin: Callable[[str], object] | None = None
-        #: Sends a delivery, and returns the seconds until it is tried again; set with the webhooks.
-        self.on_deliver: Callable[[str, UUID], float | None] | None = None
+        #: Jobs of integrations by name: each sends something and returns the seconds until the next try, or None.
+        self.outgoing: Mapping[str, Callable[..., float | None]] = {}
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
         """Queue a document; with `connection`, once the caller's transaction is committed."""
@@ -261,8 +261,9 @@ class Queue:
         served: list[tuple[str, int, JobManager]] = [
             (QUEUE, self._concurrency, FairJobs(connector, self._job_ids, places, is_spare=False)),
             (QUEUE, 1, FairJobs(connector, self._job_ids, places, is_spare=True)),
-            (OUTGOING_QUEUE, DELIVERIES_AT_ONCE, KnownJobs(connector, self._job_ids)),
         ]
+        if self.outgoing:
+            served.append((OUTGOING_QUEUE, DELIVERIES_AT_ONCE, KnownJobs(connector, self._job_ids)))
         if self._pipeline.meaning is not None:
             served.append((MEANING_QUEUE, 1, KnownJobs(connector, self._job_ids)))
         async with App(connector=connector).open_async():
@@ -301,7 +302,7 @@ class Queue:
         app = App(connector=connector)
         app.job_manager = jobs
         later = RetrySchedule(self.wait_after)
-        for name, queue, work in (
+        tasks: list[tuple[str, str, Callable[..., Awaitable[None]]]] = [
             (TASK, QUEUE, self._process),
             ("reembed", QUEUE, self._reembed),
             ("remove_files", QUEUE, self._remove_files),
@@ -310,8 +311,9 @@ class Queue:
             ("empty_bin", QUEUE, self._empty_bin),
             ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
             ("index_folders", QUEUE, self._index_folders),
-            ("deliver", OUTGOING_QUEUE, self._deliver),
-        ):
+            *((name, OUTGOING_QUEUE, partial(self._do_outgoing, name)) for name in self.outgoing),
+        ]
+        for name, queue, work in tasks:
             app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
         return app
 
@@ -393,16 +395,14 @@ class Queue:
         if on_empty_bin is not None:
             await in_daemon_thread(lambda: on_empty_bin(tenant_id))
 
-    async def _deliver(self, tenant_id: str, delivery_id: str) -> None:
-        await in_daemon_thread(lambda: self._send(tenant_id, delivery_id))
+    async def _do_outgoing(self, name: str, tenant_id: str, **arguments: str) -> None:
+        await in_daemon_thread(partial(self._send, name, tenant_id, arguments))
 
-    def _send(self, tenant_id: str, delivery_id: str) -> None:
-        if self.on_deliver is None:
-            return
-        with self._pipeline.control.claimed(tenant_id, f"delivery {delivery_id}"):
-            wait = self.on_deliver(tenant_id, UUID(delivery_id))
+    def _send(self, name: str, tenant_id: str, arguments: Mapping[str, str]) -> None:
+        with self._pipeline.control.claimed(tenant_id, " ".join((name, *arguments.values()))):
+            wait = self.outgoing[name](tenant_id, **arguments)
         if wait is not None:
-            raise DeliveryLater(wait)
+            raise SendLater(wait)
 
     async def _index_folders(self, tenant_id: str, collection_id: str) -> None:
         await in_daemon_thread(lambda: index_folders(self._pipeline.control, tenant_id, UUID(collection_id)))
@@ -493,7 +493,7 @@ class Queue:
             return ELSEWHERE_SECONDS
         if isinstance(error, TenantSuspended):
             return SUSPENDED_SECONDS
-        if isinstance(error, DeliveryLater):
+        if isinstance(error, SendLater):
             return error.seconds
         if isinstance(error, FilesLeft):
             return FILES_SECONDS

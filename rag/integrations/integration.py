@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
-from starlette.routing import Route
+from rag.command_line import Commands
 
-from rag.access.problems import Refusal
-from rag.services import Services
-from rag.types import Collection, Identity
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from rag.services import Services
+    from rag.types import Collection, Identity
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A path and its methods. The first request imports the module with the function or application."""
+
+    path: str
+    #: "module:name".
+    serves: str
+    methods: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Integration:
-    """Everything the product needs to know about an integration.
+    """Describes an integration to the product.
 
-    Importing the value is cheap: routes name their modules, which the first request imports.
+    Every command imports the value, therefore the module must not import packages. Functions are named "module:name".
     """
 
     #: The folder name.
@@ -27,19 +39,24 @@ class Integration:
     #: Names from `requirements-integrations.in`.
     packages: tuple[str, ...] = ()
     #: For people with a session and programs with an API key.
-    routes: tuple[Route, ...] = ()
+    routes: tuple[Endpoint, ...] = ()
     #: For everybody: the endpoint checks the caller.
-    open_routes: tuple[Route, ...] = ()
+    open_routes: tuple[Endpoint, ...] = ()
     #: Returns routes for our API, with their descriptions.
     router: Callable[[], APIRouter] | None = None
     #: Functions for writing errors, by path prefix, if the protocol is not ours.
-    refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)
     #: Open paths for posts from other sites, without cookies: the endpoint checks the site.
     other_sites: frozenset[str] = frozenset()
-    #: Draws a section of the page Other programs, for administrators.
+    #: Draws a section on the page Other programs, for administrators.
     draw: Callable[[Services, Identity, Sequence[Collection]], None] | None = None
     #: On a personal collection's page, tells who outside the company may ask.
     draw_outside: Callable[[Services, Identity, Collection], None] | None = None
+    #: Adds commands to the command line.
+    add_commands: Callable[[Commands], None] | None = None
+    #: Functions for the queue, by job name. A function receives the database, the settings and the
+    #: arguments, and returns the seconds until the next try, or None.
+    jobs: Mapping[str, str] = field(default_factory=dict)
     #: Imports slow modules beside the start.
     warm_up: Callable[[], object] | None = None
     #: Serves a program on this machine by standard input and output.
@@ -48,7 +65,7 @@ class Integration:
     finish: Callable[[float], Awaitable[None]] | None = None
 
     @property
-    def all_routes(self) -> tuple[Route, ...]:
+    def all_routes(self) -> tuple[Endpoint, ...]:
         return (*self.routes, *self.open_routes)
 
     @property

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter
-from starlette.routing import Route
-
-from rag.access.problems import Refusal
+from rag.command_line import Commands
 from rag.errors import PackagesMissing
-from rag.integrations.integration import Integration
-from rag.services import Services
-from rag.types import Collection, Identity
+from rag.integrations.integration import Endpoint, Integration
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+    from starlette.routing import Route
+
+    from rag.access.problems import Refusal
+    from rag.services import Services
+    from rag.types import Collection, Identity
 
 FOLDER = Path(__file__).parent
 
 
 @cache
 def integrations() -> tuple[Integration, ...]:
-    """List the value `INTEGRATION` of each folder, sorted by path."""
+    """List the value `INTEGRATION` in each folder, sorted by path."""
     folders = sorted(path.parent.relative_to(FOLDER) for path in FOLDER.glob("*/*/__init__.py"))
     return tuple(import_module(".".join(("rag.integrations", *folder.parts))).INTEGRATION for folder in folders)
 
 
+def named(name: str) -> Any:
+    """Import an object by its name, "module:name"."""
+    module, _, inside = name.partition(":")
+    return getattr(import_module(module), inside)
+
+
 def routes() -> list[Route]:
     """List all routes."""
-    return [route for integration in integrations() for route in integration.all_routes]
+    return [route for integration in integrations() for route in routes_of(integration.all_routes)]
+
+
+def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
+    """Return routes to endpoints."""
+    from starlette.routing import Route  # only for the server
+
+    from rag.api.later import Later
+
+    return [
+        Route(one.path, Later(*one.serves.split(":")), methods=one.methods, name=one.path, include_in_schema=False)
+        for one in endpoints
+    ]
 
 
 def routers() -> list[APIRouter]:
@@ -38,7 +60,7 @@ def routers() -> list[APIRouter]:
 
 def refusals() -> Mapping[str, Refusal]:
     """Map path prefixes to functions for writing errors."""
-    return {prefix: write for integration in integrations() for prefix, write in integration.refusals.items()}
+    return {prefix: named(write) for integration in integrations() for prefix, write in integration.refusals.items()}
 
 
 def paths_for_other_sites() -> frozenset[str]:
@@ -51,6 +73,28 @@ def draw_outside(parts: Services, identity: Identity, collection: Collection) ->
     for integration in integrations():
         if integration.draw_outside is not None:
             integration.draw_outside(parts, identity, collection)
+
+
+def add_commands(commands: Commands) -> None:
+    """Add commands from all integrations."""
+    for integration in integrations():
+        if integration.add_commands is not None:
+            integration.add_commands(commands)
+
+
+def jobs() -> Mapping[str, Callable[..., float | None]]:
+    """Map job names to functions, except for integrations without their packages."""
+    return {
+        name: partial(_run_named, work)
+        for integration in integrations()
+        if integration.jobs and integration.is_installed
+        for name, work in integration.jobs.items()
+    }
+
+
+def _run_named(name: str, *arguments: Any, **more: Any) -> Any:
+    """Call a function, imported by the first call."""
+    return named(name)(*arguments, **more)
 
 
 def warm_up() -> None:
@@ -77,5 +121,4 @@ async def finish(seconds: float) -> None:
 
 def public_methods() -> Mapping[str, frozenset[str]]:
     """Map each open path to its methods, for the guard."""
-    open_routes = [route for integration in integrations() for route in integration.open_routes]
-    return {route.path: frozenset(route.methods or ()) for route in open_routes}
+    return {one.path: frozenset(one.methods) for integration in integrations() for one in integration.open_routes}

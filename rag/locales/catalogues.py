@@ -24,7 +24,10 @@ from rag.language import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 #: Only programs and terminals read these; they stay English.
-NOT_TRANSLATED = ("rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/", "rag/settings/")
+NOT_TRANSLATED = (
+    "rag/command_line.py", "rag/commands/", "rag/launch.py", "rag/samples/", "rag/isolation/", "rag/storage/",
+    "rag/settings/",
+)  # fmt: skip
 #: Errors raised here are read by programs or by operators.
 ERRORS_IN_ENGLISH = (
     "rag/providers/builtin_embedders.py", "rag/providers/cohere.py", "rag/providers/connections.py",
@@ -180,7 +183,8 @@ def template() -> Catalog:
         ):
             path = f"{folder}/{name}"
             is_error = comments == [OF_AN_ERROR]
-            if not path.startswith(NOT_TRANSLATED) and not (is_error and path.startswith(ERRORS_IN_ENGLISH)):
+            is_english = path.startswith(NOT_TRANSLATED) or path.endswith("/commands.py")
+            if not is_english and not (is_error and path.startswith(ERRORS_IN_ENGLISH)):
                 found.add(
                     message, None, [(path, 0)], auto_comments=[c for c in comments if c != OF_AN_ERROR], context=context
                 )

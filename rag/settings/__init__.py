@@ -130,8 +130,8 @@ class Settings:
     google_client_secret: str = field(default="", repr=False)
     google_login_url: str = "https://accounts.google.com/o/oauth2/v2/auth"
     google_oauth_url: str = "https://oauth2.googleapis.com/token"
-    # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
-    # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
+    # Notice boards: the database with the table of posts (empty: the application's own), the beginnings of allowed
+    # addresses for attachments, separated by commas, and the secret in webhook events.
     posts_database_url: str = field(default="", repr=False)
     # A Supabase project whose REST address is read instead, with a key of it.
     posts_supabase_url: str = ""
@@ -142,9 +142,6 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     # What Prometheus sends for /metrics; without it, only programs on this machine may ask (RAG_METRICS_KEY).
     metrics_key: str = field(default="", repr=False)
-    # Hosts of one's own network that outgoing webhooks may call, with their port, separated by commas; also without
-    # https (RAG_WEBHOOK_HOSTS). All others have to be public.
-    webhook_hosts: str = ""
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -243,10 +240,6 @@ class Settings:
         return frozenset(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
 
     @property
-    def own_webhook_hosts(self) -> frozenset[str]:
-        return frozenset(host.strip().lower() for host in self.webhook_hosts.split(",") if host.strip())
-
-    @property
     def own_sync_hosts(self) -> frozenset[str]:
         return frozenset(host.strip().lower() for host in self.sync_hosts.split(",") if host.strip())
 
@@ -303,7 +296,6 @@ ENVIRONMENT_NAMES = {
     "posts_supabase_key": "RAG_POSTS_SUPABASE_KEY",
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
-    "webhook_hosts": "RAG_WEBHOOK_HOSTS",
     "cors_origins": "RAG_CORS_ORIGINS",
     "metrics_key": "RAG_METRICS_KEY",
     "connected_apps": "RAG_CONNECTED_APPS",

@@ -25,7 +25,8 @@ from rag.settings import load_settings
 from rag.storage.sql import queries
 load_settings({}, None)
 assert len(queries) > 300
-print(*(route.path for route in registry.routes() if route in ROUTES), *(route.path for route in API_ROUTES))
+served = {getattr(route, "path", "") for route in ROUTES}
+print(*(route.path for route in registry.routes() if route.path in served), *(route.path for route in API_ROUTES))
 """
 
 

@@ -20,7 +20,7 @@ from tests.records.test_analytics import ask
 
 TABLES = (
     "golden_questions", "evaluation_runs", "evaluation_results", "budgets", "budget_consents", "widgets", "api_keys",
-    "webhooks", "gaps", "feedback", "chat_logs",
+    "gaps", "feedback", "chat_logs",
 )  # fmt: skip
 
 
@@ -31,14 +31,12 @@ def kept(app_services: Services, collection: Collection) -> dict[str, UUID]:
     question = GoldenQuestion(question="How many days of leave?")
     parts.evaluations.add_golden(demo, collection, [question])
     parts.budgets.set(demo, "company", "10")
-    webhook, _secret = parts.webhooks.add(demo, "Intranet", "https://hooks.example.com/hr")
     asked = ask(parts.database, outcome="no_context", document_ids=[], question="Where is the cellar?")
     return {
         "golden": next(iter(parts.evaluations.golden(demo, collection.id))),
         "run": parts.evaluations.begin(collection, profile_of(collection), [question]),
         "budget": parts.budgets.list(demo)[0].id,
         "widget": widgets_of(parts.database).add(demo, collection, "Intranet").id,
-        "webhook": webhook.id,
         "question": asked,
     }
 
@@ -75,10 +73,6 @@ def test_ids_of_another_company_lead_to_nothing(
         lambda: widgets_of(parts.database).change(stranger, kept["widget"], is_active=True, budget=Decimal(900)),
         lambda: widgets_of(parts.database).remove(stranger, kept["widget"]),
         lambda: widgets_of(parts.database).add(stranger, collection, "Mine"),
-        lambda: parts.webhooks.get(stranger, kept["webhook"]),
-        lambda: parts.webhooks.switch(stranger, kept["webhook"], is_active=False),
-        lambda: parts.webhooks.remove(stranger, kept["webhook"]),
-        lambda: parts.webhooks.test(stranger, kept["webhook"]),
         lambda: parts.analytics.question(stranger, kept["question"]),
     )
     wrong = []
@@ -112,7 +106,6 @@ def test_an_employee_changes_nothing_of_a_managers(
         lambda: parts.budgets.remove(employee, kept["budget"]),
         lambda: widgets_of(parts.database).change(employee, kept["widget"], is_active=True),
         lambda: widgets_of(parts.database).remove(employee, kept["widget"]),
-        lambda: parts.webhooks.remove(employee, kept["webhook"]),
     )
     for act in acts:
         with pytest.raises(NotAllowed):

@@ -60,3 +60,7 @@ SELECT coalesce((SELECT sum(q.cost) FROM conversations c JOIN chat_logs q ON q.c
                  WHERE c.api_key_id = w.api_key_id
                        AND q.created_at >= date_trunc('month', now(), (SELECT rag_zone()))), 0) >= w.budget
 FROM widgets w WHERE w.api_key_id = %(api_key_id)s
+
+-- tell_of_budget --
+-- Note that a budget is spent, once a month; the table's trigger tells the webhooks.
+UPDATE budgets SET told_month = %(month)s WHERE id = %(id)s AND told_month IS DISTINCT FROM %(month)s

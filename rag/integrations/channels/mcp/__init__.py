@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from starlette.routing import Route
+from typing import TYPE_CHECKING
 
-from rag.access.guard import CONSENT, MCP_PATH, OAUTH, OAUTH_SERVER, PROTECTED_RESOURCE
-from rag.api.later import Later
-from rag.integrations.integration import Integration
-from rag.services import Services
-from rag.types import Identity
+from rag.integrations.integration import Endpoint, Integration
 
-HTTP = Later("rag.integrations.channels.mcp.server", "HTTP")
+if TYPE_CHECKING:
+    from rag.services import Services
+    from rag.types import Identity
+
+OAUTH = f"{__name__}.oauth"
+
+
+def warm_up() -> None:
+    """Import the `mcp` package."""
+    from rag.integrations.channels.mcp import server  # noqa: F401
 
 
 async def serve_stdio(parts: Services, identity: Identity) -> None:
@@ -20,27 +25,22 @@ async def serve_stdio(parts: Services, identity: Identity) -> None:
     await server.serve_stdio(parts, identity)
 
 
-def _route(path: str, name: str, *methods: str) -> Route:
-    endpoint = Later("rag.integrations.channels.mcp.oauth", name)
-    return Route(path, endpoint, methods=methods, include_in_schema=False)
-
-
 INTEGRATION = Integration(
     name="mcp",
     title="Model Context Protocol",
     packages=("mcp",),
     routes=(
-        Route(MCP_PATH, HTTP, methods=["GET", "POST", "DELETE"], name="mcp", include_in_schema=False),
-        _route(CONSENT, "consent", "GET", "POST"),
+        Endpoint("/mcp", f"{__name__}.server:HTTP", ("GET", "POST", "DELETE")),
+        Endpoint("/account/connect", f"{OAUTH}:consent", ("GET", "POST")),
     ),
     open_routes=(
-        _route(OAUTH_SERVER, "metadata", "GET"),
-        _route(PROTECTED_RESOURCE, "protected_resource", "GET"),
-        _route(f"{OAUTH}authorize", "authorize", "GET"),
-        _route(f"{OAUTH}token", "token", "POST"),
-        _route(f"{OAUTH}register", "register", "POST"),
-        _route(f"{OAUTH}revoke", "revoke", "POST"),
+        Endpoint("/.well-known/oauth-authorization-server", f"{OAUTH}:metadata", ("GET",)),
+        Endpoint("/.well-known/oauth-protected-resource/mcp", f"{OAUTH}:protected_resource", ("GET",)),
+        Endpoint("/oauth/authorize", f"{OAUTH}:authorize", ("GET",)),
+        Endpoint("/oauth/token", f"{OAUTH}:token", ("POST",)),
+        Endpoint("/oauth/register", f"{OAUTH}:register", ("POST",)),
+        Endpoint("/oauth/revoke", f"{OAUTH}:revoke", ("POST",)),
     ),
-    warm_up=HTTP.load,
+    warm_up=warm_up,
     serve_stdio=serve_stdio,
 )

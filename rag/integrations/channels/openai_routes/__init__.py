@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import TYPE_CHECKING
 
-from rag.integrations.channels.openai_routes import errors
 from rag.integrations.integration import Integration
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 
 def router() -> APIRouter:
@@ -15,4 +17,6 @@ def router() -> APIRouter:
     return router
 
 
-INTEGRATION = Integration(name="openai_routes", title="OpenAI", router=router, refusals={"/v1/": errors.answer})
+INTEGRATION = Integration(
+    name="openai_routes", title="OpenAI", router=router, refusals={"/v1/": f"{__name__}.errors:answer"}
+)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rag.integrations.channels.teams import route
-from rag.integrations.integration import Integration
+from rag.integrations.integration import Endpoint, Integration
 from rag.language import N_
-from rag.services import Services
-from rag.types import Collection, Identity
+
+if TYPE_CHECKING:
+    from rag.services import Services
+    from rag.types import Collection, Identity
 
 
 def draw(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
@@ -18,11 +20,18 @@ def draw(parts: Services, identity: Identity, collections: Sequence[Collection])
     draw_teams(parts, identity, collections)
 
 
+async def finish(seconds: float) -> None:
+    """Wait until all answers have been sent."""
+    from rag.integrations.channels.teams import route
+
+    await route.finish(seconds)
+
+
 INTEGRATION = Integration(
     name="teams",
     title=N_("Microsoft Teams"),
     packages=("aiohttp", "microsoft-agents-hosting-core"),
-    open_routes=(route.ROUTE,),
+    open_routes=(Endpoint("/teams/messages", f"{__name__}.route:messages", ("POST",)),),
     draw=draw,
-    finish=route.finish,
+    finish=finish,
 )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rag.access.problems import refusal
 from rag.errors import BodyTooLarge, KeyRejected, PackagesMissing, RagError
@@ -61,6 +60,3 @@ async def messages(request: Request) -> Response:
     except RagError as exc:
         return refusal(request.scope, exc)
     return Response(status_code=202)
-
-
-ROUTE = Route("/teams/messages", messages, methods=["POST"], include_in_schema=False)

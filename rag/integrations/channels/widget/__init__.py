@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
-from starlette.routing import Route
-
-from rag.api.later import Later
-from rag.integrations.integration import Integration
+from rag.integrations.integration import Endpoint, Integration
 from rag.language import N_
-from rag.services import Services
-from rag.types import Collection, Identity
 
-MODULE = "rag.integrations.channels.widget.routes"
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from rag.services import Services
+    from rag.types import Collection, Identity
+
+ROUTES = f"{__name__}.routes"
 #: Called from the sites' pages.
 ASKED = ("/widget/ask", "/widget/rate")
 
@@ -43,20 +44,16 @@ def draw_outside(parts: Services, identity: Identity, collection: Collection) ->
     section.draw_outside(own)
 
 
-def _route(path: str, name: str, *methods: str) -> Route:
-    return Route(path, Later(MODULE, name), methods=methods, include_in_schema=False)
-
-
 INTEGRATION = Integration(
     name="widget",
     title=N_("Widgets"),
     router=router,
     open_routes=(
-        _route("/widget.js", "script", "GET"),
-        _route("/widget", "page", "GET"),
-        _route("/widget/app.js", "asset", "GET"),
-        _route("/widget/app.css", "asset", "GET"),
-        *(_route(path, path.rpartition("/")[2], "POST", "OPTIONS") for path in ASKED),
+        Endpoint("/widget.js", f"{ROUTES}:script", ("GET",)),
+        Endpoint("/widget", f"{ROUTES}:page", ("GET",)),
+        Endpoint("/widget/app.js", f"{ROUTES}:asset", ("GET",)),
+        Endpoint("/widget/app.css", f"{ROUTES}:asset", ("GET",)),
+        *(Endpoint(path, f"{ROUTES}:{path.rpartition('/')[2]}", ("POST", "OPTIONS")) for path in ASKED),
     ),
     other_sites=frozenset(ASKED),
     draw=draw,

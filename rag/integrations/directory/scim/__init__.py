@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from starlette.routing import Route
+from rag.integrations.integration import Endpoint, Integration
 
-from rag.access.problems import SCIM
-from rag.api.later import Later
-from rag.integrations.directory.scim import errors
-from rag.integrations.integration import Integration
+#: The path prefix.
+SCIM = "/scim/v2/"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 INTEGRATION = Integration(
     name="scim",
     title="SCIM 2.0",
     packages=("scim2-models",),
-    refusals={SCIM: errors.answer},
-    routes=(
-        Route(
-            f"{SCIM}{{path:path}}",
-            Later("rag.integrations.directory.scim.server", "serve"),
-            methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-            name="scim",
-            include_in_schema=False,
-        ),
-    ),
+    refusals={SCIM: f"{__name__}.errors:answer"},
+    routes=(Endpoint(f"{SCIM}{{path:path}}", f"{__name__}.server:serve", METHODS),),
 )

@@ -10,13 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import RagError
+from rag.integrations.channels.webhooks.webhooks import TEST, Delivery, Webhook, Webhooks
 from rag.language import N_, _
+from rag.records.events import EVENTS
 from rag.types import Identity
 from rag.ui import actions
-from rag.ui.formats import ago, date_time
+from rag.ui.formats import ago, date_time, time_zone
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, choose_row, dialog, draw_end_button, red, words_of
-from rag.webhooks import EVENTS, TEST, Delivery, Webhook, Webhooks
 
 ABOUT = N_(
     "A webhook informs another program at once when something happens here: it sends a signed message to an address. "
@@ -31,8 +32,9 @@ def _attempt(action: Callable[..., object], *arguments: object, **changes: objec
     actions.attempt(ERROR, action, *arguments, **changes)
 
 
-def draw_webhooks(webhooks: Webhooks, identity: Identity, zone: tzinfo) -> None:
-    """Draw the section of webhooks with its dialogs."""
+def draw_webhooks(webhooks: Webhooks, identity: Identity) -> None:
+    """Draw the section with the dialogs."""
+    zone = time_zone(st.context.timezone)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.header(_("Webhooks"), anchor=False, width="content")
         is_asked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")

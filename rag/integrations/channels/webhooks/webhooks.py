@@ -1,7 +1,7 @@
 """Send events to other programs, signed by the Standard Webhooks scheme; the queue retries until they are accepted.
 
-Database triggers write most events in the transaction of the change; other parts call `emit`. The body, its id and its
-signature are made on sending, so a receiver may refuse messages more than a few minutes old.
+`rag.records.events` lists the events. Body, id and signature are made on sending, therefore receivers may refuse
+messages older than a few minutes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -24,32 +25,21 @@ from uuid import UUID
 from cryptography.fernet import Fernet
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
-from standardwebhooks import Webhook as Signer
 
 from rag.access.sessions import require_admin, require_recent
-from rag.errors import InvalidInput, NotFound
-from rag.language import N_
+from rag.errors import InvalidInput, NotFound, PackagesMissing
+from rag.records.events import EVENTS
+from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database, queries
-from rag.types import Identity, Who, page_path
+from rag.types import Identity, page_path
 
 if TYPE_CHECKING:
     import httpx
 
-#: Kinds of events, with the words an administrator sees.
-EVENTS = {
-    "document.ready": N_("A document can be searched"),
-    "document.failed": N_("A document could not be processed"),
-    "budget.near": N_("Most of a budget is spent"),
-    "budget.reached": N_("A budget is spent"),
-    "gap.solved": N_("A gap is solved"),
-    "sync.failed": N_("A sync failed"),
-    "evaluation.fell": N_("An evaluation is worse than the one before"),
-    "digest.weekly": N_("The report of a week"),
-}
-#: What the button “Send a test” sends.
+#: The kind for the button “Send a test”.
 TEST = "test"
-#: Waits after each attempt that was not taken; after the last one the delivery has failed. About 28 hours in all.
+#: Waits after each failed attempt, about 28 hours in all; after the last wait the delivery has failed.
 RETRY_SECONDS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 TIMEOUT_SECONDS = 10.0
 MOST_WEBHOOKS = 20
@@ -60,12 +50,12 @@ GONE = 410
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook:
-    """An address that receives events, with the outcomes of the last seven days."""
+    """An address for events, with the outcomes from the last seven days."""
 
     id: UUID
     name: str
     address: str
-    #: Kinds of events; empty: every kind.
+    #: The wanted kinds; empty: every kind.
     events: list[str]
     is_active: bool
     created_at: datetime
@@ -77,7 +67,7 @@ class Webhook:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """An event on its way to one address."""
+    """An event for one address."""
 
     id: UUID
     webhook_id: UUID
@@ -102,19 +92,19 @@ class Webhooks:
         settings: Settings,
         *,
         transport: httpx.BaseTransport | None = None,
-        retry_seconds: Sequence[float] = RETRY_SECONDS,
     ) -> None:
         self._database = database
         self._settings = settings
-        self._retry_seconds = retry_seconds
+        hosts = settings.variable("RAG_WEBHOOK_HOSTS").lower().split(",")
+        self._own_hosts = frozenset(filter(None, map(str.strip, hosts)))
         self._transport = transport
 
     # Addresses
 
     def add(self, identity: Identity, name: str, address: str, events: Sequence[str] = ()) -> tuple[Webhook, str]:
-        """Keep an address, and return it with the secret of its signatures, which nobody can see again.
+        """Keep an address, and return it with the secret for signatures, which is shown only now.
 
-        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an address that may not be called.
+        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an address we must not call.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -143,7 +133,7 @@ class Webhooks:
         return self._database.fetch_all(identity, "list_webhooks", Webhook, webhook_id=None)
 
     def get(self, identity: Identity, webhook_id: UUID) -> Webhook:
-        """Return one webhook. Raises `NotAllowed`, `NotFound`."""
+        """Return a webhook. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         found = self._database.fetch_one(identity, "list_webhooks", Webhook, webhook_id=webhook_id)
         if found is None:
@@ -151,7 +141,7 @@ class Webhooks:
         return found
 
     def remove(self, identity: Identity, webhook_id: UUID) -> str:
-        """Remove an address and its deliveries; return what puts it back. Raises `NotAllowed`, `NotFound`."""
+        """Remove an address and its deliveries; return a text for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         kept = self._database.fetch_value(identity, "remove_webhook", webhook_id=webhook_id)
         if kept is None:
@@ -159,7 +149,7 @@ class Webhooks:
         return str(kept)
 
     def put_back(self, identity: Identity, kept: str) -> None:
-        """Undo a removal: the address, its secret and its latest deliveries. Raises `NotAllowed`, `InvalidInput`."""
+        """Restore a removed address, the secret and the latest deliveries. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
         self._database.put_back(identity, "put_webhook_back", kept)
 
@@ -171,15 +161,8 @@ class Webhooks:
 
     # Events
 
-    def emit(self, who: Who, kind: str, data: Mapping[str, Any]) -> int:
-        """Queue this event for every webhook subscribed to its kind; return how many there are."""
-        if kind not in EVENTS:
-            raise InvalidInput(f"There is no event {kind!r}; there are {', '.join(EVENTS)}.")
-        told = self._database.fetch_value(who, "emit_event", kind=kind, data=Jsonb(dict(data)), webhook_id=None)
-        return int(told)
-
     def test(self, identity: Identity, webhook_id: UUID) -> None:
-        """Send an event of the kind `test`. Raises `NotAllowed`, `NotFound`, `InvalidInput` for one that is off."""
+        """Send a test event. Raises `NotAllowed`, `NotFound`, `InvalidInput` if the webhook is off."""
         if not self.get(identity, webhook_id).is_active:
             raise InvalidInput("This webhook is off. Turn it on first.")
         data = Jsonb({"message": "This is a test."})
@@ -188,7 +171,7 @@ class Webhooks:
     def deliveries(
         self, identity: Identity, webhook_id: UUID | None = None, *, limit: int = MOST_LISTED
     ) -> builtins.list[Delivery]:
-        """List the deliveries of one webhook, or of all, in the last thirty days, the latest first."""
+        """List deliveries from the last thirty days, the latest first, for a webhook or for all."""
         require_admin(identity)
         if webhook_id is not None:
             self.get(identity, webhook_id)
@@ -197,7 +180,7 @@ class Webhooks:
         )
 
     def deliver_again(self, identity: Identity, delivery_id: UUID) -> None:
-        """Send an event once more, with all its attempts. Raises `NotAllowed`, `NotFound`."""
+        """Send an event again, with all attempts. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             if connection.execute(queries["deliver_again"], {"delivery_id": delivery_id}).fetchone() is None:
@@ -206,7 +189,7 @@ class Webhooks:
     # Sending, for the queue
 
     def deliver(self, tenant_id: str, delivery_id: UUID) -> float | None:
-        """Send a delivery once; return the seconds until it is tried again, None when it is not."""
+        """Try to send a delivery; return the seconds until the next try, or None."""
         with (
             self._database.transaction(tenant_id) as connection,
             connection.cursor(row_factory=dict_row) as cursor,
@@ -214,15 +197,15 @@ class Webhooks:
             cursor.execute(queries["forget_deliveries"])
             row = cursor.execute(queries["delivery_to_make"], {"delivery_id": delivery_id}).fetchone()
         if row is None:
-            return None  # its webhook is off, or it was delivered by another process
+            return None  # the webhook is off, or another process has delivered it
         status, answer = self._send(row)
         wait: float | None = None
         if status is not None and 200 <= status < 300:
             outcome = "delivered"
-        elif status == GONE or row["attempts"] >= len(self._retry_seconds):
+        elif status == GONE or row["attempts"] >= len(RETRY_SECONDS):
             outcome = "failed"
         else:
-            outcome, wait = "waiting", self._retry_seconds[row["attempts"]]
+            outcome, wait = "waiting", RETRY_SECONDS[row["attempts"]]
         if status == GONE:
             self._database.execute(tenant_id, "switch_webhook", webhook_id=row["webhook_id"], is_active=False)
         self._database.execute(
@@ -237,9 +220,10 @@ class Webhooks:
         return wait
 
     def _send(self, row: Mapping[str, Any]) -> tuple[int | None, str]:
-        """Send a delivery; return the status of the answer, None without one, and a sentence about it."""
-        # Imported with the first delivery: a command sends none.
+        """Send a delivery; return the status, None without an answer, and a sentence for people."""
+        # Commands send nothing and do without these packages.
         import httpx
+        from standardwebhooks import Webhook as Signer
 
         from rag.providers.bounds import Bounds, bound
         from rag.providers.outward import Unclosed
@@ -256,8 +240,8 @@ class Webhooks:
         }
         transport = self._inward if self._is_listed(row["address"]) else self._outward
         try:
-            self._check_address(row["address"])  # the list of the settings may be shorter by now
-            # A redirect could lead anywhere, and what the answer says besides its status is nobody's concern.
+            self._check_address(row["address"])  # the setting may have changed
+            # Redirects are not followed, because they could lead anywhere. Only the status is read.
             client = httpx.Client(transport=Unclosed(transport), timeout=TIMEOUT_SECONDS, trust_env=False)
             with bound(client, Bounds(longest_seconds=3 * TIMEOUT_SECONDS)):
                 request = client.build_request("POST", row["address"], content=body.encode(), headers=headers)
@@ -283,7 +267,7 @@ class Webhooks:
         return json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
 
     def _check_address(self, address: str) -> None:
-        """Raise `InvalidInput` for an invalid address, or one that leads into our network."""
+        """Raise `InvalidInput` for an invalid address and for an address in our network."""
         try:
             parts = urlsplit(address.strip())
             host, _ = (parts.hostname or "").lower(), parts.port
@@ -303,8 +287,8 @@ class Webhooks:
             )
 
     def _is_listed(self, address: str) -> bool:
-        """Return whether the settings name the address's host, with its port where it has one."""
-        return urlsplit(address.strip()).netloc.lower() in self._settings.own_webhook_hosts
+        """Return whether the settings name the host, or host and port."""
+        return urlsplit(address.strip()).netloc.lower() in self._own_hosts
 
     @cached_property
     def _outward(self) -> httpx.BaseTransport:
@@ -327,9 +311,21 @@ class Webhooks:
 
 
 def _is_number(host: str) -> bool:
-    """Return whether a host is an address instead of a name, also in the odd forms that resolvers read."""
+    """Return whether a host is an IP address, also in the odd forms which resolvers accept."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
         return all(part[:2] == "0x" or part.isdigit() for part in host.split("."))
     return True
+
+
+def webhooks_of(parts: Services) -> Webhooks:
+    """Return the running product's webhooks. Raises `PackagesMissing`."""
+    if find_spec("standardwebhooks") is None:
+        raise PackagesMissing
+    return Webhooks(parts.database, parts.settings)
+
+
+def deliver(database: Database, settings: Settings, tenant_id: str, delivery_id: str) -> float | None:
+    """Try to send a delivery, for the queue."""
+    return Webhooks(database, settings).deliver(tenant_id, UUID(delivery_id))

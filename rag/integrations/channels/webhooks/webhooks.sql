@@ -41,10 +41,6 @@ SELECT id FROM kept
 -- Tell an address of events again, or no longer.
 UPDATE webhooks SET is_active = %(is_active)s WHERE id = %(webhook_id)s
 
--- emit_event --
--- Tell every webhook that wants this kind of event, or one alone.
-SELECT rag_emit(%(kind)s, %(data)s, %(webhook_id)s)
-
 -- webhook_deliveries --
 -- List the deliveries of a webhook, the latest first.
 SELECT id, webhook_id, kind, event_id, data, status, attempts, next_at, answer_status, answer, created_at, finished_at
@@ -78,7 +74,3 @@ SELECT rag_queue_delivery(id, NULL) FROM again
 -- forget_deliveries --
 -- Remove deliveries older than thirty days.
 DELETE FROM webhook_deliveries WHERE tenant_id = rag_tenant() AND created_at < now() - interval '30 days'
-
--- tell_of_budget --
--- Note that a budget is spent, once a month; the table's trigger tells the webhooks.
-UPDATE budgets SET told_month = %(month)s WHERE id = %(id)s AND told_month IS DISTINCT FROM %(month)s

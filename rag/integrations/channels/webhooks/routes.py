@@ -1,4 +1,4 @@
-"""Serve `/api/webhooks`: addresses of other programs that receive events, and the deliveries to them."""
+"""Serve `/api/webhooks`: addresses for events, and deliveries."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pydantic import Field
 
 from rag.access.problems import problems
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
+from rag.integrations.channels.webhooks.webhooks import LONGEST_ADDRESS, MOST_LISTED, webhooks_of
+from rag.records.events import EVENTS
 from rag.services import services
-from rag.webhooks import EVENTS, LONGEST_ADDRESS, MOST_LISTED
 
 router = APIRouter(route_class=ApiRoute, tags=["Webhooks"])
 
@@ -66,7 +67,7 @@ class WebhookChanges(ApiBody):
 
 
 class DeliveryShape(ApiModel):
-    """An event on its way to one address."""
+    """An event for one address."""
 
     id: UUID
     webhook_id: UUID
@@ -90,7 +91,7 @@ class Deliveries(ApiModel):
 @router.get("/api/webhooks", summary="List webhooks", dependencies=[needs("admin")])
 def list_webhooks(caller: Caller) -> WebhookList:
     """List the addresses that receive events, the oldest first."""
-    found = services().webhooks.list(caller)
+    found = webhooks_of(services()).list(caller)
     shown = [WebhookShape.model_validate(webhook, from_attributes=True) for webhook in found]
     return WebhookList(webhooks=shown, total=len(shown))
 
@@ -98,7 +99,7 @@ def list_webhooks(caller: Caller) -> WebhookList:
 @router.post("/api/webhooks", summary="Add a webhook", dependencies=[needs("admin")], status_code=201)
 def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
     """Add an address that receives events. The answer has the secret of its signatures, which is not shown again."""
-    made, secret = services().webhooks.add(caller, body.name, body.address, body.events)
+    made, secret = webhooks_of(services()).add(caller, body.name, body.address, body.events)
     return MadeWebhook(**WebhookShape.model_validate(made, from_attributes=True).model_dump(), secret=secret)
 
 
@@ -110,7 +111,7 @@ def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
 )
 def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> WebhookShape:
     """Resume or pause an address."""
-    webhooks = services().webhooks
+    webhooks = webhooks_of(services())
     webhooks.switch(caller, webhook_id, is_active=body.is_active)
     return WebhookShape.model_validate(webhooks.get(caller, webhook_id), from_attributes=True)
 
@@ -124,7 +125,7 @@ def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> We
 )
 def remove_webhook(webhook_id: UUID, caller: Caller) -> Response:
     """Remove an address with its deliveries."""
-    services().webhooks.remove(caller, webhook_id)
+    webhooks_of(services()).remove(caller, webhook_id)
     return Response(status_code=204)
 
 
@@ -138,7 +139,7 @@ def list_deliveries(
     webhook_id: UUID, caller: Caller, limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50
 ) -> Deliveries:
     """List deliveries of the last thirty days, the latest first."""
-    found = services().webhooks.deliveries(caller, webhook_id, limit=limit)
+    found = webhooks_of(services()).deliveries(caller, webhook_id, limit=limit)
     shown = [DeliveryShape.model_validate(delivery, from_attributes=True) for delivery in found]
     return Deliveries(deliveries=shown, total=len(shown))
 
@@ -152,7 +153,7 @@ def list_deliveries(
 )
 def send_test(webhook_id: UUID, caller: Caller) -> Response:
     """Send an event of the kind `test`; its delivery is listed like any other."""
-    services().webhooks.test(caller, webhook_id)
+    webhooks_of(services()).test(caller, webhook_id)
     return Response(status_code=202)
 
 
@@ -165,5 +166,5 @@ def send_test(webhook_id: UUID, caller: Caller) -> Response:
 )
 def deliver_again(delivery_id: UUID, caller: Caller) -> Response:
     """Send an event once more, with all its attempts."""
-    services().webhooks.deliver_again(caller, delivery_id)
+    webhooks_of(services()).deliver_again(caller, delivery_id)
     return Response(status_code=202)

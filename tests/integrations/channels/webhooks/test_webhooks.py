@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
@@ -15,19 +18,23 @@ from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
 from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.integrations.channels.webhooks import webhooks as sending
+from rag.integrations.channels.webhooks.webhooks import Webhooks, webhooks_of
 from rag.money.budgets import Budgets
 from rag.providers.outward import OutwardTransport
-from rag.services import Services
+from rag.records.events import emit
+from rag.services import Services, program_of
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
-from rag.webhooks import Webhooks
 from tests.api.callers import Api
-from tests.api.conftest import admin, api, parts, settings
+from tests.api.test_generated_client import generated
 from tests.local_server import LocalServer, QuietHandler
 from tests.patience import patient
+from tests.test_commands import Command, command
+from tests.test_lean_commands import SLOW, imported
 
-__all__ = ("admin", "api", "parts", "settings")
+__all__ = ["command", "generated"]
 
 
 class Receiver:
@@ -59,7 +66,8 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def webhooks(database: Database, receiver: Receiver) -> Webhooks:
-    return Webhooks(database, Settings(webhook_hosts=receiver.host, public_url="https://hr.example.com"))
+    hosts = {"RAG_WEBHOOK_HOSTS": receiver.host}
+    return Webhooks(database, Settings(integration_variables=hosts, public_url="https://hr.example.com"))
 
 
 def person(role: Role = Role.ADMIN, tenant_id: str = "demo") -> Identity:
@@ -104,7 +112,7 @@ def test_changes_are_told_signed_and_only_when_they_are_committed(
         ).fetchone()
         assert gap is not None
         connection.execute("UPDATE gaps SET status = 'solved', solved_by_id = %s WHERE id = %s", [row[0], gap[0]])
-    webhooks.emit("demo", "evaluation.fell", {"runId": "1"})
+    emit(database, "demo", "evaluation.fell", {"runId": "1"})
 
     for delivery_id in waiting(database):
         assert webhooks.deliver("demo", delivery_id) is None
@@ -163,7 +171,7 @@ def test_a_delivery_is_sent_again_until_it_is_taken_or_its_address_is_gone(
     assert [found.is_active for found in webhooks.list(person())] == [False]
     with pytest.raises(InvalidInput, match="off"):
         webhooks.test(person(), made.id)
-    assert webhooks.emit("demo", "gap.solved", {}) == 0
+    assert emit(database, "demo", "gap.solved", {}) == 0
     receiver.server.shutdown()
     receiver.server.server_close()
     webhooks.switch(person(), made.id, is_active=True)
@@ -182,7 +190,7 @@ def test_a_removed_webhook_is_put_back_with_its_secret_and_what_it_was_told(
     before, told = webhooks.list(person()), webhooks.deliveries(person())
     removed = webhooks.remove(person(), made.id)
     assert (webhooks.list(person()), webhooks.deliveries(person())) == ([], [])
-    assert webhooks.emit("demo", "gap.solved", {}) == 0
+    assert emit(database, "demo", "gap.solved", {}) == 0
     assert secret not in removed
     with pytest.raises(NotAllowed):
         webhooks.put_back(person(Role.MANAGER), removed)
@@ -190,7 +198,7 @@ def test_a_removed_webhook_is_put_back_with_its_secret_and_what_it_was_told(
     assert (webhooks.list(person()), webhooks.deliveries(person())) == (before, told)
     with pytest.raises(InvalidInput, match="cannot be put back"):
         webhooks.put_back(person(), removed)
-    assert webhooks.emit("demo", "gap.solved", {}) == 1
+    assert emit(database, "demo", "gap.solved", {}) == 1
     webhooks.deliver("demo", waiting(database)[-1])
     headers, body = receiver.heard[-1]
     assert Verifier(secret).verify(body, headers)["type"] == "gap.solved"
@@ -233,7 +241,7 @@ def test_no_address_leads_into_a_network_of_ours(database: Database, receiver: R
             webhooks.add(person(), "Bad", address)
     made, _ = webhooks.add(person(), "Inner", "https://inner.example.com/")
     webhooks.add(person(), "Outer", "https://outer.example.com/")
-    assert webhooks.emit("demo", "gap.solved", {}) == 2
+    assert emit(database, "demo", "gap.solved", {}) == 2
     for delivery in waiting(database):
         webhooks.deliver("demo", delivery)
     assert [url.host for url in reached] == ["93.184.215.14"]
@@ -247,7 +255,7 @@ def test_no_address_leads_into_a_network_of_ours(database: Database, receiver: R
         with pytest.raises(InvalidInput):
             webhooks.add(person(), name, "https://example.com/", events)
     with pytest.raises(InvalidInput):
-        webhooks.emit("demo", "anything", {})
+        emit(database, "demo", "anything", {})
 
 
 def test_a_budget_that_is_spent_is_told_once_a_month_for_each_amount(
@@ -281,8 +289,11 @@ def spend(database: Database, amount: Decimal) -> None:
         )
 
 
-def test_over_the_api_and_through_the_queue(api: Api, parts: Services, receiver: Receiver) -> None:
-    object.__setattr__(parts.settings, "webhook_hosts", receiver.host)
+def test_over_the_api_and_through_the_queue(
+    api: Api, parts: Services, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "RETRY_SECONDS", (0.0,))
+    object.__setattr__(parts.settings, "integration_variables", {"RAG_WEBHOOK_HOSTS": receiver.host})
     client = api.client(api.key("admin"))
     made = client.post("/api/webhooks", json={"name": "Intranet", "address": f"http://{receiver.host}/"})
     assert made.status_code == 201
@@ -291,7 +302,6 @@ def test_over_the_api_and_through_the_queue(api: Api, parts: Services, receiver:
     assert client.post("/api/webhooks", json={"name": "x", "address": "https://10.0.0.1/"}).status_code == 422
     assert api.client(api.key("chat")).get("/api/webhooks").status_code == 403
     receiver.answers = [503]
-    object.__setattr__(parts.webhooks, "_retry_seconds", (0.0,))
     parts.queue.start_worker()
     try:
         assert client.post(f"{where}/test").status_code == 202
@@ -307,6 +317,53 @@ def test_over_the_api_and_through_the_queue(api: Api, parts: Services, receiver:
     assert client.patch(where, json={"isActive": False}).json()["isActive"] is False
     assert client.delete(where).status_code == 204
     assert client.get(f"{where}/deliveries").status_code == 404
+
+
+def test_ids_of_another_company_lead_to_nothing(parts: Services) -> None:
+    webhooks, demo, stranger = webhooks_of(parts), program_of("demo"), program_of("other")
+    made, _ = webhooks.add(demo, "Intranet", "https://hooks.example.com/hr")
+    before = webhooks.list(demo)
+    acts: tuple[Callable[[], object], ...] = (
+        lambda: webhooks.get(stranger, made.id),
+        lambda: webhooks.switch(stranger, made.id, is_active=False),
+        lambda: webhooks.remove(stranger, made.id),
+        lambda: webhooks.test(stranger, made.id),
+    )
+    for act in acts:
+        with pytest.raises((NotFound, InvalidInput)):
+            act()
+    with pytest.raises(NotAllowed):
+        webhooks.remove(replace(demo, role=Role.EMPLOYEE), made.id)
+    assert webhooks.list(demo) == before
+
+
+def test_a_generated_client_adds_one(api: Api, generated: Any) -> None:
+    with generated("client").AuthenticatedClient(base_url=api.url, token=api.key()) as caller:
+        made = generated("api.webhooks.add_webhook").sync(
+            client=caller, body=generated("models").NewWebhook(name="Intranet", address="https://example.com/hook")
+        )
+    assert made.secret.startswith("whsec_")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("webhook list", "There is no webhook yet. Add one: python -m rag webhook add NAME ADDRESS"),
+        ("webhook deliveries", "Nothing has been delivered yet. Send a test: python -m rag webhook test WEBHOOK"),
+    ],
+)
+def test_an_empty_list_says_so(command: Command, line: str, sentence: str) -> None:
+    shown = command(*line.split(), "--tenant", "demo")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.endswith(f"{sentence}\n")
+
+
+def test_the_command_imports_no_sdk(database: Database, owner_conninfo: str, tmp_path: Path) -> None:
+    found = imported(
+        "webhook", "list",
+        DATABASE_URL=database.conninfo, MIGRATION_DATABASE_URL=owner_conninfo, RAG_DATA_DIR=str(tmp_path / "data"),
+    )  # fmt: skip
+    assert found & {*SLOW, "standardwebhooks"} == set()
 
 
 def _until(is_so: Callable[[], bool], seconds: float = 30.0) -> None:

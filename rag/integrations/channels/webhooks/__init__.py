@@ -1,0 +1,49 @@
+"""Tell other programs of events: `webhooks` keeps addresses and sends, `routes` serves them, `section` sets them up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rag.command_line import Commands
+from rag.integrations.integration import Integration
+from rag.language import N_
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from rag.services import Services
+    from rag.types import Collection, Identity
+
+
+def router() -> APIRouter:
+    """Return the routes for administrators' programs."""
+    from rag.integrations.channels.webhooks.routes import router  # the server needs them, commands do not
+
+    return router
+
+
+def draw(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
+    """Draw the section on the page Other programs."""
+    from rag.integrations.channels.webhooks.section import draw_webhooks  # pandas, only for administrators
+    from rag.integrations.channels.webhooks.webhooks import webhooks_of
+
+    draw_webhooks(webhooks_of(parts), identity)
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command `webhook`."""
+    from rag.integrations.channels.webhooks.commands import add_parsers
+
+    add_parsers(commands)
+
+
+INTEGRATION = Integration(
+    name="webhooks",
+    title=N_("Webhooks"),
+    packages=("standardwebhooks",),
+    router=router,
+    draw=draw,
+    add_commands=add_commands,
+    jobs={"deliver": f"{__name__}.webhooks:deliver"},
+)

@@ -1,0 +1,35 @@
+"""Tell other programs of events.
+
+Database triggers tell of most, in the transaction of the change; other parts call `emit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from rag.errors import InvalidInput
+from rag.language import N_
+from rag.storage.database import Database
+from rag.types import Who
+
+#: Kinds of events, with the words an administrator sees.
+EVENTS = {
+    "document.ready": N_("A document can be searched"),
+    "document.failed": N_("A document could not be processed"),
+    "budget.near": N_("Most of a budget is spent"),
+    "budget.reached": N_("A budget is spent"),
+    "gap.solved": N_("A gap is solved"),
+    "sync.failed": N_("A sync failed"),
+    "evaluation.fell": N_("An evaluation is worse than the one before"),
+    "digest.weekly": N_("The report of a week"),
+}
+
+
+def emit(database: Database, who: Who, kind: str, data: Mapping[str, Any]) -> int:
+    """Queue an event for every address that wants this kind; return how many there are."""
+    if kind not in EVENTS:
+        raise InvalidInput(f"There is no event {kind!r}; there are {', '.join(EVENTS)}.")
+    return int(database.fetch_value(who, "emit_event", kind=kind, data=Jsonb(dict(data)), webhook_id=None))
