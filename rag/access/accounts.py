@@ -126,16 +126,13 @@ class Accounts:
             self._unknown_sign_ins.count(address[:254], browser)
         if not self._passwords.matches(password, stored) or stored is None:
             raise WrongPassword
-        fresh = self._passwords.hash(password) if self._passwords.is_outdated(stored) else stored
-        with self._database.transaction(tenant_id) as connection:
-            account = read_account(
-                connection,
-                "record_sign_in",
-                account_id=account_id,
-                checked_hash=stored,
-                fresh_hash=fresh,
-                browser=known,
-            )
+        fresh = self._passwords.hash(password) if self._passwords.is_outdated(stored) else ""
+        with self._database.transaction(tenant_id, checks=account_id) as connection:
+            who = {"account_id": account_id}
+            # Another process may have changed the password meanwhile.
+            if fresh and connection.execute(queries["checked_password"], who).fetchone() == (stored,):
+                connection.execute(queries["renew_hash"], {**who, "password_hash": fresh})
+            account = read_account(connection, "record_sign_in", account_id=account_id, browser=known)
         if account is None:
             raise WrongPassword
         if not account.is_active:
@@ -163,8 +160,7 @@ class Accounts:
         if not self._passwords.matches(password, stored):
             raise WrongPassword("Your current password is not right.")
         # It counted as wrong until here; a person who proves it often must not have to wait.
-        clear = {"checked_hash": stored, "fresh_hash": stored, "browser": known}
-        self._database.fetch_value(identity, "record_sign_in", account_id=identity.account_id, **clear)
+        self._database.fetch_value(identity, "record_sign_in", account_id=identity.account_id, browser=known)
 
     # Browsers that are known
 
@@ -412,7 +408,7 @@ class Accounts:
         Raises `TooManyAttempts`.
         """
         now, wait_seconds = self._clock(), 0.0
-        with self._database.transaction(tenant_id) as connection:
+        with self._database.transaction(tenant_id, checks=account_id) as connection:
             if TOKEN.fullmatch(browser.known_token):
                 where: dict[str, Any] = {"browser": token_hash(browser.known_token), "account_id": account_id}
                 known = connection.execute(queries["attempts_in_browser"], where).fetchone()

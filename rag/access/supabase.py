@@ -227,14 +227,7 @@ class SupabaseAccounts(Accounts):
     # Inside
 
     def _record_sign_in(self, tenant_id: str, account_id: UUID, *, browser: str) -> None:
-        self._database.fetch_value(
-            tenant_id,
-            "record_sign_in",
-            account_id=account_id,
-            checked_hash="",
-            fresh_hash="",
-            browser=browser,
-        )
+        self._database.fetch_value(tenant_id, "record_sign_in", account_id=account_id, browser=browser)
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
         """Store an invited person's password at Supabase; our link counts as the confirmation of their address."""

@@ -87,7 +87,13 @@ GENERIC: Plans = "force_generic_plan"
 
 
 def entering(
-    key: bytes, who: Entering, *, token_hash: str = "", email: str = "", plans: Plans = "auto"
+    key: bytes,
+    who: Entering,
+    *,
+    token_hash: str = "",
+    email: str = "",
+    checks: UUID | None = None,
+    plans: Plans = "auto",
 ) -> dict[str, str]:
     """Return the parameters of `ENTER`: the transaction's identity and its read rights, sealed with `key`.
 
@@ -105,7 +111,8 @@ def entering(
         values = {"worker": "yes"}
     elif who:
         values = {"tenant_id": who, "reads": "all"}
-    values |= {name: value for name, value in (("token_hash", token_hash), ("email", email)) if value}
+    presented = {"token_hash": token_hash, "email": email, "checks": str(checks or "")}
+    values |= {name: value for name, value in presented.items() if value}
     # Postgres knows neither zero characters nor halves of surrogate pairs.
     known = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
     return {**sealed(key, known), "plans": plans}
@@ -253,17 +260,20 @@ class Database:
         return DatabaseUnavailable(self._outage() if self._outage else None)
 
     @contextmanager
-    def transaction(self, who: Entering, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
+    def transaction(
+        self, who: Entering, *, token_hash: str = "", email: str = "", checks: UUID | None = None
+    ) -> Iterator[Connection]:
         """Open a transaction as a person or, given a tenant's id, as the product for that tenant; commit it at its end.
 
         `WORKER` sees the queue of all tenants.
 
         `token_hash` (hex) and `email` open the one session, link or account that they name,
-        before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
+        before a tenant is known. `checks` names the one account whose password is being checked.
+        Raises `DatabaseUnavailable` when no connection can be had.
         """
         with self._session() as session:
             with Pipeline(session, WRITABLE) as beginning:
-                beginning.execute(ENTER, entering(self.key, who, token_hash=token_hash, email=email))
+                beginning.execute(ENTER, entering(self.key, who, token_hash=token_hash, email=email, checks=checks))
                 if act := _act.get():
                     beginning.execute(ACT, {"act": act})
                 beginning.hand_over()

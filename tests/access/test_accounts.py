@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from uuid import uuid4
 
+import psycopg
 import pytest
 from argon2 import PasswordHasher
 
@@ -107,10 +108,12 @@ def test_a_link_serves_its_own_purpose_only(access: Access, admin: Identity) -> 
         access.accounts.require_first_admin_link(token_of(link))
 
 
-def test_tokens_and_passwords_are_stored_as_hashes_only(access: Access, admin: Identity, database: Database) -> None:
+def test_tokens_and_passwords_are_stored_as_hashes_only(
+    access: Access, admin: Identity, superuser_conninfo: str
+) -> None:
     _, link = access.accounts.invite(admin, EMAIL)
     session = access.sessions.start(access.accounts.sign_in(admin.email, PASSWORD))
-    with database.transaction("demo") as connection:
+    with psycopg.connect(superuser_conninfo) as connection:
         stored = str(connection.execute("SELECT accounts::text FROM accounts").fetchall())
         stored += str(connection.execute("SELECT sessions::text FROM sessions").fetchall())
         stored += str(connection.execute("SELECT one_time_links::text FROM one_time_links").fetchall())
@@ -165,10 +168,12 @@ def test_guesses_made_at_once_are_slowed_like_those_made_in_turn(access: Access,
     assert outcomes.count(TooManyAttempts) == 7
 
 
-def test_signing_in_renews_a_hash_of_older_parameters(access: Access, admin: Identity, database: Database) -> None:
+def test_signing_in_renews_a_hash_of_older_parameters(
+    access: Access, admin: Identity, database: Database, superuser_conninfo: str
+) -> None:
     stronger = Accounts(database, access.sessions, hasher=PasswordHasher(time_cost=2, memory_cost=16, parallelism=1))
     stronger.sign_in(admin.email, PASSWORD)
-    with database.transaction("demo") as connection:
+    with psycopg.connect(superuser_conninfo) as connection:
         (stored,) = connection.execute("SELECT password_hash FROM accounts").fetchone() or ("",)
     assert "m=16,t=2" in stronger._passwords._opened(stored)
     stronger.sign_in(admin.email, PASSWORD)

@@ -28,7 +28,22 @@ OWN_EVENTS = re.compile(
 ACCOUNT = "( SELECT rag_account() AS rag_account)"
 #: What people keep for themselves.
 PERSONAL = {"refused_files", "saved_views"}
-READS_ALL = "(( SELECT rag_reads_all() AS rag_reads_all) OR "
+ALL = "( SELECT rag_reads_all() AS rag_reads_all)"
+READS_ALL = f"({ALL} OR "
+#: How people sign in: seen and changed by each person alone, or by nobody.
+SIGN_IN = {
+    "sessions", "one_time_links", "known_browsers", "second_factors", "recovery_codes", "connected_apps",
+    "external_identities",
+}  # fmt: skip
+OF_NOBODY = {"session_origins", "used_app_tokens"}
+#: What everybody's transactions write: their questions, what follows from them, and figures that are counted anew.
+WRITTEN_BY_PEOPLE = {
+    "attachment_texts", "audit_log", "budget_consents", "calendar_work", "chat_deliveries", "chat_logs",
+    "chat_threads", "conversations", "cost_days", "cost_ledger", "cost_weeks", "document_days", "document_weeks",
+    "erasures", "feedback", "gap_meanings", "gap_questions", "gaps", "help_requests", "history_changes", "messages",
+    "opinions", "paid_calls", "prompts", "question_days", "question_time_days", "question_time_weeks",
+    "question_weeks", "rolled_days", "rolled_weeks", "sentence_vectors", "tenant_changes", "webhook_deliveries",
+}  # fmt: skip
 #: What a reader may see: rows of collections open to them, or below such a row. Rows without a collection are the
 #: tenant's own.
 OF_COLLECTION = "(collection_id = ANY (ARRAY( SELECT collections.id FROM collections)))"
@@ -67,6 +82,18 @@ OF_A_COLLECTION = """
     SELECT oid::regclass::text FROM belongs
 """
 
+#: What keeps people who are no administrators from writing.
+MANAGED = {"INSERT": "managed_added", "UPDATE": "managed_changed", "DELETE": "managed_removed"}
+#: What the application may write, by a right on the table or on some of its columns.
+WRITTEN = """
+    SELECT relname, privilege_type FROM pg_class, aclexplode(relacl)
+    WHERE relnamespace = 'public'::regnamespace AND grantee = 'rag_app'::regrole AND relkind IN ('r', 'p')
+      AND privilege_type IN ('INSERT', 'UPDATE', 'DELETE') AND relname NOT LIKE 'procrastinate%'
+    UNION
+    SELECT relname, privilege_type FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid, aclexplode(attacl)
+    WHERE relnamespace = 'public'::regnamespace AND grantee = 'rag_app'::regrole AND privilege_type = 'UPDATE'
+"""
+
 
 def complaints(connection: Connection) -> list[str]:
     """Return what is wrong with the row-level security of a database, a line for each table or policy."""
@@ -75,7 +102,8 @@ def complaints(connection: Connection) -> list[str]:
     names = {(table, name) for table, name, *_ in policies}
     found = [f"{table} is not forced" for table, is_forced in forced.items() if not is_forced]
     found += [f"{table} has no tenant" for table in forced if (table, "tenant") not in names]
-    found += [f"{table} has no owner" for table in PERSONAL if (table, "own") not in names]
+    found += [f"{table} has no owner" for table in PERSONAL | SIGN_IN | OF_NOBODY if (table, "own") not in names]
+    found += [f"{table} is written by everybody" for table in written_by_everybody(connection, names)]
     for table in ("collections", *(row[0] for row in connection.execute(OF_A_COLLECTION).fetchall())):
         if table in forced and not {(table, "reader"), (table, "own")} & names:
             found.append(f"{table} is open to readers of other groups")
@@ -84,8 +112,18 @@ def complaints(connection: Connection) -> list[str]:
     return found + [f"{table}.{name}" for table, name, *rest in policies if not is_right(table, name, *rest)]
 
 
+def written_by_everybody(connection: Connection, names: set[tuple[str, str]]) -> set[str]:
+    """Return the tables that a person's transaction may write, and that are not listed as theirs."""
+    granted = connection.execute(WRITTEN).fetchall()
+    open_to_people = {table for table, right in granted if not {(table, MANAGED[right]), (table, "own")} & names}
+    open_to_people |= {"one_time_links"} - {table for table, name in names if name == MANAGED["INSERT"]}
+    for table in {table for table, name in names if name in MANAGED.values()} - {"one_time_links"}:
+        open_to_people |= {table for name in MANAGED.values() if (table, name) not in names}
+    return open_to_people - WRITTEN_BY_PEOPLE
+
+
 def is_right(
-    table: str, name: str, permissive: str, command: str, roles: list[str], reads: str, writes: str | None
+    table: str, name: str, permissive: str, command: str, roles: list[str], reads: str | None, writes: str | None
 ) -> bool:
     """Whether a policy says what the policies of its name say."""
     kind = (permissive, command)
@@ -93,16 +131,27 @@ def is_right(
         case "searches_discarded":  # of the rows that the tenant may see
             own = "((kind = 'search'::text) AND (outcome IS NULL))"
             return (table, *kind, reads, writes) == ("chat_logs", "RESTRICTIVE", "DELETE", own, None)
+        case "own" if table in SIGN_IN | OF_NOBODY:
+            rows = "" if table in OF_NOBODY else f"(account_id = {ACCOUNT}) OR "
+            return (*kind, reads, writes) == ("RESTRICTIVE", "ALL", f"{READS_ALL}{rows}({TENANT} IS NULL))", None)
+        case "managed_added":
+            return (*kind, reads, writes) == ("RESTRICTIVE", "INSERT", None, ALL)
+        case "managed_changed" if table == "accounts":
+            return (*kind, reads, writes) == ("RESTRICTIVE", "UPDATE", f"{READS_ALL}(id = {ACCOUNT}))", None)
+        case "managed_changed":
+            return (*kind, reads, writes) == ("RESTRICTIVE", "UPDATE", ALL, None)
+        case "managed_removed":
+            return (*kind, reads, writes) == ("RESTRICTIVE", "DELETE", ALL, None)
         case "own":
             own = f"((account_id = {ACCOUNT}) OR ({ACCOUNT} IS NULL))"
             return kind == ("RESTRICTIVE", "ALL") and reads == own and writes in (own, None)
         case "reader":
-            return (*kind, writes) == ("RESTRICTIVE", "SELECT", None) and shows_to_readers(table, reads)
+            return (*kind, writes) == ("RESTRICTIVE", "SELECT", None) and shows_to_readers(table, reads or "")
         case "worker":  # what belongs to no tenant
             tables = ("procrastinate_workers", "procrastinate_periodic_defers")
             return table in tables and (*kind, reads, writes) == ("PERMISSIVE", "ALL", WORKER, WORKER)
         case "tenant" if table == "procrastinate_events":
-            return reads == writes and bool(OWN_EVENTS.fullmatch(reads))
+            return reads == writes and bool(OWN_EVENTS.fullmatch(reads or ""))
         case "tenant":
             own = {"tenants": OWN.replace("tenant_id", "id", 1), "procrastinate_jobs": OWN_JOBS}.get(table, OWN)
             return (*kind, reads, writes) == ("PERMISSIVE", "ALL", own, own)
@@ -114,7 +163,7 @@ def is_right(
                 None,
             )
         case "presented":
-            return (*kind, writes) == ("PERMISSIVE", "SELECT", None) and bool(PRESENTED.fullmatch(reads))
+            return (*kind, writes) == ("PERMISSIVE", "SELECT", None) and bool(PRESENTED.fullmatch(reads or ""))
     return False
 
 
@@ -138,9 +187,11 @@ def weaker(connection: Connection) -> Iterator[tuple[str, sql.Composed]]:
                 f"{table} {change}",
                 sql.SQL("ALTER TABLE {} {} ROW LEVEL SECURITY").format(sql.Identifier(table), sql.SQL(change)),
             )
-    for table, name, permissive, command, roles, _reads, writes in connection.execute(POLICIES).fetchall():
+    for table, name, permissive, command, roles, reads, writes in connection.execute(POLICIES).fetchall():
         policy, where = sql.Identifier(name), sql.Identifier(table)
-        if roles == ["public"] or permissive == "RESTRICTIVE":
+        if reads is None:
+            pass  # of what is added, which the policy's check is about
+        elif roles == ["public"] or permissive == "RESTRICTIVE":
             yield f"{table}.{name} is true", sql.SQL("ALTER POLICY {} ON {} USING (true)").format(policy, where)
             yield (
                 f"{table}.{name} is also others'",

@@ -11,7 +11,7 @@ SELECT id FROM accounts WHERE tenant_id = rag_tenant() AND email = %(email)s
 SELECT failed_attempts,
        coalesce(extract(epoch FROM last_failed_at), 0)::float8 AS last_failed_at,
        waiting_browsers,
-       password_hash
+       rag_password_hash(id) AS password_hash
 FROM accounts WHERE id = %(account_id)s
 FOR UPDATE
 
@@ -27,7 +27,7 @@ WHERE id = %(account_id)s
 -- Lock the count of wrong passwords of an account in a browser where it has signed in before.
 SELECT b.failed_attempts,
        coalesce(extract(epoch FROM b.last_failed_at), 0)::float8 AS last_failed_at,
-       a.password_hash
+       rag_password_hash(a.id) AS password_hash
 FROM known_browsers b JOIN accounts a ON a.id = b.account_id
 WHERE b.token_hash = decode(%(browser)s, 'hex') AND b.account_id = %(account_id)s
 FOR UPDATE OF b
@@ -65,9 +65,16 @@ WHERE account_id = %(account_id)s
 -- Forget all browsers of an account, after its password has changed.
 DELETE FROM known_browsers WHERE account_id = %(account_id)s
 
+-- checked_password --
+-- Lock an account and read the hash of its password; needs the account named as the one that is checked.
+SELECT rag_password_hash(id) AS password_hash FROM accounts WHERE id = %(account_id)s FOR UPDATE
+
+-- renew_hash --
+-- Replace the hash of a password that is made with older parameters; the password stays the same.
+UPDATE accounts SET password_hash = %(password_hash)s WHERE id = %(account_id)s
+
 -- record_sign_in --
--- Clear the count of the known browser, or that of all unknown ones; notes the sign-in of an active account; replaces a
--- hash made with older parameters.
+-- Clear the count of the known browser, or that of all unknown ones; notes the sign-in of an active account.
 WITH cleared AS (
     UPDATE known_browsers SET failed_attempts = 0, last_failed_at = NULL
     WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
@@ -77,8 +84,7 @@ SET failed_attempts = CASE WHEN %(browser)s <> '' THEN failed_attempts ELSE 0 EN
     last_failed_at = CASE WHEN %(browser)s <> '' THEN last_failed_at END,
     waiting_browsers = CASE WHEN %(browser)s <> '' THEN waiting_browsers ELSE '[]' END,
     last_signed_in_at = CASE WHEN is_active THEN now() ELSE last_signed_in_at END,
-    password_asked_at = NULL,
-    password_hash = CASE WHEN password_hash = %(checked_hash)s THEN %(fresh_hash)s ELSE password_hash END
+    password_asked_at = NULL
 WHERE id = %(account_id)s
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 

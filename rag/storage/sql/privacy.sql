@@ -7,7 +7,11 @@ SELECT id, email, name FROM accounts WHERE email = %(email)s
 -- export_person --
 -- Read everything kept about one person, as JSON, without the hashes of passwords and sessions.
 SELECT jsonb_build_object(
-    'account', (SELECT to_jsonb(a) - 'password_hash' - 'waiting_browsers' FROM accounts a WHERE a.id = %(account_id)s),
+    'account', (SELECT to_jsonb(a) FROM (
+        SELECT id, tenant_id, email, name, role, user_group, is_active, language, created_at, last_signed_in_at,
+               last_failed_at, failed_attempts, password_asked_at, last_collection_id, directory_fields,
+               removed_by_directory_at
+        FROM accounts WHERE id = %(account_id)s) AS a),
     'sessions', (SELECT coalesce(jsonb_agg(to_jsonb(s) - 'token_hash' ORDER BY s.created_at), '[]')
                  FROM sessions s WHERE s.account_id = %(account_id)s),
     'conversations', (SELECT coalesce(jsonb_agg(jsonb_build_object(
