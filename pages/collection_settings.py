@@ -15,9 +15,7 @@ import streamlit as st
 from rag.errors import InvalidInput, RagError
 from rag.ingestion.bin import BIN_DAYS, BinnedCollection
 from rag.ingestion.collections import LANGUAGES
-from rag.ingestion.sources.google_sign_in import ACCOUNT_COOKIE
-from rag.ingestion.sources.runs import GOOGLE_DRIVE
-from rag.integrations.registry import draw_outside
+from rag.integrations.registry import draw_outside, source_forms
 from rag.language import _, day, ngettext
 from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
@@ -26,7 +24,7 @@ from rag.ui import actions
 from rag.ui.collection_persona import draw_persona
 from rag.ui.collection_profile import added_by, draw_threshold, embedder_line, embedder_name, means, profile_title
 from rag.ui.collection_settings import draw_settings
-from rag.ui.collection_sources import CHOSEN, GoogleAccount, draw_sources
+from rag.ui.collection_sources import CHOSEN, draw_sources
 from rag.ui.embedding_moves import better_models, draw_moves
 from rag.ui.formats import count, language_name, thousands, time_zone
 from rag.ui.text import plain
@@ -57,19 +55,6 @@ def open_collection(collection_id: UUID | None) -> None:
 
 def open_dialog(name: str) -> None:
     state.collections_dialog = name
-
-
-def google_account(collection: Collection) -> GoogleAccount | None:
-    """Return who signed in with Google for a source of this collection; None where nobody can."""
-    google = services().google_sign_in
-    if not google.is_offered:
-        return None
-    if "source" in st.query_params:  # back from there
-        del st.query_params["source"]
-        state[CHOSEN] = GOOGLE_DRIVE
-    cookies = st.context.cookies
-    sealed = cookies.get(f"__Host-{ACCOUNT_COOKIE}") or cookies.get(ACCOUNT_COOKIE, "")
-    return GoogleAccount(f"/sources/google/start?collection={collection.id}", google.account(sealed, identity))
 
 
 def save_setting(collection_id: UUID, changes: dict[str, Any]) -> None:
@@ -444,8 +429,9 @@ def draw_opened(collection: Collection) -> None:
         )
     if not holds_posts(collection):  # a board has a page for that
         with_folders = bool(services().settings.sync_folders)
-        google = google_account(collection)
-        draw_sources(services().syncs, identity, collection, with_folders=with_folders, google=google)
+        if source := st.query_params.pop("source", ""):  # back from signing in at a service
+            state[CHOSEN] = source
+        draw_sources(services().syncs, identity, collection, forms=source_forms(), with_folders=with_folders)
     draw_settings(identity, collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import TypeAlias
+import sys
+import time
+from typing import TYPE_CHECKING, TypeAlias
+from uuid import UUID
 
-from rag.errors import InvalidInput
+from rag.errors import InvalidInput, RagError
+from rag.language import counted
+
+if TYPE_CHECKING:
+    from rag.services import Services
 
 #: argparse has no other name for it.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -42,3 +49,27 @@ def agreed() -> bool:
     except EOFError:
         print("\nThere is no terminal to ask in. Add --yes to continue without asking.")
         return False
+
+
+def processed_to_end(parts: Services, tenant: str, document_id: UUID) -> bool:
+    """Process a document to its end, print its state, and return whether it can be searched now."""
+    from rag.ingestion.document_jobs import JobTaken
+    from rag.services import program_of
+    from rag.types import DocumentStatus
+
+    if parts.documents.get(tenant, document_id).status is DocumentStatus.FAILED:
+        parts.documents.retry(program_of(tenant), document_id)
+    try:
+        while True:
+            try:
+                parts.pipeline.run(tenant, document_id)
+            except JobTaken:
+                time.sleep(0.5)  # a running application has taken it up
+            else:
+                break
+    except RagError as exc:
+        print(exc.message, file=sys.stderr)
+    document = parts.documents.get(tenant, document_id)
+    note = f": {document.message}" if document.message else ""
+    print(f"{document.title}: {document.status}, {counted(document.chunk_count, 'passage')}{note}", flush=True)
+    return document.status is DocumentStatus.COMPLETED

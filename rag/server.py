@@ -24,7 +24,7 @@ from streamlit.runtime import app_session
 from rag import language
 from rag.access.guard import PUBLIC_METHODS, SECURITY_HEADERS, AuthGuard
 from rag.access.problems import FORMS, problem, unexpected
-from rag.api import app, service, sign_in, source_sign_in
+from rag.api import app, service, sign_in
 from rag.api.health import retirement_notices
 from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
@@ -188,7 +188,6 @@ ROUTES: list[BaseRoute] = [
     *sign_in.routes(services),
     live_text.ROUTE,
     *app.routes_to(API),
-    *source_sign_in.ROUTES,
     *registry.routes(),
     service.METRICS,
 ]

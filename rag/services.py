@@ -37,7 +37,6 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
-from rag.ingestion.sources.google_sign_in import GoogleSignIn
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
 from rag.language import N_
@@ -110,7 +109,6 @@ class Services:
     pipeline: IngestionPipeline
     queue: Queue
     syncs: Syncs
-    google_sign_in: GoogleSignIn
     documents: DocumentLibrary
     references: ReferenceDocuments
     answerer: Answerer
@@ -238,7 +236,7 @@ def assemble(
     evaluations = Evaluations(database, answerer, judge, Retriever(database, by_words))
     pipeline = IngestionPipeline(database, files, providers, ledger, settings)
     queue = Queue(database, pipeline)
-    syncs = make_syncs(database, files, pipeline.control, queue, settings)
+    syncs = make_syncs(database, files, pipeline.control, queue, settings, registry.source_makers(settings))
     queue.on_sync = syncs.run
     queue.on_schedule = syncs.run_due
     documents = DocumentLibrary(database, files, providers, settings, queue)
@@ -295,7 +293,6 @@ def assemble(
         pipeline=pipeline,
         queue=queue,
         syncs=syncs,
-        google_sign_in=GoogleSignIn(database, settings),
         documents=documents,
         references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,

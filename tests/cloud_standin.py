@@ -9,7 +9,7 @@ from typing import Any, Self
 from cheroot import wsgi
 from wsgidav.wsgidav_app import WsgiDAVApp
 
-from rag.ingestion.sources.webdav import WebdavSource
+from rag.integrations.sources.webdav.webdav import WebdavSource
 
 USER, PASSWORD = "ada", "hunter2-hunter2"
 

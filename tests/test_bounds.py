@@ -21,9 +21,9 @@ import pytest
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import sandbox_of
-from rag.ingestion.sources.bucket import Bucket, BucketSource
-from rag.ingestion.sources.remote import client_for
-from rag.ingestion.sources.webdav import WebdavFolder, WebdavSource
+from rag.integrations.sources.remote import client_for
+from rag.integrations.sources.s3.bucket import Bucket, BucketSource
+from rag.integrations.sources.webdav.webdav import WebdavFolder, WebdavSource
 from rag.providers.bounds import TOO_LARGE, UNREADABLE, Bounds, bound, bounded, timed
 
 RAG = Path(__file__).parents[1] / "rag"
@@ -186,7 +186,7 @@ def test_a_storage_with_a_bomb_takes_no_memory(server: Hostile) -> None:
 
 
 def test_a_storage_whose_list_never_ends_is_left(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag.ingestion.sources.bucket.MOST_LISTS", 20)
+    monkeypatch.setattr("rag.integrations.sources.s3.bucket.MOST_LISTS", 20)
     about = "<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>"
     server.answers(f"<ListBucketResult><Name>papers</Name>{about}</ListBucketResult>".encode())
     with pytest.raises(ProviderAnswerInvalid, match="without an end"):
@@ -202,8 +202,8 @@ def test_a_list_that_is_none_is_said(server: Hostile, body: bytes) -> None:
 
 
 def test_a_storage_that_drips_is_left(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag.ingestion.sources.bucket.LONGEST_SECONDS", 0.3)
-    monkeypatch.setattr("rag.ingestion.sources.bucket.RETRIES", 0)
+    monkeypatch.setattr("rag.integrations.sources.s3.bucket.LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr("rag.integrations.sources.s3.bucket.RETRIES", 0)
     for beginning in (b"HTTP/1.1 200 OK\r\nX-Long: ", b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n"):
         server.drips(beginning, b"x")
         with pytest.raises((ProviderUnavailable, ProviderAnswerInvalid)):
@@ -219,4 +219,4 @@ def test_every_client_of_the_application_is_bounded() -> None:
             if "bound(" not in text[made.start() - 400 : made.end() + 500]:
                 found.add(f"{path.relative_to(RAG)}: {made[0]}")
     # `client_for` gives its client a transport that bounds every answer.
-    assert found == {"ingestion/sources/remote.py: httpx.Client("}
+    assert found == {"integrations/sources/remote.py: httpx.Client("}

@@ -401,7 +401,6 @@ def test_a_command_whose_reader_has_gone_ends_without_a_word(command: Command, r
         (("report", "--html", "missing/report.html"), "missing/report.html"),
         (("report", "--pdf", "missing/report.pdf"), "missing/report.pdf"),
         (("eval", "missing.jsonl"), "missing.jsonl"),
-        (("import-vectors", "missing.jsonl", "--collection", "HR documents"), "missing.jsonl"),
         (("ingest", "missing"), "missing"),
         (("tenant", "export", "demo", "missing/demo.zip"), "missing/demo.zip"),
     ],

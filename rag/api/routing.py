@@ -29,7 +29,7 @@ from rag.errors import NotAllowed, RagError, ScopeMissing, SignedOut
 from rag.services import services
 from rag.types import Identity
 
-#: Anybody may call it, such as a webhook that proves itself otherwise.
+#: Open to everybody; a webhook brings a secret.
 PUBLIC = "public"
 #: Anybody who is signed in or has a key.
 ANYBODY = "anybody"

@@ -1,4 +1,3 @@
-"""The commands: each module adds some with `add_parsers` and carries them out.
-
-A command imports what it needs when it runs, so that help is there at once.
+"""The commands: each module adds some with `add_parsers` and carries them out. Imports wait until a command runs; help
+is there at once.
 """

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: With this share of wrong passages, similarity alone is no evidence.
 MOST_MISTAKEN = 0.2
+#: The source for `sync --github`.
+GITHUB = "github"
 
 
 def add_parsers(commands: Commands) -> None:
@@ -347,7 +349,6 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.board.table import PostsTable
     from rag.ingestion.sources.folder import FolderSource
-    from rag.ingestion.sources.github import GitHubSource
     from rag.ingestion.sources.sync import sync_collection
 
     if arguments.folder is not None:
@@ -366,12 +367,12 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
     if arguments.table:
         parts.syncs.set_source(identity, collection, PostsTable.kind, _mapping(arguments.table, arguments.column))
     if arguments.github:
-        parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
+        parts.syncs.set_source(identity, collection, GITHUB, {"owner": arguments.github})
     if arguments.source:
         settings, secrets = _pairs("--set", arguments.set), _pairs("--secret", arguments.secret)
         secrets = {name: _secret_in(Path(file)) for name, file in secrets.items()}
         parts.syncs.set_source(identity, collection, arguments.source, settings, secrets=secrets or None)
-    kind = PostsTable.kind if arguments.table else GitHubSource.kind if arguments.github else arguments.source or None
+    kind = PostsTable.kind if arguments.table else GITHUB if arguments.github else arguments.source or None
     _set_schedule(parts, identity, collection, arguments.every, kind)
     return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
 

@@ -1,4 +1,4 @@
-"""Add documents by `ingest` and `import-vectors`, list and delete them by `documents`."""
+"""Add documents by `ingest`, list and delete them by `documents`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import json
 import shlex
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from rag.command_line import Commands, add_command, add_place, agreed
+from rag.command_line import Commands, add_command, add_place, processed_to_end
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.language import counted
 from rag.settings import Settings
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from rag.ingestion.bin import BinnedDocument
     from rag.ingestion.loaders import ExtractionLimits
     from rag.ingestion.sources.folder import FoundFile
-    from rag.ingestion.sources.import_vectors import ImportPlan
     from rag.services import Services
     from rag.types import ChunkingMethod, Document, Identity, PdfType, ProcessingResult
 
@@ -68,19 +66,6 @@ def add_parsers(commands: Commands) -> None:
         help="have a model summarise and tag the files",
     )
     parser.set_defaults(run=ingest)
-    parser = add_command(
-        commands,
-        "import-vectors",
-        "import the passages of another vector store, such as Pinecone, from export files",
-        more="Ids, metadata and text are kept; the collection's model makes new vectors. The cost is shown "
-        "first, and asked about. Run again, it continues where it stopped; what has not changed costs nothing.",
-    )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="JSON lines, or a JSON array")
-    add_place(parser, needs_collection=True)
-    parser.add_argument("--tags", action="store_true", help="have a language model tag the documents too")
-    parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done and what it costs")
-    parser.set_defaults(run=run_import)
     parser = add_command(
         commands, "documents", "list documents, correct pages, move documents to the bin or restore them"
     )
@@ -260,7 +245,7 @@ def _correct(parts: Services, identity: Identity, arguments: argparse.Namespace)
     if arguments.dry_run:
         return True
     made = library.corrections.save(identity, document_id, number, text, seen=fingerprint(shown[number]))
-    return _processed(parts, identity.tenant_id, made.id)
+    return processed_to_end(parts, identity.tenant_id, made.id)
 
 
 def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) -> None:
@@ -324,86 +309,3 @@ def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:
 def clear_progress() -> None:
     if sys.stdout.isatty():
         print("\r\x1b[K", end="", flush=True)
-
-
-def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Compare, show the cost, ask and embed. Returns 0 when everything in the files is in the collection."""
-    from rag.ingestion.sources.import_vectors import VectorImport
-    from rag.services import services
-
-    parts = services()
-    tenant = arguments.tenant or settings.tenant
-    try:
-        collection = parts.choose_collection(tenant, arguments.collection)
-        importing = VectorImport(
-            parts.database, parts.files, parts.providers, collection, generate_metadata=arguments.tags
-        )
-        plan = importing.plan(arguments.files)
-        print(f"{collection.name}, {collection.embedding_model}: {described(plan)}")
-        _show_problems(plan)
-        is_anything = bool(plan.documents or plan.unfinished)
-        if not is_anything or arguments.dry_run:
-            return 1 if plan.problems else 0
-        if not arguments.yes and not agreed():
-            return 1
-        failed = 0
-        for document_id in plan.unfinished:
-            failed += not _processed(parts, tenant, document_id)
-        for passages in plan.documents:
-            report = importing.store(passages)
-            for document_id in report.documents:
-                failed += not _processed(parts, tenant, document_id)
-            failed += report.failed
-            for problem in report.problems:
-                print(problem, file=sys.stderr)
-    finally:
-        parts.close()
-    if failed:
-        undone = counted(failed, "document is", "documents are")
-        print(f"{undone} not done. Run the same command again; what was paid is kept.", file=sys.stderr)
-    return 1 if failed or plan.problems else 0
-
-
-def described(plan: ImportPlan) -> str:
-    """Describe the plan in one line."""
-    parts = [f"{counted(len(plan.documents), 'document')} with {counted(plan.passages, 'passage')} to import"]
-    if plan.unfinished:
-        parts.append(f"{len(plan.unfinished):,} to finish")
-    if plan.unchanged:
-        parts.append(f"{plan.unchanged:,} unchanged")
-    cost = "unpriced" if plan.cost is None else f"about ${plan.cost:.4f}"
-    return f"{', '.join(parts)}; {counted(plan.tokens, 'token')}, {cost}"
-
-
-def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
-    """Process a document to its end, print its state, and return whether it can be searched now."""
-    from rag.ingestion.document_jobs import JobTaken
-    from rag.services import program_of
-    from rag.types import DocumentStatus
-
-    if parts.documents.get(tenant, document_id).status is DocumentStatus.FAILED:
-        parts.documents.retry(program_of(tenant), document_id)
-    try:
-        while True:
-            try:
-                parts.pipeline.run(tenant, document_id)
-            except JobTaken:
-                time.sleep(0.5)  # a running application has taken it up
-            else:
-                break
-    except RagError as exc:
-        print(exc.message, file=sys.stderr)
-    document = parts.documents.get(tenant, document_id)
-    note = f": {document.message}" if document.message else ""
-    print(f"{document.title}: {document.status}, {counted(document.chunk_count, 'passage')}{note}", flush=True)
-    return document.status is DocumentStatus.COMPLETED
-
-
-def _show_problems(plan: ImportPlan) -> None:
-    for problem in plan.problems[:SHOWN_PROBLEMS]:
-        print(f"{problem.file}, {problem.unit} {problem.line} {problem.sentence}", file=sys.stderr)
-    if len(plan.problems) > SHOWN_PROBLEMS:
-        print(f"… and {len(plan.problems) - SHOWN_PROBLEMS:,} more.", file=sys.stderr)
-    if plan.problems:
-        left_out = counted(len(plan.problems), "record is", "records are")
-        print(f"{left_out} left out; the others can be imported.", file=sys.stderr)

@@ -23,8 +23,8 @@ from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue, hold
 from rag.ingestion.document_rows import amounts_to_json, find_documents, find_pages, page_from_row
 from rag.ingestion.estimate import costs_money, estimate_costs, find_correction
 from rag.ingestion.loaders.ocr import moved_sections
+from rag.ingestion.passages import EXPORT_TYPE
 from rag.ingestion.reading import with_language
-from rag.ingestion.sources.vector_export import EXPORT_TYPE
 from rag.language import N_
 from rag.providers.registry import Providers
 from rag.storage.database import Database, queries

@@ -45,12 +45,12 @@ from rag.ingestion.loaders.ocr import TextRecognition, has_rapidocr, tesseract_p
 from rag.ingestion.loaders.sandbox import Sandbox, recognition_sandbox_of, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
+from rag.ingestion.passages import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.publish import publish
 from rag.ingestion.reading import ReadStep, RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.shared_requests import SharedRequests
 from rag.ingestion.sources.board.reading import PostReader
-from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.suggestions import SuggestStep
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import CAN_BE_TRIED_AGAIN, TAGS_WAIT, add_document, add_with_attached, reading_message

@@ -33,9 +33,9 @@ from rag.ingestion.loaders.ocr import (
 )
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
+from rag.ingestion.passages import EXPORT_TYPE, read_passages
 from rag.ingestion.sources.board.posts import POST_TYPE
 from rag.ingestion.sources.board.reading import PostReader
-from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.language import N_
 from rag.monitoring.tracing import ms_since

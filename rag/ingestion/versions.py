@@ -16,9 +16,9 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import find_documents, find_pages
+from rag.ingestion.passages import EXPORT_TYPE
 from rag.ingestion.publish import restore
 from rag.ingestion.reading import estimate_document
-from rag.ingestion.sources.vector_export import EXPORT_TYPE
 from rag.ingestion.tagging import tag_names
 from rag.providers.registry import Providers
 from rag.storage.database import Database, queries

@@ -13,17 +13,29 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from rag.services import Services
+    from rag.settings import Settings
     from rag.types import Collection, Identity
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A path and its methods. The first request imports the module with the function or application."""
+    """A path with methods. The first request imports the module with the function or application."""
 
     path: str
     #: "module:name".
     serves: str
     methods: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A place to follow from collections. Tables hold the `kind`, therefore it never changes."""
+
+    kind: str
+    #: A function for making the source: it receives the product's settings, the collection and the stored settings.
+    makes: str
+    #: The form on the page Collections, a `SourceForm`.
+    form: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +69,9 @@ class Integration:
     #: Functions for the queue, by job name. A function receives the database, the settings and the
     #: arguments, and returns the seconds until the next try, or None.
     jobs: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[SourceKind, ...] = ()
+    #: Raises `SettingsError` at the start for contradictory settings.
+    check: Callable[[Settings], None] | None = None
     #: Imports slow modules beside the start.
     warm_up: Callable[[], object] | None = None
     #: Serves a program on this machine by standard input and output.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from rag.access.problems import Refusal
+    from rag.ingestion.sources.runs import SourceMaker
     from rag.services import Services
+    from rag.settings import Settings
     from rag.types import Collection, Identity
+    from rag.ui.source_forms import SourceForm
 
 FOLDER = Path(__file__).parent
 
@@ -31,9 +35,14 @@ def integrations() -> tuple[Integration, ...]:
 
 
 def named(name: str) -> Any:
-    """Import an object by its name, "module:name"."""
+    """Import an object by name, "module:name". Raises `PackagesMissing`."""
     module, _, inside = name.partition(":")
-    return getattr(import_module(module), inside)
+    try:
+        return getattr(import_module(module), inside)
+    except ModuleNotFoundError as exc:
+        if (exc.name or "").partition(".")[0] == "rag":
+            raise
+        raise PackagesMissing from exc
 
 
 def routes() -> list[Route]:
@@ -97,6 +106,30 @@ def _run_named(name: str, *arguments: Any, **more: Any) -> Any:
     return named(name)(*arguments, **more)
 
 
+def source_makers(settings: Settings) -> dict[str, SourceMaker]:
+    """Map kinds of sources to functions for making sources. Raises `SettingsError`."""
+    for integration in integrations():
+        if integration.check is not None:
+            integration.check(settings)
+    return {
+        source.kind: partial(_run_named, source.makes, settings)
+        for integration in integrations()
+        for source in integration.sources
+    }
+
+
+def source_forms() -> dict[str, SourceForm]:
+    """Map kinds of sources to forms, in the order on the page."""
+    from rag.ui.source_forms import FOLDER  # Streamlit, only for pages
+
+    found = [
+        replace(named(source.form), is_installed=integration.is_installed)
+        for integration in integrations()
+        for source in integration.sources
+    ]
+    return {form.kind: form for form in (*sorted(found, key=lambda form: form.order), FOLDER)}
+
+
 def warm_up() -> None:
     """Import slow modules, except for integrations without their packages."""
     for integration in integrations():
@@ -120,5 +153,5 @@ async def finish(seconds: float) -> None:
 
 
 def public_methods() -> Mapping[str, frozenset[str]]:
-    """Map each open path to its methods, for the guard."""
+    """Map open paths to methods, for the guard."""
     return {one.path: frozenset(one.methods) for integration in integrations() for one in integration.open_routes}

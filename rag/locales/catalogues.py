@@ -33,8 +33,8 @@ ERRORS_IN_ENGLISH = (
     "rag/providers/builtin_embedders.py", "rag/providers/cohere.py", "rag/providers/connections.py",
     "rag/providers/cross_encoder.py", "rag/providers/meaning_worker.py", "rag/providers/outward.py",
     "rag/retrieval/search_query.py", "rag/retrieval/query_understanding.py", "rag/retrieval/vector_index.py",
-    "rag/api/", "rag/access/tenants.py", "rag/ingestion/sources/vector_export.py",
-    "rag/ingestion/sources/import_vectors.py", "rag/ingestion/sources/board/", "rag/ingestion/chunking/",
+    "rag/api/", "rag/access/tenants.py", "rag/integrations/sources/vectors/",
+    "rag/ingestion/sources/board/", "rag/ingestion/chunking/",
     "rag/profile/", "rag/profiles.py", "rag/integrations/directory/scim/server.py", "rag/integrations/channels/mcp/",
     "rag/integrations/channels/openai_routes/", "rag/integrations/channels/widget/routes.py",
 )  # fmt: skip

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
+from rag.errors import PackagesMissing
 from rag.ingestion.sources.folder import FolderSource
-from rag.ingestion.sources.google_sign_in import DriveAccount
-from rag.ingestion.sources.runs import GOOGLE_DRIVE, SCHEDULE, SourceSettings, SyncRun, Syncs
+from rag.ingestion.sources.runs import SCHEDULE, SourceSettings, SyncRun, Syncs
 from rag.language import _, ngettext, translated
 from rag.types import Collection, Identity
 from rag.ui.actions import attempt, offer_undo
 from rag.ui.board import RUN_WORDS, changed_words, cost_words, draw_run
-from rag.ui.frame import link_here
-from rag.ui.source_forms import FORMS, SourceForm, form_of_person
+from rag.ui.source_forms import SourceForm
 from rag.ui.text import plain
 from rag.ui.widgets import ask_to_confirm, name_labels, red, time_column
 
@@ -33,12 +31,7 @@ SCHEDULES = (0, 5, 15, 30, 60, 120, 360, 720, 1440, 2880, 10080)
 #: Syncs that a page looks back on.
 MOST_RUNS = 200
 
-
-class GoogleAccount(NamedTuple):
-    """Where an administrator signs in with Google, and who did."""
-
-    address: str
-    signed_in: DriveAccount | None
+Forms = Mapping[str, SourceForm]
 
 
 def draw_sources(
@@ -46,15 +39,15 @@ def draw_sources(
     identity: Identity,
     collection: Collection,
     *,
+    forms: Forms,
     with_folders: bool,
-    google: GoogleAccount | None = None,
 ) -> None:
     """Draw the sources with their last sync, and fields to add others.
 
-    `with_folders`: folders on the server may be followed; `google`: None where nobody can sign in there.
+    `with_folders`: folders on the server may be followed.
     """
-    kept = [source for source in syncs.sources(collection) if source.kind in FORMS]
-    missing = [kind for kind in FORMS if kind not in {s.kind for s in kept}]
+    kept = [source for source in syncs.sources(collection) if source.kind in forms]
+    missing = [kind for kind in forms if kind not in {s.kind for s in kept}]
     if not with_folders:
         missing = [kind for kind in missing if kind != FolderSource.kind]
     with st.container(border=True, gap="small", key="collections_sources"):
@@ -74,18 +67,20 @@ def draw_sources(
                     ),
                 )
         for source in kept:
-            _draw_kept(syncs, identity, collection, source)
+            _draw_kept(syncs, identity, collection, source, forms[source.kind])
         if kept:
-            is_open = any(run.is_open for run in syncs.runs(identity, collection.id, limit=len(FORMS)))
-            st.fragment(_draw_runs, run_every="1s" if is_open else None)(syncs, identity, collection)
+            is_open = any(run.is_open for run in syncs.runs(identity, collection.id, limit=len(forms)))
+            st.fragment(_draw_runs, run_every="1s" if is_open else None)(syncs, identity, collection, forms)
         if missing:
-            _draw_choice(syncs, identity, collection, missing, google, has_any=bool(kept))
+            choices = {kind: forms[kind] for kind in missing}
+            _draw_choice(syncs, identity, collection, choices, has_any=bool(kept))
         if problem := st.session_state.pop(PROBLEM, ""):
             st.error(plain(problem), icon=":material/error:")
 
 
-def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings) -> None:
-    form = FORMS[source.kind]
+def _draw_kept(
+    syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings, form: SourceForm
+) -> None:
     label = f"{form.icon} {_(form.name)} **{plain(form.place(source.settings))}**"
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(label, width="content")
@@ -100,17 +95,19 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
                 _("Stop following this source?"),
                 [label, _("The documents that came from it stay, and no longer follow changes there.")],
                 does=_("Stop following"),
-                on_confirm=lambda: _stop_following(syncs, identity, collection, source),
+                on_confirm=lambda: _stop_following(syncs, identity, collection, source, form),
                 key=f"collections_unfollow_{source.kind}",
                 icon=":material/sync_disabled:",
             )
 
 
-def _stop_following(syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings) -> None:
+def _stop_following(
+    syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings, form: SourceForm
+) -> None:
     if attempt(PROBLEM, syncs.drop_source, identity, collection, source.kind):
         offer_undo(
             "collections",
-            _("{name} is no longer followed.", name=_(FORMS[source.kind].name)),
+            _("{name} is no longer followed.", name=_(form.name)),
             partial(syncs.follow_again, identity, collection, source),
         )
 
@@ -167,20 +164,20 @@ def until(moment: datetime, now: datetime | None = None) -> str:
     return ngettext("in {count} day", "in {count} days", round(seconds / 86_400))
 
 
-def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None:
+def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: Forms) -> None:
     """Draw the last sync of each source and those before it, and follow what is under way."""
-    runs = [run for run in syncs.runs(identity, collection.id, limit=MOST_RUNS) if run.kind in FORMS]
+    runs = [run for run in syncs.runs(identity, collection.id, limit=MOST_RUNS) if run.kind in forms]
     if not runs:
         st.caption(_("Not synced yet."))
     latest = {run.kind: run for run in reversed(runs)}
     for kind, run in latest.items():
         if len(latest) > 1:
-            st.caption(_(FORMS[kind].name))
+            st.caption(_(forms[kind].name))
         draw_run(run)
     earlier = [run for run in runs if run not in latest.values()]
     if earlier:
         with st.expander(_("Earlier syncs"), icon=":material/history:", type="compact"):
-            _draw_history(earlier)
+            _draw_history(earlier, forms)
     is_open = any(run.is_open for run in runs)
     if st.session_state.get("collections_was_syncing") and not is_open:
         st.session_state.collections_was_syncing = False
@@ -188,13 +185,13 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None
     st.session_state.collections_was_syncing = is_open
 
 
-def _draw_history(runs: Sequence[SyncRun]) -> None:
+def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
     """Draw syncs that have ended as a table, the latest first."""
     st.dataframe(
         pd.DataFrame(
             {
                 _("When"): [run.finished_at or run.created_at for run in runs],
-                _("Source"): [_(FORMS[run.kind].name) for run in runs],
+                _("Source"): [_(forms[run.kind].name) for run in runs],
                 _("Result"): [_(RUN_WORDS[run.status]) for run in runs],
                 _("Documents"): [changed_words(run) for run in runs],
                 _("Cost"): [cost_words(run) for run in runs],
@@ -217,19 +214,11 @@ def _draw_history(runs: Sequence[SyncRun]) -> None:
     )
 
 
-def _draw_choice(
-    syncs: Syncs,
-    identity: Identity,
-    collection: Collection,
-    missing: list[str],
-    google: GoogleAccount | None,
-    *,
-    has_any: bool,
-) -> None:
+def _draw_choice(syncs: Syncs, identity: Identity, collection: Collection, forms: Forms, *, has_any: bool) -> None:
     """Draw the kinds of sources to add, and the form for the chosen kind."""
-    if st.session_state.get(CHOSEN) not in missing:
+    if st.session_state.get(CHOSEN) not in forms:
         st.session_state.pop(CHOSEN, None)
-    labels = name_labels({kind: f"{FORMS[kind].icon} {_(FORMS[kind].name)}" for kind in missing})
+    labels = name_labels({kind: f"{form.icon} {_(form.name)}" for kind, form in forms.items()})
     kind = st.pills(
         _("Add another source") if has_any else _("Where are the documents?"),
         list(labels),
@@ -240,10 +229,15 @@ def _draw_choice(
         if not has_any:
             st.caption(_("Documents that are kept elsewhere come here automatically and follow every change there."))
         return
-    google = google if kind == GOOGLE_DRIVE else None
-    form, key = _form(kind, google), f"collections_follow_{kind}"
-    if google is not None:
-        _draw_google(google)
+    form = forms[kind]
+    if not form.is_installed:
+        st.warning(plain(PackagesMissing().message), icon=":material/extension_off:")
+        return
+    sign_in = form.sign_in(identity, collection) if form.sign_in is not None else None
+    if sign_in is not None:
+        sign_in.draw()
+        form = sign_in.form
+    key, secrets = f"collections_follow_{kind}", sign_in.secrets if sign_in is not None else {}
     with st.form(f"{key}_form", border=False):
         st.caption(_(form.hint))
         form.draw(key)
@@ -253,7 +247,7 @@ def _draw_choice(
                 key=f"{key}_save",
                 type="primary",
                 on_click=_follow,
-                args=(syncs, identity, collection, kind, google),
+                args=(syncs, identity, collection, form, secrets),
                 help=_("Reads all documents in it now, and what changes from then on."),
             )
             is_tried = st.form_submit_button(
@@ -261,7 +255,7 @@ def _draw_choice(
             )
     if is_tried:
         with st.spinner(_("Checking…")):
-            titles = _try(syncs, identity, collection, kind, google)
+            titles = _try(syncs, identity, collection, form, secrets)
         if titles:
             st.success(
                 _("It can be read. The first documents: {titles}", titles=plain(" · ".join(titles))),
@@ -269,56 +263,30 @@ def _draw_choice(
             )
 
 
-def _draw_google(google: GoogleAccount) -> None:
-    """Draw who signed in with Google, or the way there."""
-    with st.container(horizontal=True, vertical_alignment="center", key="collections_google"):
-        if google.signed_in is not None:
-            email = plain(google.signed_in.email)
-            st.markdown(
-                f":green[:material/check_circle:] {_('Signed in with Google as {email}', email=email)}",
-                width="content",
-            )
-        label = _("Use another account") if google.signed_in is not None else _("Sign in with Google")
-        st.html(link_here(label, google.address), width=220)
-    if google.signed_in is None:
-        st.caption(_("Or fill in the key of a service account:"))
-
-
-def _form(kind: str, google: GoogleAccount | None) -> SourceForm:
-    is_signed_in = google is not None and google.signed_in is not None
-    return form_of_person(FORMS[kind]) if is_signed_in else FORMS[kind]
-
-
-def _typed(kind: str, google: GoogleAccount | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the entered settings, and the secrets with the key of the person who signed in."""
-    settings, secrets = _form(kind, google).typed(f"collections_follow_{kind}")
-    if google is not None and google.signed_in is not None:
-        secrets["key"] = google.signed_in.key
-    return settings, secrets
-
-
 def _try(
-    syncs: Syncs, identity: Identity, collection: Collection, kind: str, google: GoogleAccount | None
+    syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, known: Mapping[str, str]
 ) -> list[str]:
-    settings, secrets = _typed(kind, google)
+    settings, secrets = form.typed(f"collections_follow_{form.kind}")
     found: list[str] = []
 
     def reach() -> None:
-        found.extend(syncs.try_source(identity, collection, kind, settings, secrets=secrets))
+        found.extend(syncs.try_source(identity, collection, form.kind, settings, secrets={**secrets, **known}))
 
     _run(reach)
     return found
 
 
-def _follow(syncs: Syncs, identity: Identity, collection: Collection, kind: str, google: GoogleAccount | None) -> None:
-    form = FORMS[kind]
-    settings, secrets = _typed(kind, google)
+def _follow(
+    syncs: Syncs, identity: Identity, collection: Collection, form: SourceForm, known: Mapping[str, str]
+) -> None:
+    settings, typed = form.typed(f"collections_follow_{form.kind}")
+    secrets = {**typed, **known}
     if len(form.fields) == 1 and not form.place(settings):
         st.session_state[PROBLEM] = _("{name}: fill in which one.", name=_(form.name))
         return
 
     def follow() -> None:
-        syncs.set_source(identity, collection, kind, settings, secrets=secrets if any(secrets.values()) else None)
+        syncs.set_source(identity, collection, form.kind, settings, secrets=secrets if any(secrets.values()) else None)
         syncs.request(identity, collection)
 
     _run(follow)

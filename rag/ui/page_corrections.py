@@ -23,7 +23,7 @@ from rag.ingestion.corrections import (
     not_applied,
     of_page,
 )
-from rag.ingestion.sources.vector_export import EXPORT_TYPE
+from rag.ingestion.passages import EXPORT_TYPE
 from rag.language import _
 from rag.types import Document, DocumentPage, DocumentStatus, Identity, PageCorrection
 from rag.ui.formats import count, date_time, known_cost, money, time_zone

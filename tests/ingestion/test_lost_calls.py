@@ -24,7 +24,6 @@ from psycopg.rows import dict_row
 from rag.errors import RagError
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.sources.import_vectors import VectorImport
 from rag.profile import Profile
 from rag.profiles import HR
 from rag.providers import openai_compatible, openai_embedder, retry
@@ -144,7 +143,9 @@ class Desk:
         metadata = {"text": "Rule 1: everybody gets 3 days of zebra leave.", "source": "a.pdf", "chunk_index": 0}
         path.write_text(json.dumps({"id": "a#0", "values": [0.1] * 8, "metadata": metadata}) + "\n")
         parts = self.parts
-        work = VectorImport(parts.database, parts.files, parts.providers, self.collection(MODEL))
+        work = pytest.importorskip("rag.integrations.sources.vectors.imports").VectorImport(
+            parts.database, parts.files, parts.providers, self.collection(MODEL)
+        )
         (passages,) = work.plan([path]).documents
         (document_id,) = work.store(passages).documents
         return lambda desk: desk.run(document_id)

@@ -10,24 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from rag.integrations.registry import FOLDER, integrations, routes
-from rag.server import API_ROUTES
+from rag.integrations.registry import FOLDER, integrations
 from rag.settings import PROJECT, Settings
 from rag.settings.integrations import INTEGRATION_VARIABLES
 from tests.patience import patient
 
 FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))
-#: Starts what the server is made of, and prints where integrations are served.
+#: Which integrations add commands.
+COMMANDS = {"webhooks": ["command:webhook"], "vectors": ["command:import-vectors"]}
+#: Starts what the server is made of, and prints where integrations are served, with their commands, jobs and sources.
 PROBE = """
+from rag.__main__ import command_line
 from rag.integrations import registry
 from rag.server import API_ROUTES, ROUTES
 from rag.settings import load_settings
 from rag.storage.sql import queries
-load_settings({}, None)
+settings = load_settings({}, None)
 assert len(queries) > 300
 served = {getattr(route, "path", "") for route in ROUTES}
 print(*(route.path for route in registry.routes() if route.path in served), *(route.path for route in API_ROUTES))
+print(*(f"command:{name}" for name in command_line()._subparsers._group_actions[0].choices))
+print(*(f"job:{name}" for name in registry.jobs()))
+print(*(f"source:{kind}" for kind in registry.source_makers(settings)), *map("form:{}".format, registry.source_forms()))
 """
+
+
+def printed(folder: Path) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", PROBE],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=patient(120),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
 
 
 def test_each_folder_is_an_integration_of_its_name() -> None:
@@ -42,23 +56,27 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def everything(copy: Path) -> set[str]:
+    return printed(copy)
+
+
 @pytest.mark.parametrize("deleted", FOLDERS, ids=lambda folder: folder.name)
-def test_without_its_folder_everything_else_is_served(copy: Path, deleted: Path) -> None:
+def test_without_its_folder_everything_else_is_there(copy: Path, everything: set[str], deleted: Path) -> None:
     place = copy / deleted.relative_to(PROJECT)
     kept = place.rename(copy / deleted.name)
     try:
-        done = subprocess.run(
-            [sys.executable, "-B", "-c", PROBE],
-            cwd=copy, capture_output=True, text=True, check=False, timeout=patient(120),
-        )  # fmt: skip
+        left = printed(copy)
     finally:
         kept.rename(place)
     (gone,) = (one for one in integrations() if one.name == deleted.name)
     described = gone.router().routes if gone.router is not None else []
     own = {str(getattr(route, "path", "")) for route in (*gone.all_routes, *described)}
-    assert done.returncode == 0, done.stderr
+    own |= {f"job:{name}" for name in gone.jobs}
+    own |= {f"{word}:{source.kind}" for source in gone.sources for word in ("source", "form")}
+    own |= set(COMMANDS.get(gone.name, ()))
     assert own
-    assert set(done.stdout.split()) == {route.path for route in (*routes(), *API_ROUTES)} - own
+    assert everything - left == own
 
 
 def test_no_two_integrations_share_a_setting_or_take_one_of_the_core() -> None:

@@ -30,6 +30,8 @@ __all__ = ["handbook", "new_tab", "running", "settings", "signed_in"]
 PROJECT = launch.PROJECT
 CORE, ITS_OWN = (PROJECT / name for name in launch.PRODUCT)
 MISSING = "Packages for this are not installed. The operator adds them: “pip install -r requirements-integrations.txt”."
+#: Paths that send a program to the sign-in.
+FOR_BROWSERS = (CONSENT, "/sources/")
 PROBE = """
 import json, sys
 from importlib.util import find_spec
@@ -74,16 +76,24 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python with every package but those that only integrations need."""
     folder = tmp_path_factory.mktemp("python")
     venv.create(folder, symlinks=True, with_pip=False)
-    left_out = set[str]()
+    left_out, installed = set[Path](), Path(sysconfig.get_path("purelib"))
     for name in names(ITS_OWN.read_text("utf-8")) - names(CORE.read_text("utf-8")):
         try:
-            left_out |= {Path(file).parts[0] for file in distribution(name).files or ()}
+            for file in (one for one in distribution(name).files or () if one.parts[0] != ".."):
+                # A folder like `google` is shared with other packages.
+                top = file.parts[0]
+                is_shared = len(file.parts) > 2 and "." not in top and not (installed / top / "__init__.py").exists()
+                left_out.add(Path(*file.parts[: 1 + is_shared]))
         except PackageNotFoundError:
             continue  # of another kind of machine
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if entry.name not in left_out and entry.suffix != ".pth":
-            (packages / entry.name).symlink_to(entry)
+    shared = {path.parent for path in left_out if len(path.parts) > 1}
+    entries = [entry.relative_to(installed) for entry in installed.iterdir() if entry.suffix != ".pth"]
+    for folder_of_many in shared:
+        (packages / folder_of_many).mkdir()
+        entries += [entry.relative_to(installed) for entry in (installed / folder_of_many).iterdir()]
+    for entry in {*entries} - left_out - shared:
+        (packages / entry).symlink_to(installed / entry)
     return folder / "bin" / "python"
 
 
@@ -110,11 +120,19 @@ def test_the_core_starts_and_answers_without_them(
     assert MISSING in run("-m", "rag", "mcp", status=1)
     _, identity = signed_in(Role.ADMIN)
     _, key = ApiKeys(running.database).create(identity, "Directory", ["scim"])
-    probed = run("-c", PROBE, identity.session_id, str(patient(30)), "slack_sdk aiohttp scim2_models mcp", key)
+    probed = run(
+        "-c",
+        PROBE,
+        identity.session_id,
+        str(patient(30)),
+        "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth",
+        key,
+    )
     found = json.loads(probed.splitlines()[-1])
     assert found["health"] == 200
     needing = [one for one in integrations() if one.packages]
-    for path in (route.path for one in needing for route in one.all_routes if route.path != CONSENT):
+    paths = [route.path for one in needing for route in one.all_routes if not route.path.startswith(FOR_BROWSERS)]
+    for path in paths:
         status, text = found[path]
         assert status == 503
         assert MISSING in json.loads(text).values(), text

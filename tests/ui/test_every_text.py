@@ -81,8 +81,7 @@ OURS = {
     ("rag/ui/collection_sources.py", "form.icon"),
     ("rag/ui/collection_sources.py", "form.name"),
     ("rag/ui/collection_sources.py", "form.hint"),
-    ("rag/ui/collection_sources.py", "FORMS[kind].icon"),
-    ("rag/ui/collection_sources.py", "FORMS[kind].name"),
+    ("rag/ui/collection_sources.py", "forms[kind].name"),
     ("rag/ui/conversation_list.py", "group"),  # of `group_of`: one of a few headings
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).

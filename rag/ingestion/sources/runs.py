@@ -39,18 +39,6 @@ PROGRESS_SECONDS = 0.3
 TRIED_AGAIN = N_("It is tried again automatically.")
 #: The kind of source of the board that comes with the product.
 SAMPLES = "samples"
-#: The kind of source of a bucket in S3-compatible storage.
-BUCKET = "s3"
-#: The kind of source of the repositories of an account at GitHub.
-GITHUB = "github"
-#: The kind of source for websites.
-WEBSITE = "website"
-#: The kind of source of a folder on Nextcloud or another WebDAV server.
-WEBDAV = "webdav"
-#: The kind of source for SharePoint libraries and OneDrive.
-SHAREPOINT = "sharepoint"
-#: The kind of source of a folder or a shared drive of Google Drive.
-GOOGLE_DRIVE = "google_drive"
 #: Who asked for a run that a schedule asked for.
 SCHEDULE = "schedule"
 #: The least and the most minutes between two syncs of a schedule: the most is a month.

@@ -1,0 +1,197 @@
+"""Let an administrator read Google Drive as themselves: OAuth 2.0 for web server applications, with PKCE (RFC 7636).
+
+The result is a refresh token in the file format "authorized_user" from Google's tools. `google_drive` accepts the file
+instead of a service account's key. Until a folder is followed, only the person's browser keeps the token, encrypted.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable
+from rag.settings import Settings
+from rag.storage.database import Database
+from rag.types import Identity
+
+# Imported when somebody signs in.
+if TYPE_CHECKING:
+    from authlib.integrations.httpx_client import OAuth2Client
+
+SCOPE = "https://www.googleapis.com/auth/drive.readonly"
+#: How long somebody may take at Google, and may then take to fill in the folder, in seconds.
+ATTEMPT_SECONDS, KEPT_SECONDS = 600, 3600
+#: The cookie for a signed-in account.
+ACCOUNT_COOKIE = "hr_google_drive"
+TIMEOUT_SECONDS = 10.0
+NOT_COMPLETED = "You did not allow it at Google, so nothing is read there. Sign in again to try once more."
+NOT_READING = "At Google you did not tick that files of Drive may be seen. Sign in again and tick it."
+STALE = "This sign-in took too long, or was begun in another browser. Please try again."
+UNREACHABLE = "The sign-in of Google cannot be reached at the moment. Try again later."
+UNREADABLE = "The sign-in of Google sent an answer that cannot be read."
+SENTENCES = {
+    "rejected": "Google did not accept its own sign-in. Try again.",
+    "forbidden": "The Drive API is not switched on in the project that the client ID belongs to.",
+    "missing": "The Drive API cannot be found at the address that is set.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveAttempt:
+    """The values an administrator was sent to Google with and has to return with."""
+
+    state: str
+    verifier: str
+    collection_id: str
+    #: The address for the way back, which is registered at Google.
+    redirect_uri: str
+
+    @classmethod
+    def begin(cls, collection_id: UUID, redirect_uri: str) -> DriveAttempt:
+        return cls(
+            state=secrets.token_urlsafe(24),
+            verifier=secrets.token_urlsafe(48),
+            collection_id=str(collection_id),
+            redirect_uri=redirect_uri,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveAccount:
+    """A person after signing in at Google, and the key to their files."""
+
+    email: str
+    #: A file with the type "authorized_user".
+    key: str = field(repr=False)
+
+
+class GoogleSignIn:
+    """Sends administrators to Google and exchanges the code for a token. Thread-safe."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    @property
+    def is_offered(self) -> bool:
+        return bool(self._settings.google_client_id)
+
+    def address_for(self, attempt: DriveAttempt) -> str:
+        """Return the address for the browser. Google gives a refresh token only after asking the person again."""
+        with self._client(attempt) as client:
+            address, _state = client.create_authorization_url(
+                self._settings.google_login_url,
+                state=attempt.state,
+                code_verifier=attempt.verifier,
+                access_type="offline",
+                prompt="consent select_account",
+            )
+            return str(address)
+
+    def finish(self, attempt: DriveAttempt, answer: Mapping[str, str]) -> DriveAccount:
+        """Return the signed-in person. Raises `AccessError` after a refusal, `ProviderError`."""
+        if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
+            raise AccessError(STALE)
+        if "error" in answer or not answer.get("code"):
+            raise AccessError(NOT_COMPLETED)
+        token = self._exchange(answer["code"], attempt)
+        if SCOPE not in str(token.get("scope", "")).split():
+            raise AccessError(NOT_READING)
+        if not token.get("refresh_token") or not token.get("access_token"):
+            raise ProviderAnswerInvalid(UNREADABLE)
+        settings = self._settings
+        key = {
+            "type": "authorized_user",
+            "client_id": settings.google_client_id,
+            "client_secret": settings.google_client_secret,
+            "refresh_token": str(token["refresh_token"]),
+            "token_uri": settings.google_oauth_url,
+        }
+        return DriveAccount(email=self._email(str(token["access_token"])), key=json.dumps(key))
+
+    # Cookies
+
+    def seal(self, kept: DriveAttempt | DriveAccount, identity: Identity) -> str:
+        """Encrypt a value for a cookie, for this person alone."""
+        content = {"of": str(identity.account_id), type(kept).__name__: asdict(kept)}
+        return self._locker.encrypt(json.dumps(content).encode()).decode()
+
+    def attempt(self, sealed: str, identity: Identity) -> DriveAttempt:
+        """Read a value from `seal`. Raises `AccessError` for an old or foreign value."""
+        found = self._opened(sealed, identity, DriveAttempt.__name__, ATTEMPT_SECONDS)
+        if found is None:
+            raise AccessError(STALE)
+        return DriveAttempt(**found)
+
+    def account(self, sealed: str, identity: Identity) -> DriveAccount | None:
+        """Return the person's sign-in within the last hour, if any."""
+        found = self._opened(sealed, identity, DriveAccount.__name__, KEPT_SECONDS)
+        return DriveAccount(**found) if found is not None else None
+
+    # Inside
+
+    def _client(self, attempt: DriveAttempt) -> OAuth2Client:
+        from authlib.integrations.httpx_client import OAuth2Client
+
+        from rag.providers.bounds import Bounds, bound
+
+        settings = self._settings
+        return bound(
+            OAuth2Client(
+                settings.google_client_id,
+                settings.google_client_secret,
+                scope=SCOPE,
+                redirect_uri=attempt.redirect_uri,
+                code_challenge_method="S256",
+                timeout=TIMEOUT_SECONDS,
+                follow_redirects=False,
+            ),
+            Bounds(longest_seconds=3 * TIMEOUT_SECONDS),
+        )
+
+    def _exchange(self, code: str, attempt: DriveAttempt) -> dict[str, Any]:
+        import httpx2
+        from authlib.common.errors import AuthlibBaseError
+
+        try:
+            with self._client(attempt) as client:
+                return dict(
+                    client.fetch_token(self._settings.google_oauth_url, code=code, code_verifier=attempt.verifier)
+                )
+        except AuthlibBaseError as exc:
+            raise AccessError(STALE) from exc
+        except (httpx2.HTTPStatusError, ValueError, TypeError, KeyError) as exc:
+            raise ProviderAnswerInvalid(UNREADABLE) from exc
+        except (httpx2.HTTPError, OSError) as exc:
+            raise ProviderUnavailable(UNREACHABLE) from exc
+
+    def _email(self, access_token: str) -> str:
+        """Ask for the e-mail address."""
+        from rag.integrations.sources.remote import JsonApi, client_for
+
+        base = f"{self._settings.google_api_url.rstrip('/')}/drive/v3"
+        with client_for(self._settings.own_sync_hosts) as client:
+            api = JsonApi(client, base, "Google Drive", SENTENCES, token=lambda: access_token)
+            user = api.get("/about", {"fields": "user(emailAddress)"}).get("user")
+        return str(user.get("emailAddress") or "") if isinstance(user, dict) else ""
+
+    def _opened(self, sealed: str, identity: Identity, name: str, seconds: int) -> dict[str, Any] | None:
+        try:
+            content = json.loads(self._locker.decrypt(sealed.encode(), ttl=seconds))
+        except InvalidToken:
+            return None
+        found = content.get(name)
+        return found if isinstance(found, dict) and content.get("of") == str(identity.account_id) else None
+
+    @property
+    def _locker(self) -> Fernet:
+        key = hashlib.sha256(b"google sign-in\x00" + self._database.key).digest()
+        return Fernet(base64.urlsafe_b64encode(key))

@@ -1,0 +1,12 @@
+"""Follow a bucket in S3-compatible storage: `bucket` reads, `form` has the fields."""
+
+from __future__ import annotations
+
+from rag.integrations.integration import Integration, SourceKind
+from rag.language import N_
+
+INTEGRATION = Integration(
+    name="s3",
+    title=N_("S3-compatible storage"),
+    sources=(SourceKind("s3", makes=f"{__name__}.bucket:source_of", form=f"{__name__}.form:FORM"),),
+)

@@ -1,0 +1,342 @@
+"""Read a document library in SharePoint, or somebody's OneDrive, through Microsoft Graph.
+
+The first delta query lists everything, later queries only changes; the list is kept as the state. If set, readers are
+carried over as groups.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote, unquote
+
+import httpx
+import msal
+
+from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderUnavailable
+from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, kind_of
+from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
+from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.integrations.sources.remote import (
+    MOST_PAGES,
+    JsonApi,
+    client_for,
+    fields_of,
+    own_errors,
+    read_within,
+    require_https,
+    require_size,
+    web_address_of,
+)
+from rag.providers.bounds import USUAL
+from rag.settings import Settings
+from rag.types import Collection
+
+GRAPH = "https://graph.microsoft.com/v1.0"
+LOGIN = "https://login.microsoftonline.com"
+MOST_FILES, MOST_ENTRIES = 20_000, 200_000
+#: Libraries with more entries are listed whole each time.
+MOST_KEPT_ENTRIES = 50_000
+BATCH = 20
+SELECT = "id,name,file,folder,root,package,parentReference,cTag,eTag,size,lastModifiedDateTime,webUrl,deleted"
+TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+CLIENT = re.compile(r"[0-9A-Fa-f-]{36}")
+#: SharePoint groups with everybody in the organisation.
+EVERYBODY_NAMES = frozenset({"everyone", "everyone except external users"})
+SENTENCES = {
+    "rejected": "Microsoft rejected the application. Check directory, application and secret; a secret ends some day.",
+    "forbidden": "This application may not read it. Give it the permission Sites.Read.All in Entra ID.",
+    "missing": "There is no such site, library or folder, or the application may not see it.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A library or somebody's OneDrive, and the application in Entra ID for reading."""
+
+    tenant: str
+    client_id: str
+    client_secret: str = field(default="", repr=False)
+    site: httpx.URL | None = None
+    owner: str = ""
+    library: str = ""
+    folder: str = ""
+    has_readers: bool = False
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Library:
+        """Read the settings. Raises `InvalidInput` for missing and invalid values."""
+        values = fields_of(kept, "tenant", "client_id", "client_secret", "site", "library", "folder")
+        if not TENANT.fullmatch(values["tenant"]):
+            raise InvalidInput("Fill in the directory (tenant) ID of the application in Entra ID.")
+        if not CLIENT.fullmatch(values["client_id"]):
+            raise InvalidInput("Fill in the application (client) ID: 36 characters from its page in Entra ID.")
+        if not values["client_secret"]:
+            raise InvalidInput("Fill in a client secret of the application: its value, not its ID.")
+        place = values["site"]
+        if not place:
+            raise InvalidInput(
+                "Fill in the address of the SharePoint site, or the e-mail address of a OneDrive's owner."
+            )
+        is_owner = "@" in place and "/" not in place
+        return cls(
+            tenant=values["tenant"],
+            client_id=values["client_id"],
+            client_secret=values["client_secret"],
+            site=None if is_owner else web_address_of(place, "The address of the site"),
+            owner=place if is_owner else "",
+            library=values["library"],
+            folder=values["folder"].strip("/"),
+            has_readers=kept.get("readers") in (True, "true"),
+        )
+
+    @property
+    def site_path(self) -> str:
+        """The site's path, if the address leads deeper."""
+        path = [part for part in unquote(self.site.path if self.site else "").split("/") if part]
+        named = path[:2] if path[:1] and path[0] in ("sites", "teams", "personal") else []
+        return "/".join(named)
+
+
+class SharePointSource(SharedFolderSource):
+    """Lists the readable files in a document library or a folder."""
+
+    kind = "sharepoint"
+
+    def __init__(
+        self,
+        library: Library,
+        limits: ExtractionLimits,
+        *,
+        graph_url: str = GRAPH,
+        login_url: str = LOGIN,
+        own_hosts: frozenset[str] = frozenset(),
+        state: Mapping[str, Any] | None = None,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """`state` comes from the last sync; `own_hosts` may be in a private network."""
+        super().__init__(has_readers=library.has_readers, state=state)
+        require_https(httpx.URL(graph_url), own_hosts)
+        self._library = library
+        self._limits = limits
+        self._login_url = login_url.rstrip("/")
+        self._graph = httpx.URL(graph_url)
+        self._client = client_for(own_hosts, most_bytes=max(USUAL.most_bytes, limits.maximum_bytes))
+        self._api = JsonApi(
+            self._client, graph_url.rstrip("/"), "Microsoft Graph", SENTENCES, token=self._token, wait=wait
+        )
+        self._drive = ""
+        self._application: msal.ConfidentialClientApplication | None = None
+
+    def items(self) -> Iterator[SourceItem]:
+        """Yield every readable file, identified by id; the content tag tells about changes."""
+        start, _ = self._start()
+        entries = self._entries()
+        files = [(place, entry) for place, entry in _files_below(entries, start) if is_followed(place)]
+        if len(files) > MOST_FILES:
+            raise InvalidInput(f"This library holds more than {MOST_FILES:,} documents. Choose a folder in it.")
+        files.sort(key=lambda file: str(file[0]))
+        yield from self._items_for_readers([entry for _, entry in files], self._readers_in_batches)
+
+    def close(self) -> None:
+        self._client.close()
+
+    # Listing
+
+    def _start(self) -> tuple[str, str]:
+        """Return the ids of the folder to read and the drive."""
+        if not self._drive:
+            self._drive = self._find_drive()
+        if not self._library.folder:
+            return str(self._api.get(f"/drives/{self._drive}/root", {"$select": "id"})["id"]), self._drive
+        path = quote(self._library.folder, safe="/")
+        found = self._api.get(f"/drives/{self._drive}/root:/{path}", {"$select": "id,folder"})
+        if "folder" not in found:
+            raise InvalidInput("The name given for the folder is that of a file. Name the folder that holds it.")
+        return str(found["id"]), self._drive
+
+    def _find_drive(self) -> str:
+        library = self._library
+        if library.owner:
+            return str(self._api.get(f"/users/{quote(library.owner)}/drive", {"$select": "id"})["id"])
+        assert library.site is not None  # noqa: S101  `of` has one of both
+        path = f":/{quote(library.site_path)}" if library.site_path else ""
+        site = str(self._api.get(f"/sites/{library.site.host}{path}", {"$select": "id"})["id"])
+        if not library.library:
+            return str(self._api.get(f"/sites/{site}/drive", {"$select": "id"})["id"])
+        drives = list(self._api.pages(f"/sites/{site}/drives", {"$select": "id,name"}))
+        for drive in drives:
+            if str(drive.get("name", "")).casefold() == library.library.casefold():
+                return str(drive["id"])
+        names = ", ".join(str(drive.get("name", "")) for drive in drives)
+        raise NotFound(f"This site has no library “{library.library}”; it has: {names}.")
+
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        """Return all entries in the drive by id, after applying changes since the last sync."""
+        if self._state.get("drive") == self._drive and self._state.get("link"):
+            try:
+                return self._changed({**self._state["entries"]}, self._state["link"])
+            except NotFound:
+                pass  # too long ago: Graph asks to list everything again
+        return self._changed({}, f"/drives/{self._drive}/root/delta?$select={SELECT}")
+
+    def _changed(self, entries: dict[str, dict[str, Any]], link: str) -> dict[str, dict[str, Any]]:
+        """Apply the pages from a delta query to the entries, and keep the start for the next query."""
+        pages = 0
+        while link:
+            if (pages := pages + 1) > MOST_PAGES:
+                raise InvalidInput("This library sends a list without an end. Use a smaller one.")
+            page = self._api.get(link)
+            for entry in page.get("value") or ():
+                if "deleted" in entry:
+                    entries.pop(str(entry["id"]), None)
+                else:
+                    entries[str(entry["id"])] = _shortened(entry)
+            if len(entries) > MOST_ENTRIES:
+                raise InvalidInput(f"This library has more than {MOST_ENTRIES:,} entries. Use a smaller one.")
+            link = str(page.get("@odata.nextLink") or "")
+            last = str(page.get("@odata.deltaLink") or "")
+        is_kept = last and len(entries) <= MOST_KEPT_ENTRIES
+        self._state = {"drive": self._drive, "link": last, "entries": entries} if is_kept else {}
+        return dict(entries)
+
+    def _load(self, entry: Mapping[str, Any]) -> SourceContent:
+        require_size(int(entry.get("size") or 0), self._limits)
+        # Graph redirects to an address which needs no token.
+        with self._api.stream(f"/drives/{self._drive}/items/{entry['id']}/content") as answer:
+            content = read_within(answer, self._limits)
+        name = str(entry["name"])
+        metadata = {"pageUrl": entry["url"]} if entry.get("url") else {}
+        kind = MIME_TYPES[kind_of(content, name)]
+        return SourceContent(file_name=name, content=content, mime_type=kind, metadata=metadata)
+
+    # Permissions
+
+    def _readers_of_folder(self) -> Readers:
+        (found,) = self._permissions([self._start()[0]])
+        return found
+
+    def _readers_in_batches(self, files: Sequence[Mapping[str, Any]]) -> Iterator[Readers]:
+        for first in range(0, len(files), BATCH):
+            yield from self._permissions([str(file["id"]) for file in files[first : first + BATCH]])
+
+    def _permissions(self, ids: Sequence[str]) -> list[Readers]:
+        """Ask for the permissions of up to twenty entries at once."""
+        requests = [
+            {"id": str(number), "method": "GET", "url": f"/drives/{self._drive}/items/{quote(item)}/permissions"}
+            for number, item in enumerate(ids)
+        ]
+        answers = {str(one["id"]): one for one in self._api.post("/$batch", {"requests": requests})["responses"]}
+        found = []
+        for number in range(len(ids)):
+            answer = answers.get(str(number), {})
+            if answer.get("status") != 200:
+                raise ProviderUnavailable("Microsoft Graph does not say at the moment who may read. Try again later.")
+            body = answer["body"]
+            # Read all pages, or groups would be missing.
+            given = list(body.get("value") or ())
+            if more := body.get("@odata.nextLink"):
+                given += self._api.pages(str(more), {})
+            found.append(_readers(given))
+        return found
+
+    # The token
+
+    def _token(self) -> str:
+        with _login_errors():
+            if self._application is None:
+                self._application = msal.ConfidentialClientApplication(
+                    self._library.client_id,
+                    client_credential=self._library.client_secret,
+                    authority=f"{self._login_url}/{self._library.tenant}",
+                    http_client=self._client,
+                    instance_discovery=False,
+                )
+            scope = f"{self._graph.scheme}://{self._graph.netloc.decode()}/.default"
+            found = self._application.acquire_token_for_client(scopes=[scope])
+        if not found or "access_token" not in found:
+            raise ProviderKeyRejected(SENTENCES["rejected"])
+        return str(found["access_token"])
+
+
+@contextmanager
+def _login_errors() -> Iterator[None]:
+    try:
+        with own_errors("The sign-in of Microsoft"):
+            yield
+    except ValueError as exc:
+        raise InvalidInput("Microsoft knows no such directory. Check the directory (tenant) ID.") from exc
+
+
+def _shortened(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Reduce an entry to the fields needed, because it is stored until the next sync."""
+    is_file = "file" in entry and "package" not in entry
+    kept = {
+        "id": entry["id"],
+        "name": entry.get("name", ""),
+        "parent": (entry.get("parentReference") or {}).get("id", ""),
+    }
+    if "root" in entry:
+        kept["is_root"] = True
+    if is_file:
+        changed = str(entry.get("lastModifiedDateTime") or "")
+        kept |= {
+            "tag": entry.get("cTag") or entry.get("eTag") or f"{changed} {entry.get('size')}",
+            "size": entry.get("size") or 0,
+            "changed": changed,
+            "url": entry.get("webUrl") or "",
+        }
+    return kept
+
+
+def _files_below(
+    entries: Mapping[str, Mapping[str, Any]], start: str
+) -> Iterator[tuple[PurePosixPath, Mapping[str, Any]]]:
+    """Yield the files below a folder with their paths. Entries name only the parent folder."""
+    for entry in entries.values():
+        if "tag" not in entry:
+            continue
+        parts, above, seen = [str(entry["name"])], str(entry["parent"]), set[str]()
+        while above != start and above in entries and above not in seen:
+            seen.add(above)
+            parts.append(str(entries[above]["name"]))
+            above = str(entries[above]["parent"])
+        if above == start:
+            yield PurePosixPath(*reversed(parts)), entry
+
+
+def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
+    """Take the groups from an entry's permissions; every role may read."""
+    names: set[str] = set()
+    for permission in permissions:
+        link = permission.get("link") or {}
+        if link.get("scope") in ("organization", "anonymous"):
+            return EVERYBODY
+        given = [permission.get("grantedToV2") or {}, *(permission.get("grantedToIdentitiesV2") or ())]
+        for identity in given:
+            for kind in ("group", "siteGroup"):
+                if name := str((identity.get(kind) or {}).get("displayName") or "").strip():
+                    names.add(name)
+            user = str((identity.get("siteUser") or identity.get("user") or {}).get("displayName") or "")
+            if user.casefold() in EVERYBODY_NAMES:
+                return EVERYBODY
+    if any(name.casefold() in EVERYBODY_NAMES for name in names):
+        return EVERYBODY
+    return Readers(groups=frozenset(names))
+
+
+def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> SharePointSource:
+    """Make the source."""
+    return SharePointSource(
+        Library.of(kept),
+        ExtractionLimits.of(settings),
+        graph_url=settings.graph_url,
+        login_url=settings.microsoft_login_url,
+        own_hosts=settings.own_sync_hosts,
+        state=kept.get("state"),
+    )

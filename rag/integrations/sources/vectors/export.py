@@ -1,0 +1,231 @@
+"""Read export files from vector stores: JSON lines, a JSON array, or answers from Pinecone's fetch and query.
+
+Records are grouped into documents. A passage becomes a chunk, with the id as `sourceId` and the metadata.
+
+Vectors are dropped while reading, because the model differs or is unknown. Unusable records are reported by line; the
+rest is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rag.errors import InvalidInput
+from rag.ingestion.loaders import title_from_file_name
+from rag.ingestion.passages import (
+    LARGEST_NUMBER,
+    Record,
+    number_of,
+    pages_of,
+    record_to_json,
+    records_from_bytes,
+    text_of,
+)
+from rag.providers.tokens import estimate_tokens
+from rag.types import storable, storable_json
+
+#: Fields with a passage's text, as written by LangChain, LlamaIndex and others.
+TEXT_KEYS = ("text", "content", "pageContent", "page_content", "chunk", "chunk_text")
+#: Keys in the record other than metadata.
+OWN_KEYS = frozenset(
+    {"id", "_id", "values", "vector", "sparseValues", "sparse_values", "score", "metadata", "namespace"}
+)
+#: Embedding models take 8,191 tokens; the text put before a passage needs some of them.
+MAXIMUM_TOKENS = 7500
+LONGEST_ID = 512
+
+
+@dataclass(frozen=True)
+class SkippedRecord:
+    """Tells why a record was left out. `line` counts from 1; in a file with a single JSON value, it counts records."""
+
+    file: str
+    line: int
+    sentence: str
+    unit: str = "line"
+
+
+@dataclass(frozen=True)
+class Export:
+    """The contents from an export file."""
+
+    records: tuple[Record, ...]
+    problems: tuple[SkippedRecord, ...]
+
+
+class _Unusable(Exception):
+    """An unusable record; the text is the reason."""
+
+
+def read_export(path: Path) -> Export:
+    """Read an export file. Raises `InvalidInput` for unreadable and unknown files."""
+    try:
+        found = _numbered(path)
+        records: dict[str, tuple[int, Record]] = {}
+        problems: list[SkippedRecord] = []
+        for line, unit, value in found:
+            try:
+                record = _record(value)
+                before = records.setdefault(f"{record.namespace}\0{record.id}", (line, record))
+                if before[1] != record:
+                    raise _Unusable(f"has the id {record.id} of {unit} {before[0]}, with other content.")
+            except _Unusable as exc:
+                problems.append(SkippedRecord(path.name, line, str(exc), unit))
+    except OSError as exc:
+        raise InvalidInput(f"{path} cannot be read: {exc.strerror or exc}.") from exc
+    if not records and not problems:
+        raise InvalidInput(f"{path} holds no records.")
+    return Export(tuple(record for _, record in records.values()), tuple(problems))
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, str, Any]]:
+    """Yield each value in the file with the line; an error instead of a value for invalid JSON."""
+    with path.open("rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+    value = _parsed(first)
+    is_whole = isinstance(value, list) or (isinstance(value, dict) and _listed(value) is not None)
+    if is_whole or isinstance(value, _Unusable):
+        whole = _parsed(path.read_bytes())
+        listed = whole if isinstance(whole, list) else _listed(whole) if isinstance(whole, dict) else None
+        if listed is not None:
+            for number, item in enumerate(listed, 1):
+                yield number, "record", item
+            return
+        if isinstance(whole, dict):  # a record over several lines
+            yield 1, "record", whole
+            return
+        if first.lstrip(b"\xef\xbb\xbf \t").startswith(b"["):
+            raise InvalidInput(f"{path} {whole} Export it again, or as JSON lines, of which the good ones can be read.")
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield number, "line", _parsed(line)
+
+
+def _parsed(content: bytes) -> Any:
+    """Parse bytes as JSON; return an `_Unusable` value on errors."""
+    try:
+        return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        return _Unusable("is not UTF-8.")
+    except json.JSONDecodeError as exc:
+        place = f"line {exc.lineno}, column {exc.colno}" if exc.lineno > 1 else f"column {exc.colno}"
+        return _Unusable(f"is not JSON: {exc.msg} at {place}.")
+    except (ValueError, RecursionError) as exc:
+        return _Unusable(f"is not JSON: {exc}.")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _listed(value: Mapping[str, Any]) -> list[Any] | None:
+    """Return the records in an answer from Pinecone: `vectors` by id from fetch, `matches` from query."""
+    for key in ("vectors", "matches", "records"):
+        found = value.get(key)
+        if isinstance(found, dict):
+            found = [{"id": id, **item} if isinstance(item, dict) else item for id, item in found.items()]
+        if isinstance(found, list):
+            namespace = value.get("namespace") or ""
+            return [{"namespace": namespace, **item} if isinstance(item, dict) else item for item in found]
+    return None
+
+
+def _record(value: Any) -> Record:
+    if isinstance(value, _Unusable):
+        raise value
+    if not isinstance(value, dict):
+        raise _Unusable("is not an object with an id and metadata.")
+    own_id = value.get("id", value.get("_id"))
+    if isinstance(own_id, bool) or not isinstance(own_id, str | int) or not str(own_id).strip():
+        raise _Unusable("has no id.")
+    if len(str(own_id)) > LONGEST_ID:
+        raise _Unusable(f"has an id of more than {LONGEST_ID} characters.")
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict | None):
+        raise _Unusable("has metadata that are not an object.")
+    fields = {key: item for key, item in value.items() if key not in OWN_KEYS} | (metadata or {})
+    text_key = next((key for key in TEXT_KEYS if isinstance(fields.get(key), str) and fields[key].strip()), None)
+    if text_key is None:
+        raise _Unusable(
+            "has no text: it was looked for under text, content, pageContent and chunk. A vector alone cannot be "
+            "embedded again; upload the document it is of."
+        )
+    text = storable(fields.pop(text_key)).strip()
+    if len(text) > MAXIMUM_TOKENS and estimate_tokens(text) > MAXIMUM_TOKENS:
+        raise _Unusable(f"has more text than a passage may have, some {MAXIMUM_TOKENS:,} tokens. Upload its document.")
+    return Record(
+        id=storable(own_id),
+        text=text,
+        namespace=storable(value.get("namespace") or ""),
+        fields=storable_json(fields),
+    )
+
+
+SOURCE_KEYS = (
+    "source", "file_name", "fileName", "filename", "document", "documentId", "document_id", "doc_id", "url", "title",
+)  # fmt: skip
+INDEX_KEYS = ("chunk_index", "chunkIndex", "index", "chunk_id", "chunkId", "chunk_number", "chunkNumber")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedDocument:
+    """A document's passages. `key` is the name in the export: namespace and source."""
+
+    key: str
+    source: str
+    title: str
+    records: tuple[Record, ...]
+
+    @property
+    def file_name(self) -> str:
+        """Return a name different from the source: an uploaded PDF is a separate document."""
+        return f"{self.source}.jsonl"
+
+    def to_bytes(self) -> bytes:
+        """Write the file: records in order, without vectors."""
+        return "\n".join(map(record_to_json, self.records)).encode()
+
+
+def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocument]:
+    """Group records by source, in the order in the export; records without a source become the document `name`."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.namespace, text_of(record.fields, SOURCE_KEYS) or name), []).append(record)
+    return [_document(namespace, source, group) for (namespace, source), group in groups.items()]
+
+
+def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocument:
+    """Join both lists of passages. For an id in both, `after` counts."""
+    records = {record.id: record for record in (*before.records, *after.records)}
+    return _document(after.records[0].namespace, after.source, list(records.values()))
+
+
+def passages_from_bytes(content: bytes, *, key: str) -> ExportedDocument:
+    """Parse a document written by `to_bytes`."""
+    namespace, source = json.loads(key)
+    return _document(namespace, source, records_from_bytes(content))
+
+
+def _document(namespace: str, source: str, records: list[Record]) -> ExportedDocument:
+    pages = pages_of(ordered := sorted(records, key=_index))
+    places = sorted(range(len(ordered)), key=lambda place: pages[place])
+    title = text_of(ordered[places[0]].fields, ("title",)) or title_from_file_name(
+        re.split(r"[/\\]", source.rstrip("/\\"))[-1]
+    )
+    return ExportedDocument(
+        key=json.dumps([namespace, source], ensure_ascii=False),
+        source=source,
+        title=title[:300],
+        records=tuple(ordered[place] for place in places),
+    )
+
+
+def _index(record: Record) -> int:
+    number = number_of(record.fields, INDEX_KEYS)
+    return LARGEST_NUMBER if number is None else number

@@ -1,0 +1,165 @@
+"""Import exports from vector stores: plan and cost first, then each document through the pipeline.
+
+Documents are identified by source, like in a sync: unchanged documents cost nothing, and a killed import continues.
+Documents are never removed, because an export may contain only a part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+from rag.ingestion.chunking import join_pages
+from rag.ingestion.document_jobs import price_overrides
+from rag.ingestion.document_rows import find_documents
+from rag.ingestion.estimate import estimate_costs
+from rag.ingestion.passages import EXPORT_TYPE, pages_and_chunks
+from rag.ingestion.sources.sync import KnownItem, SourceContent, SourceItem, SyncReport, SyncWriter
+from rag.integrations.sources.vectors.export import (
+    ExportedDocument,
+    SkippedRecord,
+    documents_from,
+    joined,
+    passages_from_bytes,
+    read_export,
+)
+from rag.profiles import profile_of
+from rag.providers.registry import Providers
+from rag.storage.database import Database
+from rag.storage.files import Originals
+from rag.types import Collection, Document, DocumentStatus
+
+KIND = "vectors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportPlan:
+    """The effect of an import. `cost` is in dollars, None without a known price."""
+
+    documents: tuple[ExportedDocument, ...]
+    #: Stored by an unfinished import.
+    unfinished: tuple[UUID, ...]
+    unchanged: int
+    passages: int
+    tokens: int
+    cost: Decimal | None
+    problems: tuple[SkippedRecord, ...]
+
+
+class VectorImport:
+    """Imports export files into a collection; the model there embeds the passages again."""
+
+    def __init__(
+        self,
+        database: Database,
+        files: Originals,
+        providers: Providers,
+        collection: Collection,
+        *,
+        generate_metadata: bool = False,
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._providers = providers
+        self._collection = collection
+        self._generate_metadata = generate_metadata
+        self._keeper = SyncWriter(database, files, collection, KIND, queue=None, generate_metadata=generate_metadata)
+
+    def plan(self, paths: Sequence[Path]) -> ImportPlan:
+        """Read the files and compare them with the collection. Does not store or spend. Raises `InvalidInput`."""
+        wanted: dict[str, ExportedDocument] = {}
+        problems: list[SkippedRecord] = []
+        for path in paths:
+            export = read_export(path)
+            problems += export.problems
+            for document in documents_from(export.records, name=path.stem):
+                before = wanted.get(document.key)
+                wanted[document.key] = joined(before, document) if before else document
+        known = self._keeper.known()
+        stored = self._latest(known)
+        new, unfinished, unchanged = [], [], 0
+        for key, passages in wanted.items():
+            latest = stored.get(key)
+            whole = passages if latest is None else joined(self._read(latest, key), passages)
+            before_it = known.get(key)
+            if before_it is None or not before_it.is_same_as(_item(whole)):
+                new.append(whole)
+            elif latest is not None and latest.status is not DocumentStatus.COMPLETED:
+                unfinished.append(latest.id)
+            else:
+                unchanged += 1
+        tokens, cost = self._estimate([*new, *(self._read(d, k) for k, d in stored.items() if d.id in unfinished)])
+        return ImportPlan(
+            documents=tuple(new),
+            unfinished=tuple(unfinished),
+            unchanged=unchanged,
+            passages=sum(len(passages.records) for passages in new),
+            tokens=tokens,
+            cost=cost,
+            problems=tuple(problems),
+        )
+
+    def store(self, passages: ExportedDocument) -> SyncReport:
+        """Store a document or the next version for processing, and report the outcome."""
+        known = self._keeper.known(passages.key).get(passages.key)
+        return self._keeper.follow(_item(passages), known, SyncReport())
+
+    def _latest(self, known: Mapping[str, KnownItem]) -> dict[str, Document]:
+        """Find the last version for each imported document by key."""
+        keys = {item.original_id: key for key, item in known.items() if item.has_document and not item.is_deleted}
+        latest: dict[str, Document] = {}
+        found = find_documents(self._database, self._collection.tenant_id, collection_id=self._collection.id)
+        for document in sorted(found, key=lambda document: document.version):
+            if document.mime_type == EXPORT_TYPE and document.original_id in keys:
+                latest[keys[document.original_id]] = document
+        return latest
+
+    def _read(self, document: Document, key: str) -> ExportedDocument:
+        return passages_from_bytes(self._files.get(document.tenant_id, document.file_path), key=key)
+
+    def _estimate(self, documents: Sequence[ExportedDocument]) -> tuple[int, Decimal | None]:
+        """Estimate tokens and dollars for embedding, and for tagging if wanted."""
+        tenant_id = self._collection.tenant_id
+        profile = profile_of(self._collection)
+        embedder = self._providers.embedder_for(self._collection.embedding_model)
+        tagger = self._providers.translation_model_for(profile) if self._generate_metadata else None
+        prices = price_overrides(self._database, tenant_id)
+        tokens, cost = 0, Decimal(0)
+        is_priced = True
+        for document in documents:
+            pages, chunks = pages_and_chunks(document.records)
+            estimate = estimate_costs(
+                document.title,
+                join_pages(pages),
+                len(pages),
+                chunks,
+                method="smart",
+                embedder=embedder,
+                tagger=tagger,
+                prices=prices,
+                chunk_tags=profile.reading.chunk_tags,
+                tag_values=profile.reading.tag_values,
+            )
+            tokens += estimate.tokens
+            cost += estimate.total or 0
+            is_priced = is_priced and estimate.total is not None
+        return tokens, cost if is_priced else None
+
+
+def _item(passages: ExportedDocument) -> SourceItem:
+    content = passages.to_bytes()
+
+    def load() -> SourceContent:
+        return SourceContent(file_name=passages.file_name, content=content, mime_type=EXPORT_TYPE, title=passages.title)
+
+    return SourceItem(
+        key=passages.key,
+        updated_at=None,
+        hash=hashlib.sha256(content).hexdigest(),
+        title=passages.title,
+        load=load,
+    )

@@ -1,0 +1,12 @@
+"""Follow a folder on Nextcloud or any WebDAV server: `webdav` reads, `form` has the fields."""
+
+from __future__ import annotations
+
+from rag.integrations.integration import Integration, SourceKind
+from rag.language import N_
+
+INTEGRATION = Integration(
+    name="webdav",
+    title=N_("Nextcloud or WebDAV"),
+    sources=(SourceKind("webdav", makes=f"{__name__}.webdav:source_of", form=f"{__name__}.form:FORM"),),
+)

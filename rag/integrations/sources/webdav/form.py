@@ -1,0 +1,29 @@
+"""Describe the form."""
+
+from __future__ import annotations
+
+from rag.language import N_
+from rag.ui.source_forms import Field, SourceForm
+
+FORM = SourceForm(
+    kind="webdav",
+    order=4,
+    name=N_("Nextcloud or WebDAV"),
+    icon=":material/cloud_sync:",
+    hint=N_(
+        "A folder on Nextcloud, ownCloud or another WebDAV server. For Nextcloud make an app password in its "
+        "settings, under Security."
+    ),
+    fields=(
+        Field(
+            name="address",
+            label=N_("Address of the server"),
+            example="https://cloud.example.com",
+            help=N_("On Nextcloud the address of an opened folder does, too; elsewhere that of the folder."),
+        ),
+        Field(name="folder", label=N_("Folder; empty for all of it"), example="HR/Handbook"),
+        Field(name="user", label=N_("Name of the account"), longest=200),
+        Field(name="password", label=N_("App password"), is_secret=True),
+    ),
+    shown=("address", "folder"),
+)

@@ -1,0 +1,13 @@
+"""Follow a website: `website` reads, `form` has the fields."""
+
+from __future__ import annotations
+
+from rag.integrations.integration import Integration, SourceKind
+from rag.language import N_
+
+INTEGRATION = Integration(
+    name="website",
+    title=N_("Website"),
+    packages=("protego",),
+    sources=(SourceKind("website", makes=f"{__name__}.website:source_of", form=f"{__name__}.form:FORM"),),
+)

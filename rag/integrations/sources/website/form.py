@@ -1,0 +1,28 @@
+"""Describe the form."""
+
+from __future__ import annotations
+
+from rag.language import N_
+from rag.ui.source_forms import Field, SourceForm
+
+FORM = SourceForm(
+    kind="website",
+    order=1,
+    name=N_("Website"),
+    icon=":material/language:",
+    hint=N_(
+        "The pages of a website, such as a handbook on your intranet, with the documents they link to. Only "
+        "what the website allows programs to read is read. Citations link to the page."
+    ),
+    fields=(
+        Field(
+            name="address",
+            label=N_("Address of the first page, or of a sitemap"),
+            example="https://www.example.com/handbook/",
+            help=N_("All pages below this address are read."),
+        ),
+        Field(name="hosts", label=N_("Further hosts that may be read"), example="docs.example.com"),
+        Field(name="pages", label=N_("Pages at most"), example="500", longest=5),
+    ),
+    shown=("address",),
+)

@@ -1,0 +1,499 @@
+"""Read a website, by the sitemap or from link to link, within a list of hosts and the rules in robots.txt.
+
+ETag, Last-Modified, date in the sitemap and links are kept as the state. Thus an unchanged page is not fetched again,
+or answered with 304.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx
+from protego import Protego
+
+from rag.errors import DocumentError, InvalidInput, NotFound, ProviderUnavailable, RagError, ReadingTookTooLong
+from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.loaders.sandbox import TenantReader, sandbox_of, well_formed
+from rag.ingestion.loaders.web_addresses import LONGEST_ADDRESS, OTHER_ENDINGS, normal_address
+from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.integrations.sources.remote import (
+    client_for,
+    fields_of,
+    is_own,
+    own_errors,
+    read_within,
+    require_success,
+    send_patiently,
+    web_address_of,
+)
+from rag.isolation.child_process import Reply
+from rag.language import N_
+from rag.settings import Settings
+from rag.types import Collection, storable
+
+AGENT = "hr-assistant"
+USUAL_PAGES, MOST_PAGES = 500, 5000
+#: Seconds between two requests to a foreign host; robots.txt may ask for more, up to the second value.
+PAUSE_SECONDS, LONGEST_CRAWL_DELAY = 0.5, 30.0
+MOST_HTML_BYTES = 5 * 2**20
+MOST_SITEMAP_BYTES = 50 * 2**20
+#: The rest is not read; search engines have the same limit.
+MOST_ROBOTS_BYTES = 500 * 2**10
+#: The most sitemaps from an index.
+MOST_SITEMAPS = 200
+MOST_REDIRECTS = 5
+MOST_LINKS = 2000
+#: The longest time for parsing in a sync. A usual page takes a fiftieth of a second.
+LONGEST_READING_SECONDS = 3600.0
+#: After this many unreachable pages in a row, the website is considered down.
+MOST_FAILURES = 5
+STOPPED = N_("Reading stopped after {count} pages, as the settings of the source say.")
+CLOSED = N_("Pages that robots.txt keeps from programs, and that were left out: {count}.")
+TOO_LONG = "The pages of this website take too long to be read. Choose a part of it."
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Website:
+    """The first address, the allowed hosts, and the most pages to read."""
+
+    address: httpx.URL
+    hosts: frozenset[str]
+    pages: int = USUAL_PAGES
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Website:
+        """Read the settings. Raises `InvalidInput` for missing and invalid values."""
+        values = fields_of(kept, "address", "hosts", "pages")
+        if not values["address"]:
+            raise InvalidInput("Fill in the address where the website or its sitemap begins.")
+        address = web_address_of(values["address"], "The address of the website")
+        others = [web_address_of(host, "Each further host") for host in re.split(r"[\s,;]+", values["hosts"]) if host]
+        if not (values["pages"] or "1").isdecimal() or not 1 <= int(values["pages"] or USUAL_PAGES) <= MOST_PAGES:
+            raise InvalidInput(f"The number of pages has to be between 1 and {MOST_PAGES:,}.")
+        names = {_host_name(url) for url in (address, *others)}
+        return cls(address=address, hosts=frozenset(names), pages=int(values["pages"] or USUAL_PAGES))
+
+    @property
+    def is_sitemap(self) -> bool:
+        return self.address.path.lower().endswith((".xml", ".xml.gz"))
+
+    @property
+    def below(self) -> str:
+        """The followed part: everything below the folder in the first address."""
+        path = self.address.path
+        if self.is_sitemap:
+            return "/"
+        is_file = "." in PurePosixPath(path).name
+        return path.rpartition("/")[0] + "/" if is_file else path.rstrip("/") + "/"
+
+    def holds(self, url: httpx.URL) -> bool:
+        """Return whether an address is on an allowed host; on the first host, only within the followed part."""
+        if url.scheme not in ("http", "https") or url.userinfo or _host_name(url) not in self.hosts:
+            return False
+        is_first = _host_name(url) == _host_name(self.address)
+        return not is_first or f"{url.path.rstrip('/')}/".startswith(self.below) or url.path.startswith(self.below)
+
+
+def _host_name(url: httpx.URL) -> str:
+    """Return host and port; with and without www. is the same website."""
+    return url.netloc.decode("ascii").lower().removeprefix("www.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageState:
+    """A page from the last sync."""
+
+    #: The canonical address, which identifies the document.
+    key: str
+    hash: str
+    title: str = ""
+    etag: str = ""
+    modified: str = ""
+    #: The date in the sitemap.
+    listed: str = ""
+    links: tuple[str, ...] = ()
+    may_be_read: bool = True
+
+
+class _Gone(Exception):
+    """A page is gone, or redirects to a host outside the list."""
+
+
+class WebsiteSource:
+    """Lists the pages on a website, with linked documents."""
+
+    kind = "website"
+
+    def __init__(
+        self,
+        website: Website,
+        limits: ExtractionLimits,
+        reader: TenantReader,
+        *,
+        own_hosts: frozenset[str] = frozenset(),
+        state: Mapping[str, Any] | None = None,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """Prepare a sync.
+
+        `reader` parses pages and sitemaps in the sandbox; `state` comes from the last sync; `own_hosts` may be in a
+        private network.
+        """
+        self._website = website
+        self._limits = limits
+        self._reader = reader
+        self._own_hosts = own_hosts
+        self._wait = wait
+        self._client = client_for(
+            own_hosts,
+            allow_http=True,
+            most_bytes=max(MOST_SITEMAP_BYTES, limits.maximum_bytes),
+            headers={"Accept": "text/html, */*;q=0.5"},
+        )
+        self._known = _pages_from(state or {})
+        self._pages: dict[str, PageState] = {}
+        self._robots: dict[str, Protego | None] = {}
+        self._asked_at: dict[str, float] = {}
+        self._reading_seconds = 0.0
+        #: Remarks for administrators.
+        self.notes: list[str] = []
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return the state for the next sync."""
+        return _state_of(self._pages)
+
+    def items(self) -> Iterator[SourceItem]:
+        """Yield every page by canonical address, in the order in the sitemap or by links.
+
+        Raises `InvalidInput` if robots.txt closes the first address, `NotFound`, `ProviderUnavailable`.
+        """
+        first = str(self._website.address)
+        self._require_allowed(self._website.address)
+        listed = self._listed()
+        waiting = deque(listed) if listed else deque([first])
+        asked, keys, hashes, closed = set(waiting), set[str](), set[str](), 0
+        visited = failures = 0
+        while waiting:
+            address = waiting.popleft()
+            if not self._allowed(httpx.URL(address)):
+                closed += 1
+                continue
+            if visited >= self._website.pages:
+                self.notes.append(STOPPED.format(count=f"{visited:,}"))
+                break
+            visited += 1
+            try:
+                page, content = self._visit(address, listed.get(address, ""))
+            except _Gone:
+                if address == first and not listed:
+                    raise NotFound(
+                        f"There is no page at {first}, or it leads to a website that is not on the list."
+                    ) from None
+                continue
+            except RagError as error:
+                failures += isinstance(error, (ProviderUnavailable, ReadingTookTooLong))
+                is_over = self._reading_seconds > LONGEST_READING_SECONDS
+                if (address == first and not listed) or failures == MOST_FAILURES or is_over:
+                    raise
+                page, content = self._unreadable(address, error)
+            else:
+                failures = 0
+            self._pages[address] = page
+            if not listed:
+                for link in page.links:
+                    if link not in asked:
+                        asked.add(link)
+                        waiting.append(link)
+            if not page.may_be_read or page.key in keys or (page.hash and page.hash in hashes):
+                continue
+            keys.add(page.key)
+            hashes.add(page.hash)
+            yield SourceItem(key=page.key, updated_at=None, hash=page.hash or "unread", title=page.title, load=content)
+        if closed:
+            self.notes.append(CLOSED.format(count=f"{closed:,}"))
+
+    def expected(self) -> int:
+        """Return how many pages there were last time."""
+        return len(self._known)
+
+    def close(self) -> None:
+        self._client.close()
+
+    # Which pages there are
+
+    def _listed(self) -> dict[str, str]:
+        """Return the addresses in the sitemaps with their dates; empty without a sitemap."""
+        website = self._website
+        if website.is_sitemap:
+            sitemaps = [str(website.address)]
+        else:
+            robots = self._robots_of(website.address)
+            sitemaps = list(robots.sitemaps) if robots else []
+            sitemaps = sitemaps or [str(website.address.join("/sitemap.xml"))]
+        found: dict[str, str] = {}
+        waiting, asked = deque(sitemaps), set(sitemaps)
+        while waiting and len(found) < MOST_PAGES:
+            sitemap = waiting.popleft()
+            entries, is_index = self._sitemap(sitemap)
+            if entries is None:
+                if sitemap == str(website.address):
+                    raise NotFound(f"There is no sitemap that can be read at {sitemap}.")
+                continue
+            for address, day in entries:
+                if len(found) == MOST_PAGES:
+                    break
+                if is_index:
+                    if address not in asked and len(asked) < MOST_SITEMAPS:
+                        asked.add(address)
+                        waiting.append(address)
+                elif self._may_be_page(address):
+                    found.setdefault(address, day)
+        return found
+
+    def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
+        """Fetch a sitemap from an allowed host; None if missing or unreadable."""
+        try:
+            if not self._is_on_list(httpx.URL(address)):
+                return None, False
+            with own_errors(str(httpx.URL(address).host)):
+                answer, content = self._get(address, {}, MOST_SITEMAP_BYTES)
+            if answer.status_code >= 500:
+                raise ProviderUnavailable(f"The sitemap at {address} cannot be read at the moment. Try again later.")
+            if answer.status_code != 200:
+                return None, False
+            told = self._answer("sitemap", content).values
+            with well_formed():
+                entries = [(str(found)[:LONGEST_ADDRESS], str(day)) for found, day in told["entries"]]
+                return entries, told["is_index"] is True
+        except (_Gone, DocumentError, httpx.InvalidURL):
+            return None, False
+
+    def _may_be_page(self, address: str) -> bool:
+        """Return whether an address is a page on this website worth fetching."""
+        try:
+            return self._website.holds(httpx.URL(address)) and not OTHER_ENDINGS.search(urlsplit(address).path)
+        except (httpx.InvalidURL, ValueError):
+            return False
+
+    def _is_on_list(self, url: httpx.URL) -> bool:
+        return _host_name(url) in self._website.hosts
+
+    def _robots_of(self, url: httpx.URL) -> Protego | None:
+        """Read a host's robots.txt; None without a file. Raises `ProviderUnavailable` without an answer."""
+        host = url.netloc.decode("ascii")
+        if host not in self._robots:
+            address = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
+            try:
+                with own_errors(f"{url.host}"):
+                    answer, content = self._get(address, {}, MOST_HTML_BYTES)
+            except _Gone:
+                answer, content = None, b""
+            if answer is not None and answer.status_code >= 500:
+                raise ProviderUnavailable(f"{url.host} does not say at the moment what may be read. Try again later.")
+            is_there = answer is not None and answer.status_code == 200
+            text = content[:MOST_ROBOTS_BYTES].decode("utf-8", "replace")
+            self._robots[host] = Protego.parse(text) if is_there else None
+        return self._robots[host]
+
+    def _allowed(self, url: httpx.URL) -> bool:
+        robots = self._robots_of(url)
+        return robots is None or bool(robots.can_fetch(str(url), AGENT))
+
+    def _require_allowed(self, url: httpx.URL) -> None:
+        if not self._allowed(url):
+            raise InvalidInput(
+                f"robots.txt of {url.host} keeps programs from reading {url}. Ask the owner of the website to "
+                f"allow {AGENT} there."
+            )
+
+    # A page
+
+    def _visit(self, address: str, listed: str) -> tuple[PageState, Callable[[], SourceContent]]:
+        """Fetch a page unless it did not change. Raises `_Gone` and `RagError`s."""
+        known = self._known.get(address)
+        if known is not None and listed and listed == known.listed:
+            return known, partial(self._load, address)
+        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
+        if known is not None and known.modified:
+            headers["If-Modified-Since"] = known.modified
+        with own_errors(str(httpx.URL(address).host)):
+            answer, content = self._get(address, headers)
+        if answer.status_code == 304 and known is not None:
+            return replace(known, listed=listed), partial(self._load, address)
+        page, made = self._read(answer, content)
+        validators = {
+            "etag": answer.headers.get("etag", ""),
+            "modified": answer.headers.get("last-modified", ""),
+            "listed": listed,
+        }
+        return replace(page, **validators), lambda: made
+
+    def _unreadable(self, address: str, error: RagError) -> tuple[PageState, Callable[[], SourceContent]]:
+        """Keep an unreachable page's document and links."""
+
+        def load() -> SourceContent:
+            raise error
+
+        known = self._known.get(address) or PageState(key=address, hash="")
+        return replace(known, hash="", etag="", modified="", listed=""), load
+
+    def _load(self, address: str) -> SourceContent:
+        """Fetch an unchanged page without a document."""
+        try:
+            with own_errors(str(httpx.URL(address).host)):
+                return self._read(*self._get(address, {}))[1]
+        except _Gone as exc:
+            raise NotFound("This page is no longer there.") from exc
+
+    def _read(self, answer: httpx.Response, content: bytes) -> tuple[PageState, SourceContent]:
+        host = str(answer.url.host)
+        if answer.status_code in (404, 410):
+            raise _Gone
+        require_success(
+            answer,
+            host,
+            rejected="This page asks for a sign-in, so it cannot be read.",
+            forbidden="The website does not show this page to programs.",
+            missing="This page is no longer there.",
+        )
+        mime_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        robots_tag = answer.headers.get("x-robots-tag", "").lower()
+        final = normal_address(str(answer.url)) or str(answer.url)
+        if mime_type in HTML_TYPES:
+            return self._read_html(answer.url, final, content, answer.charset_encoding, robots_tag)
+        name = unquote(PurePosixPath(answer.url.path).name) or "page"
+        if mime_type == "text/plain" and not PurePosixPath(name).suffix:
+            name = f"{name}.txt"
+        digest = hashlib.sha256(content).hexdigest()
+        page = PageState(key=final, hash=digest, title=name)
+        if PurePosixPath(name).suffix.lower() not in ENDINGS or "noindex" in robots_tag:
+            return replace(page, may_be_read=False), SourceContent(file_name=name, content=b"")
+        kind = MIME_TYPES[kind_of(content, name)]
+        return page, SourceContent(file_name=name, content=content, mime_type=kind, metadata={"pageUrl": final})
+
+    def _read_html(
+        self, url: httpx.URL, final: str, content: bytes, encoding: str | None, robots_tag: str
+    ) -> tuple[PageState, SourceContent]:
+        """Return a page's main text, links, and canonical address."""
+        if len(content) > MOST_HTML_BYTES:
+            raise DocumentError(f"This page is larger than {MOST_HTML_BYTES // 2**20} MB.")
+        read = self._answer("web page", content, address=str(url), charset=encoding or "")
+        with well_formed():
+            told = read.values
+            if told["is_empty"]:
+                return PageState(key=final, hash="", may_be_read=False), SourceContent(
+                    file_name="page.html", content=b""
+                )
+            robots = f"{told['robots']} {robots_tag}"
+            canonical, found = str(told["canonical"]), map(str, told["links"])
+            title, language = storable(told["title"])[:300], str(told["language"])[:12]
+            main = read.blob.decode()
+            links = () if "nofollow" in robots else tuple(islice(filter(self._may_be_page, found), MOST_LINKS))
+        key = canonical if canonical and self._may_be_page(canonical) else final
+        title = title or unquote(urlsplit(key).path.strip("/")) or str(url.host)
+        made = _page_of(main, title, language)
+        state = PageState(
+            key=key,
+            hash=hashlib.sha256(made).hexdigest() if main else "",
+            title=title,
+            links=links,
+            may_be_read=bool(main) and "noindex" not in robots,
+        )
+        name = re.sub(r"[^\w.-]+", "-", unquote(urlsplit(key).path)).strip("-") or "index"
+        return state, SourceContent(
+            file_name=f"{name.removesuffix('.html')[:100]}.html",
+            content=made,
+            mime_type=MIME_TYPES["html"],
+            title=title,
+            metadata={"pageUrl": key},
+        )
+
+    def _answer(self, kind: str, content: bytes, **values: Any) -> Reply:
+        """Parse an answer in the sandbox. Raises `DocumentError`s, and `InvalidInput` if everything took too long."""
+        if self._reading_seconds > LONGEST_READING_SECONDS:
+            raise InvalidInput(TOO_LONG)
+        began = time.monotonic()
+        try:
+            return self._reader.answer(kind, content, **values)
+        finally:
+            self._reading_seconds += time.monotonic() - began
+
+    # Requests
+
+    def _get(self, address: str, headers: Mapping[str, str], most_bytes: int = 0) -> tuple[httpx.Response, bytes]:
+        """Fetch an address politely, following redirects within the list. Raises `_Gone`, `httpx.HTTPError`."""
+        limits = replace(self._limits, maximum_bytes=most_bytes) if most_bytes else self._limits
+        for _ in range(MOST_REDIRECTS + 1):
+            url = httpx.URL(address)
+            self._pause(url)
+            request = self._client.build_request("GET", url, headers=dict(headers))
+            answer = send_patiently(partial(self._client.send, request, stream=True), wait=self._wait)
+            try:
+                if answer.next_request is None:
+                    return answer, read_within(answer, limits)
+                onward = answer.next_request.url
+            finally:
+                answer.close()
+            is_robots = url.path == "/robots.txt"
+            if not self._is_on_list(onward) or not (is_robots or self._website.holds(onward) or most_bytes):
+                raise _Gone
+            if not is_robots and not self._allowed(onward):
+                raise _Gone
+            address = str(onward)
+        raise _Gone
+
+    def _pause(self, url: httpx.URL) -> None:
+        """Wait until this host may be asked again."""
+        host = url.netloc.decode("ascii")
+        robots = self._robots.get(host)
+        asked = float((robots.crawl_delay(AGENT) if robots else None) or 0.0)
+        pause = max(0.0 if is_own(url, self._own_hosts) else PAUSE_SECONDS, min(asked, LONGEST_CRAWL_DELAY))
+        left = self._asked_at.get(host, -LONGEST_CRAWL_DELAY) + pause - time.monotonic()
+        if left > 0:
+            self._wait(left)
+        self._asked_at[host] = time.monotonic()
+
+
+def _page_of(body: str, title: str, language: str) -> bytes:
+    """Write a page's main text as a page."""
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>'
+    return f'<!DOCTYPE html><html lang="{html.escape(language)}"><head>{head}</head>{body}</html>'.encode()
+
+
+def _pages_from(state: Mapping[str, Any]) -> dict[str, PageState]:
+    addresses = state.get("addresses") or []
+    return {
+        address: PageState(**{**page, "links": tuple(addresses[number] for number in page["links"])})
+        for address, page in (state.get("pages") or {}).items()
+    }
+
+
+def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
+    """Write the pages as JSON, with each linked address only once, because menus repeat links."""
+    numbers: dict[str, int] = {}
+    written = {
+        address: {**asdict(page), "links": [numbers.setdefault(link, len(numbers)) for link in page.links]}
+        for address, page in pages.items()
+    }
+    return {"addresses": list(numbers), "pages": written}
+
+
+def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> WebsiteSource:
+    """Make the source."""
+    limits = ExtractionLimits.of(settings)
+    reader = sandbox_of(limits).of_tenant(collection.tenant_id)
+    own_hosts = settings.own_sync_hosts
+    return WebsiteSource(Website.of(kept), limits, reader, own_hosts=own_hosts, state=kept.get("state"))
