@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -20,7 +20,7 @@ import psycopg
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.connected_apps import ConnectedApps
-from rag.access.external import ExternalAccounts
+from rag.access.identity import SingleSignOn
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
@@ -68,9 +68,6 @@ from rag.storage.provider_settings import ChosenModels, PastedKeys
 from rag.storage.scheduled_backups import ScheduledBackups
 from rag.storage.standbys import read_addresses
 from rag.types import Collection, Identity, Role
-
-if TYPE_CHECKING:
-    from rag.access.oidc import OpenIdProvider
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
@@ -139,7 +136,7 @@ class Services:
     limits: Limits
     #: Reaches the database as the owner of its tables; for an operator's commands.
     owner_conninfo: str = field(default="", repr=False)
-    single_sign_on: OpenIdProvider | None = None
+    single_sign_on: SingleSignOn | None = None
     #: When this process began to use the built-in database and no other did, by the monotonic clock.
     alone_at: float | None = None
     #: What to close at the end, in this order.
@@ -322,17 +319,10 @@ def assemble(
         api_keys=ApiKeys(database),
         connected_apps=ConnectedApps(database, settings, limits),
         limits=limits,
-        single_sign_on=_single_sign_on(settings, database) if settings.oidc_issuer else None,
+        single_sign_on=registry.single_sign_on(settings, database) if settings.oidc_issuer else None,
         alone_at=embedded.alone_at if embedded else None,
         closers=tuple(closers),
     )
-
-
-def _single_sign_on(settings: Settings, database: Database) -> OpenIdProvider:
-    # Authlib and its cryptography, which only those wait for who sign in elsewhere.
-    from rag.access.oidc import OpenIdProvider
-
-    return OpenIdProvider(settings, ExternalAccounts(database))
 
 
 def question_embedder(providers: Providers, embedding_model: str) -> QuestionEmbedder:

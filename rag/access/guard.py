@@ -190,7 +190,7 @@ class AuthGuard:
         self._sockets = Sockets()
         self._media = ShownMedia()
         self._watched: Sessions | None = None
-        # Threads of its own: slow routes must not keep anybody from being recognised.
+        # Separate threads: slow routes must not delay recognising callers.
         self._limiter: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

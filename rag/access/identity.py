@@ -6,25 +6,55 @@ Every way results in an `Account` and then in the same server-side session.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.connected_apps import ConnectedApps
+from rag.access.external import AccountFromElsewhere
 from rag.access.limits import Browser, Limits
 from rag.access.sessions import Sessions
 from rag.settings import Settings
 from rag.types import Account
 
-if TYPE_CHECKING:
-    from rag.access.oidc import OpenIdProvider
+
+@dataclass(frozen=True, kw_only=True)
+class SignInAttempt:
+    """The values a browser was redirected with and has to return with."""
+
+    state: str
+    nonce: str
+    verifier: str
+    next: str
+    #: When a signed-in person was asked again, in seconds since 1970; else 0.
+    asked_again_at: float = 0.0
+
+
+class SingleSignOn(Protocol):
+    """A provider, at which people sign in with the browser."""
+
+    #: The provider's name in tokens.
+    issuer: str
+
+    def address_for(self, attempt: SignInAttempt) -> str:
+        """Return the address for the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
+        ...
+
+    def finish(self, attempt: SignInAttempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
+        """Return the account after signing in. Raises `AccessError`, `ProviderError`."""
+        ...
+
+    def signed_out(self, logout_token: str) -> list[str]:
+        """Return the hashes for people and sessions in a logout message. Raises `AccessError`."""
+        ...
 
 
 class IdentityProvider(Protocol):
     """Identifies a person who signs in."""
 
     def begin(self, return_to: str) -> str | None:
-        """Return where to send the browser to sign in; None when our own form asks for e-mail and password."""
+        """Return the address for signing in; None if our form asks for e-mail and password."""
         ...
 
     def sign_in(self, answers: Mapping[str, str], browser: Browser) -> Account:
@@ -46,7 +76,7 @@ class BuiltInAccounts:
 
 
 class AccessServices(Protocol):
-    """The services that the guard and the sign-in pages need."""
+    """The services for the guard and the sign-in pages."""
 
     @property
     def settings(self) -> Settings: ...
@@ -61,4 +91,4 @@ class AccessServices(Protocol):
     @property
     def limits(self) -> Limits: ...
     @property
-    def single_sign_on(self) -> OpenIdProvider | None: ...
+    def single_sign_on(self) -> SingleSignOn | None: ...

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from anyio import to_thread
@@ -22,7 +21,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rag.access.guard import SESSION_COOKIE, cookie_name, is_https, read_cookie
-from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
+from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider, SignInAttempt
+from rag.access.identity import SingleSignOn as Provider
 from rag.access.limits import Browser
 from rag.api import password_pages, second_factor_pages
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, link, note, read_form, redirect, said
@@ -30,10 +30,6 @@ from rag.errors import AccessError, DatabaseUnavailable, NotFound, RagError, Too
 from rag.language import LANGUAGES, N_, _, ngettext
 from rag.settings import Settings
 from rag.types import Account
-
-if TYPE_CHECKING:
-    # Where nobody signs in elsewhere, no start waits for its libraries.
-    from rag.access.oidc import OpenIdProvider, SignInAttempt
 
 NEXT_PATH = re.compile(r"/(?!/)[^\\\x00-\x20\x7f]*")
 
@@ -205,8 +201,6 @@ class SingleSignOn:
         self._pages = pages
 
     async def start(self, request: Request) -> Response:
-        from rag.access.oidc import SignInAttempt
-
         target = safe_next(request.query_params.get("next", "/"))
         attempt = SignInAttempt(
             state=secrets.token_urlsafe(24),
@@ -256,15 +250,13 @@ class SingleSignOn:
             return Response(status_code=exc.status, headers=NO_STORE)
         return Response(status_code=200, headers=NO_STORE)
 
-    def _provider(self) -> OpenIdProvider:
+    def _provider(self) -> Provider:
         provider = self._services().single_sign_on
         if provider is None:
             raise NotFound
         return provider
 
     def _attempt(self, request: Request) -> SignInAttempt:
-        from rag.access.oidc import SignInAttempt
-
         try:
             settings = self._services().settings
             stored = _lock(settings).decrypt(

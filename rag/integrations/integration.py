@@ -72,6 +72,8 @@ class Integration:
     sources: tuple[SourceKind, ...] = ()
     #: Raises `SettingsError` at the start for contradictory settings.
     check: Callable[[Settings], None] | None = None
+    #: A function for signing in elsewhere, a `SingleSignOn`, from the settings and the database.
+    single_sign_on: str = ""
     #: Imports slow modules beside the start.
     warm_up: Callable[[], object] | None = None
     #: Serves a program on this machine by standard input and output.

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
     from starlette.routing import Route
 
+    from rag.access.identity import SingleSignOn
     from rag.access.problems import Refusal
     from rag.ingestion.sources.runs import SourceMaker
     from rag.services import Services
     from rag.settings import Settings
+    from rag.storage.database import Database
     from rag.types import Collection, Identity
     from rag.ui.source_forms import SourceForm
 
@@ -128,6 +130,15 @@ def source_forms() -> dict[str, SourceForm]:
         for source in integration.sources
     ]
     return {form.kind: form for form in (*sorted(found, key=lambda form: form.order), FOLDER)}
+
+
+def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | None:
+    """Return the provider for signing in elsewhere. Raises `SettingsError`, `PackagesMissing`."""
+    for integration in integrations():
+        if integration.single_sign_on:
+            provider: SingleSignOn | None = named(integration.single_sign_on)(settings, database)
+            return provider
+    raise PackagesMissing
 
 
 def warm_up() -> None:

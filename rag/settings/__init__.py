@@ -112,24 +112,13 @@ class Settings:
     provider_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     # Variables of integrations, by name; `variable` adds defaults.
     integration_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # For the READMEs of private repositories, and more requests an hour.
-    github_token: str = field(default="", repr=False)
-    github_api_url: str = "https://api.github.com"
     # Folders on this machine that collections may be synced from, separated as in PATH.
     sync_folders: str = ""
     # Hosts of the operator's own network that collections may be synced from, with their ports, separated by commas;
     # also without https (RAG_SYNC_HOSTS). All others have to be public.
     sync_hosts: str = ""
-    # National clouds of Microsoft have addresses of their own (RAG_GRAPH_URL, RAG_MICROSOFT_LOGIN_URL).
-    graph_url: str = "https://graph.microsoft.com/v1.0"
+    # National clouds of Microsoft have a different address (RAG_MICROSOFT_LOGIN_URL).
     microsoft_login_url: str = "https://login.microsoftonline.com"
-    # A private address of Google's programs within a network of its cloud (RAG_GOOGLE_API_URL).
-    google_api_url: str = "https://www.googleapis.com"
-    # The OAuth client with which administrators let a collection read Google Drive as themselves, and where they do.
-    google_client_id: str = ""
-    google_client_secret: str = field(default="", repr=False)
-    google_login_url: str = "https://accounts.google.com/o/oauth2/v2/auth"
-    google_oauth_url: str = "https://oauth2.googleapis.com/token"
     # Notice boards: the database with the table of posts (empty: the application's own), the beginnings of allowed
     # addresses for attachments, separated by commas, and the secret in webhook events.
     posts_database_url: str = field(default="", repr=False)
@@ -253,12 +242,6 @@ ENVIRONMENT_NAMES = {
     "cross_encoder": "RAG_CROSS_ENCODER",
     "sync_folders": "RAG_SYNC_FOLDERS",
     "sync_hosts": "RAG_SYNC_HOSTS",
-    "graph_url": "RAG_GRAPH_URL",
-    "google_api_url": "RAG_GOOGLE_API_URL",
-    "google_client_id": "RAG_GOOGLE_CLIENT_ID",
-    "google_client_secret": "RAG_GOOGLE_CLIENT_SECRET",
-    "google_login_url": "RAG_GOOGLE_LOGIN_URL",
-    "google_oauth_url": "RAG_GOOGLE_OAUTH_URL",
     "microsoft_login_url": "RAG_MICROSOFT_LOGIN_URL",
     "recognition": "RAG_RECOGNITION",
     "tesseract": "RAG_TESSERACT",
@@ -330,7 +313,6 @@ SECRET_FIELDS = frozenset(
         "gemini_api_key",
         "openrouter_api_key",
         "upstage_api_key",
-        "github_token",
         "aws_access_key_id",
         "aws_secret_access_key",
         "posts_database_url",
@@ -340,7 +322,6 @@ SECRET_FIELDS = frozenset(
         "supabase_anon_key",
         "supabase_service_role_key",
         "oidc_client_secret",
-        "google_client_secret",
     }
 )
 

@@ -17,8 +17,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.connected_apps import ConnectedApps
+from rag.access.identity import SingleSignOn
 from rag.access.limits import Limits
-from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.api import service
 from rag.api.app import routes_to
@@ -44,7 +44,7 @@ class Access:
     api_keys: ApiKeys
     connected_apps: ConnectedApps
     documents: CollectionLibrary
-    single_sign_on: OpenIdProvider | None = None
+    single_sign_on: SingleSignOn | None = None
     limits: Limits = field(default_factory=lambda: Limits(Settings()))
 
 

@@ -31,6 +31,7 @@ served = {getattr(route, "path", "") for route in ROUTES}
 print(*(route.path for route in registry.routes() if route.path in served), *(route.path for route in API_ROUTES))
 print(*(f"command:{name}" for name in command_line()._subparsers._group_actions[0].choices))
 print(*(f"job:{name}" for name in registry.jobs()))
+print(*(f"sign-in:{one.name}" for one in registry.integrations() if one.single_sign_on))
 print(*(f"source:{kind}" for kind in registry.source_makers(settings)), *map("form:{}".format, registry.source_forms()))
 """
 
@@ -73,6 +74,7 @@ def test_without_its_folder_everything_else_is_there(copy: Path, everything: set
     described = gone.router().routes if gone.router is not None else []
     own = {str(getattr(route, "path", "")) for route in (*gone.all_routes, *described)}
     own |= {f"job:{name}" for name in gone.jobs}
+    own |= {f"sign-in:{gone.name}"} if gone.single_sign_on else set()
     own |= {f"{word}:{source.kind}" for source in gone.sources for word in ("source", "form")}
     own |= set(COMMANDS.get(gone.name, ()))
     assert own

@@ -125,7 +125,7 @@ def test_the_core_starts_and_answers_without_them(
         PROBE,
         identity.session_id,
         str(patient(30)),
-        "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth",
+        "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth authlib joserfc",
         key,
     )
     found = json.loads(probed.splitlines()[-1])

@@ -46,7 +46,9 @@ def settings(
 ) -> Settings:
     (tmp_path / "papers").mkdir()
     papers = str(tmp_path / "papers")
-    return replace(settings, github_api_url=github.url, sync_folders=papers, sync_hosts=f"{storage.host},{site.host}")
+    variables = {"GITHUB_API_URL": github.url}
+    own = f"{storage.host},{site.host}"
+    return replace(settings, integration_variables=variables, sync_folders=papers, sync_hosts=own)
 
 
 @pytest.fixture

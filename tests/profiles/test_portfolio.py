@@ -43,7 +43,9 @@ def github() -> Iterator[GitHubStandin]:
 
 @pytest.fixture
 def settings(settings: Settings, github: GitHubStandin, tmp_path: Path) -> Settings:
-    return replace(settings, github_api_url=github.url, sync_folders=str(tmp_path / "papers"))
+    return replace(
+        settings, integration_variables={"GITHUB_API_URL": github.url}, sync_folders=str(tmp_path / "papers")
+    )
 
 
 @pytest.fixture

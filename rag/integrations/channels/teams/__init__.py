@@ -30,7 +30,7 @@ async def finish(seconds: float) -> None:
 INTEGRATION = Integration(
     name="teams",
     title=N_("Microsoft Teams"),
-    packages=("aiohttp", "microsoft-agents-hosting-core"),
+    packages=("aiohttp", "joserfc", "microsoft-agents-hosting-core", "msal"),
     open_routes=(Endpoint("/teams/messages", f"{__name__}.route:messages", ("POST",)),),
     draw=draw,
     finish=finish,

@@ -273,5 +273,5 @@ class GitHubSource:
 
 def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any]) -> GitHubSource:
     """Make the source; the installation's token reads."""
-    github = GitHub(token=settings.github_token, api_url=settings.github_api_url)
+    github = GitHub(token=settings.variable("GITHUB_TOKEN"), api_url=settings.variable("GITHUB_API_URL"))
     return GitHubSource(github, str(kept.get("owner", "")), with_forks=kept.get("with_forks") is True)

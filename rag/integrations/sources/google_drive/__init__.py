@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 def check(settings: Settings) -> None:
     """Raise `SettingsError` if client ID or client secret is missing."""
-    if bool(settings.google_client_id) != bool(settings.google_client_secret):
+    if bool(settings.variable("RAG_GOOGLE_CLIENT_ID")) != bool(settings.variable("RAG_GOOGLE_CLIENT_SECRET")):
         raise SettingsError("RAG_GOOGLE_CLIENT_ID and RAG_GOOGLE_CLIENT_SECRET have to be set together.")
 
 
 INTEGRATION = Integration(
     name="google_drive",
     title=N_("Google Drive"),
-    packages=("google-auth",),
+    packages=("Authlib", "google-auth"),
     routes=(
         Endpoint("/sources/google/start", f"{__name__}.routes:start", ("GET",)),
         Endpoint("/sources/google/callback", f"{__name__}.routes:come_back", ("GET",)),

@@ -387,7 +387,7 @@ def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any
     return GoogleDriveSource(
         DriveFolder.of(kept),
         ExtractionLimits.of(settings),
-        api_url=settings.google_api_url,
+        api_url=settings.variable("RAG_GOOGLE_API_URL"),
         own_hosts=settings.own_sync_hosts,
         state=kept.get("state"),
     )

@@ -82,13 +82,13 @@ class GoogleSignIn:
 
     @property
     def is_offered(self) -> bool:
-        return bool(self._settings.google_client_id)
+        return bool(self._settings.variable("RAG_GOOGLE_CLIENT_ID"))
 
     def address_for(self, attempt: DriveAttempt) -> str:
         """Return the address for the browser. Google gives a refresh token only after asking the person again."""
         with self._client(attempt) as client:
             address, _state = client.create_authorization_url(
-                self._settings.google_login_url,
+                self._settings.variable("RAG_GOOGLE_LOGIN_URL"),
                 state=attempt.state,
                 code_verifier=attempt.verifier,
                 access_type="offline",
@@ -110,10 +110,10 @@ class GoogleSignIn:
         settings = self._settings
         key = {
             "type": "authorized_user",
-            "client_id": settings.google_client_id,
-            "client_secret": settings.google_client_secret,
+            "client_id": settings.variable("RAG_GOOGLE_CLIENT_ID"),
+            "client_secret": settings.variable("RAG_GOOGLE_CLIENT_SECRET"),
             "refresh_token": str(token["refresh_token"]),
-            "token_uri": settings.google_oauth_url,
+            "token_uri": settings.variable("RAG_GOOGLE_OAUTH_URL"),
         }
         return DriveAccount(email=self._email(str(token["access_token"])), key=json.dumps(key))
 
@@ -146,8 +146,8 @@ class GoogleSignIn:
         settings = self._settings
         return bound(
             OAuth2Client(
-                settings.google_client_id,
-                settings.google_client_secret,
+                settings.variable("RAG_GOOGLE_CLIENT_ID"),
+                settings.variable("RAG_GOOGLE_CLIENT_SECRET"),
                 scope=SCOPE,
                 redirect_uri=attempt.redirect_uri,
                 code_challenge_method="S256",
@@ -164,7 +164,9 @@ class GoogleSignIn:
         try:
             with self._client(attempt) as client:
                 return dict(
-                    client.fetch_token(self._settings.google_oauth_url, code=code, code_verifier=attempt.verifier)
+                    client.fetch_token(
+                        self._settings.variable("RAG_GOOGLE_OAUTH_URL"), code=code, code_verifier=attempt.verifier
+                    )
                 )
         except AuthlibBaseError as exc:
             raise AccessError(STALE) from exc
@@ -177,7 +179,7 @@ class GoogleSignIn:
         """Ask for the e-mail address."""
         from rag.integrations.sources.remote import JsonApi, client_for
 
-        base = f"{self._settings.google_api_url.rstrip('/')}/drive/v3"
+        base = f"{self._settings.variable('RAG_GOOGLE_API_URL').rstrip('/')}/drive/v3"
         with client_for(self._settings.own_sync_hosts) as client:
             api = JsonApi(client, base, "Google Drive", SENTENCES, token=lambda: access_token)
             user = api.get("/about", {"fields": "user(emailAddress)"}).get("user")

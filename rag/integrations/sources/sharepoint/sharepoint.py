@@ -335,7 +335,7 @@ def source_of(settings: Settings, collection: Collection, kept: Mapping[str, Any
     return SharePointSource(
         Library.of(kept),
         ExtractionLimits.of(settings),
-        graph_url=settings.graph_url,
+        graph_url=settings.variable("RAG_GRAPH_URL"),
         login_url=settings.microsoft_login_url,
         own_hosts=settings.own_sync_hosts,
         state=kept.get("state"),

@@ -34,7 +34,9 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriveStan
 
 @pytest.fixture
 def settings(settings: Settings, drive: DriveStandin) -> Settings:
-    return replace(settings, sync_hosts=drive.host, google_api_url=f"https://{drive.host}")
+    return replace(
+        settings, sync_hosts=drive.host, integration_variables={"RAG_GOOGLE_API_URL": f"https://{drive.host}"}
+    )
 
 
 def source_of(drive: DriveStandin, **changes: Any) -> GoogleDriveSource:

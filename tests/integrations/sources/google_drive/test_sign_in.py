@@ -31,15 +31,14 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DriveStan
 
 @pytest.fixture
 def settings(settings: Settings, drive: DriveStandin) -> Settings:
-    return replace(
-        settings,
-        google_client_id="client-7",
-        google_client_secret="the-client-secret",
-        google_login_url=f"https://{drive.host}/auth",
-        google_oauth_url=f"https://{drive.host}/token",
-        google_api_url=f"https://{drive.host}",
-        sync_hosts=drive.host,
-    )
+    variables = {
+        "RAG_GOOGLE_CLIENT_ID": "client-7",
+        "RAG_GOOGLE_CLIENT_SECRET": "the-client-secret",
+        "RAG_GOOGLE_LOGIN_URL": f"https://{drive.host}/auth",
+        "RAG_GOOGLE_OAUTH_URL": f"https://{drive.host}/token",
+        "RAG_GOOGLE_API_URL": f"https://{drive.host}",
+    }
+    return replace(settings, integration_variables=variables, sync_hosts=drive.host)
 
 
 def browser_of(api: Api, role: Role = Role.ADMIN) -> httpx.Client:
@@ -137,7 +136,8 @@ def test_nobody_but_an_administrator_is_sent_there(api: Api, drive: DriveStandin
 
 
 def test_without_a_client_it_is_not_offered_and_half_a_client_is_named(api: Api, settings: Settings) -> None:
-    without = GoogleSignIn(api.parts.database, replace(settings, google_client_id="", google_client_secret=""))
+    without = GoogleSignIn(api.parts.database, replace(settings, integration_variables={}))
     assert not without.is_offered
+    half = {**settings.integration_variables, "RAG_GOOGLE_CLIENT_SECRET": ""}
     with pytest.raises(SettingsError, match="set together"):
-        assemble(replace(settings, google_client_secret=""), api.parts.database)
+        assemble(replace(settings, integration_variables=half), api.parts.database)

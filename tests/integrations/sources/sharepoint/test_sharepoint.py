@@ -34,7 +34,12 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GraphStan
 @pytest.fixture
 def settings(settings: Settings, graph: GraphStandin) -> Settings:
     own = f"{graph.host},{graph.other_host}"
-    return replace(settings, sync_hosts=own, graph_url=graph.url, microsoft_login_url=f"https://{graph.host}")
+    return replace(
+        settings,
+        sync_hosts=own,
+        integration_variables={"RAG_GRAPH_URL": graph.url},
+        microsoft_login_url=f"https://{graph.host}",
+    )
 
 
 def source_of(graph: GraphStandin, **changes: Any) -> SharePointSource:

@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import GOOGLE, Mappings, OpenIdProvider
 from rag.errors import AccessError
+from rag.integrations.directory.oidc.provider import GOOGLE, Mappings, OpenIdProvider
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Role

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
+from rag.integrations.directory.oidc.provider import OpenIdProvider
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Role

@@ -12,9 +12,10 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import Mappings, OpenIdProvider, SignInAttempt
+from rag.access.identity import SignInAttempt
 from rag.access.sessions import Sessions
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
+from rag.integrations.directory.oidc.provider import Mappings, OpenIdProvider
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Role

@@ -23,15 +23,17 @@ from joserfc.jwk import KeySet
 from rag.access.account_rows import is_email, role_from
 from rag.access.external import AccountFromElsewhere, ExternalAccounts, ExternalPerson, Origin, from_elsewhere
 from rag.access.external import origin_hash as hash_of
+from rag.access.identity import SignInAttempt
 from rag.errors import AccessError, InvalidInput, ProviderAnswerInvalid, ProviderUnavailable, SettingsError
 from rag.providers.addresses import require_safe_origin
 from rag.providers.bounds import Bounds, bound
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.storage.files import TENANT
 from rag.types import Role
 
 TIMEOUT_SECONDS = 10.0
-#: The limit for a whole answer, such as all of a provider's keys.
+#: The limit for an answer, such as a provider's keys.
 BOUNDS = Bounds(most_bytes=2 * 2**20, longest_seconds=30.0)
 #: How long the provider's metadata is kept, and how soon an unknown key is looked up again, in seconds.
 FRESH_SECONDS, KEY_SECONDS = 3600.0, 60.0
@@ -43,18 +45,6 @@ LOGOUT_SECONDS = 600
 NOT_VALID = "The sign-in could not be verified. Try again; if it happens again, tell your administrator."
 NOT_ASKED = "You were not asked there who you are, which has to be for this. Sign out there, then try again."
 UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in a moment."
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignInAttempt:
-    """The values a browser was redirected with and has to return with."""
-
-    state: str
-    nonce: str
-    verifier: str
-    next: str
-    #: When a signed-in person was sent to prove who they are, in seconds since 1970; else 0.
-    asked_again_at: float = 0.0
 
 
 class OpenIdProvider:
@@ -73,11 +63,11 @@ class OpenIdProvider:
 
     @property
     def redirect_uri(self) -> str:
-        """Return where the provider sends people back to; it has to be registered there."""
+        """Return the address for the way back, which is registered at the provider."""
         return f"{self._settings.own_address}/sso/callback"
 
     def address_for(self, attempt: SignInAttempt) -> str:
-        """Return where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
+        """Return the address for the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
         endpoint = self._endpoint("authorization_endpoint")
         again = {"prompt": "login", "max_age": "0"} if attempt.asked_again_at else {}
         with self._client() as client:
@@ -87,7 +77,7 @@ class OpenIdProvider:
             return str(url)
 
     def finish(self, attempt: SignInAttempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
-        """Return the account of the person who came back. Raises `AccessError`, `ProviderError`."""
+        """Return the account after signing in. Raises `AccessError`, `ProviderError`."""
         if answer.get("state", "") != attempt.state:
             raise AccessError(NOT_VALID)
         if "error" in answer or not answer.get("code"):
@@ -107,7 +97,7 @@ class OpenIdProvider:
         return from_elsewhere(account, origin)
 
     def signed_out(self, logout_token: str) -> list[str]:
-        """Return the hashes of the person or session that the provider's logout message names. Raises `AccessError`."""
+        """Return the hashes for the person or session in a logout message. Raises `AccessError`."""
         try:
             decoded = self._decode(logout_token)
         except JoseError as exc:
@@ -121,7 +111,7 @@ class OpenIdProvider:
         is_message = isinstance(events, dict) and LOGOUT_EVENT in events and "nonce" not in claims and "jti" in claims
         if not (is_ours and is_recent and is_message and (claims.get("sid") or claims.get("sub"))):
             raise AccessError(NOT_VALID)
-        # A message with a session means that session only.
+        # A message with a session ends only the session.
         name = f"sid {claims['sid']}" if claims.get("sid") else str(claims["sub"])
         return [hash_of(self.issuer, name)]
 
@@ -178,7 +168,7 @@ class OpenIdProvider:
         return dict(decoded.claims)
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the claims that the provider only gives on request, as Okta does with address and groups."""
+        """Add claims which the provider gives only on request, like address and groups from Okta."""
         has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
@@ -290,14 +280,14 @@ class Mappings:
 
     tenants: Mapping[str, str]
     roles: Mapping[str, Role]
-    #: None: nobody else is let in.
+    #: None: other people are refused.
     default_role: Role | None
     groups_claim: str
     email_is_verified: bool
 
     @classmethod
     def of(cls, settings: Settings) -> Mappings:
-        """Read the settings. Raises `SettingsError` that names the variable that cannot be used."""
+        """Read the settings. Raises `SettingsError` naming the invalid variable."""
         tenants = _pairs("OIDC_TENANTS", settings.oidc_tenants)
         if not tenants:
             raise SettingsError("OIDC_ISSUER is set, so OIDC_TENANTS has to say who is let in: example.com=demo.")
@@ -340,7 +330,7 @@ class Mappings:
         )
 
     def groups(self, claims: Mapping[str, Any]) -> Any:
-        """Return the groups in these claims; None when they have no such claim. A dot names a claim within another."""
+        """Return the groups in these claims; None without groups. A dot names a nested claim."""
         if self.groups_claim in claims:
             return claims[self.groups_claim]
         found: Any = claims
@@ -349,7 +339,7 @@ class Mappings:
         return found
 
     def _role(self, claims: Mapping[str, Any]) -> Role | None:
-        """Return the highest role of the groups; None, which keeps an account's role, when no group is mapped."""
+        """Return the highest role for the groups; None keeps the account's role, if no group is mapped."""
         groups = self.groups(claims)
         if self.roles and groups is None and _has_too_many_groups(claims, self.groups_claim):
             raise AccessError(TOO_MANY_GROUPS)
@@ -376,3 +366,8 @@ def _pairs(name: str, text: str) -> dict[str, str]:
             raise SettingsError(f"{name} is {text!r}, but it has to look like: one=two, three=four.")
         pairs[left.strip("/").lower()] = right
     return pairs
+
+
+def provider_of(settings: Settings, database: Database) -> OpenIdProvider | None:
+    """Return the provider from the settings, if any. Raises `SettingsError`."""
+    return OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None
