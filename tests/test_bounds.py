@@ -22,8 +22,6 @@ from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
 from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import sandbox_of
 from rag.integrations.sources.remote import client_for
-from rag.integrations.sources.s3.bucket import Bucket, BucketSource
-from rag.integrations.sources.webdav.webdav import WebdavFolder, WebdavSource
 from rag.providers.bounds import TOO_LARGE, UNREADABLE, Bounds, bound, bounded, timed
 
 RAG = Path(__file__).parents[1] / "rag"
@@ -166,17 +164,19 @@ def test_a_webdav_server_with_a_bomb_takes_no_memory(server: Hostile) -> None:
     packed = bomb(b'<d:multistatus xmlns:d="DAV:">', b"</d:multistatus>")
     head = f"HTTP/1.1 207 Multi-Status\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     server.parts = lambda: iter([head.encode(), packed])
-    folder = WebdavFolder.of({"address": f"{server.url}dav", "user": "", "password": ""})
+    webdav = pytest.importorskip("rag.integrations.sources.webdav.webdav")
+    folder = webdav.WebdavFolder.of({"address": f"{server.url}dav", "user": "", "password": ""})
     reader = sandbox_of(LIMITS).of_tenant("demo")
-    source = WebdavSource(folder, LIMITS, reader, own_hosts=frozenset({server.host}))
+    source = webdav.WebdavSource(folder, LIMITS, reader, own_hosts=frozenset({server.host}))
     with little_memory(150), pytest.raises(Exception, match="larger than"):
         list(source.items())
     source.close()
 
 
-def bucket_at(server: Hostile) -> BucketSource:
-    bucket = Bucket.of({"address": f"http://{server.host}", "bucket": "papers", "region": "eu-1"})
-    return BucketSource(bucket, LIMITS, own_hosts=frozenset({server.host}))
+def bucket_at(server: Hostile) -> Any:
+    s3 = pytest.importorskip("rag.integrations.sources.s3.bucket")
+    bucket = s3.Bucket.of({"address": f"http://{server.host}", "bucket": "papers", "region": "eu-1"})
+    return s3.BucketSource(bucket, LIMITS, own_hosts=frozenset({server.host}))
 
 
 def test_a_storage_with_a_bomb_takes_no_memory(server: Hostile) -> None:
@@ -186,7 +186,8 @@ def test_a_storage_with_a_bomb_takes_no_memory(server: Hostile) -> None:
 
 
 def test_a_storage_whose_list_never_ends_is_left(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag.integrations.sources.s3.bucket.MOST_LISTS", 20)
+    s3 = pytest.importorskip("rag.integrations.sources.s3.bucket")
+    monkeypatch.setattr(s3, "MOST_LISTS", 20)
     about = "<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>"
     server.answers(f"<ListBucketResult><Name>papers</Name>{about}</ListBucketResult>".encode())
     with pytest.raises(ProviderAnswerInvalid, match="without an end"):
@@ -202,8 +203,9 @@ def test_a_list_that_is_none_is_said(server: Hostile, body: bytes) -> None:
 
 
 def test_a_storage_that_drips_is_left(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag.integrations.sources.s3.bucket.LONGEST_SECONDS", 0.3)
-    monkeypatch.setattr("rag.integrations.sources.s3.bucket.RETRIES", 0)
+    s3 = pytest.importorskip("rag.integrations.sources.s3.bucket")
+    monkeypatch.setattr(s3, "LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr(s3, "RETRIES", 0)
     for beginning in (b"HTTP/1.1 200 OK\r\nX-Long: ", b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n"):
         server.drips(beginning, b"x")
         with pytest.raises((ProviderUnavailable, ProviderAnswerInvalid)):

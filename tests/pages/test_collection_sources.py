@@ -21,6 +21,7 @@ SignIn = Callable[[Role], tuple[AppTest, Identity]]
 
 @pytest.fixture
 def github() -> Iterator[GitHubStandin]:
+    pytest.importorskip("rag.integrations.sources.github")
     with GitHubStandin() as server:
         server.repositories = [repository("planner")]
         yield server
@@ -28,6 +29,7 @@ def github() -> Iterator[GitHubStandin]:
 
 @pytest.fixture
 def storage() -> Iterator[BucketStandin]:
+    pytest.importorskip("rag.integrations.sources.s3")
     with BucketStandin() as server:
         server.files = {"hr/leave.md": b"# Leave\n\nTwenty-eight days."}
         yield server
@@ -35,6 +37,7 @@ def storage() -> Iterator[BucketStandin]:
 
 @pytest.fixture
 def site() -> Iterator[WebsiteStandin]:
+    pytest.importorskip("rag.integrations.sources.website")
     with WebsiteStandin() as server:
         server.write("/", "Leave rules", "Twenty-eight days of paid leave for everybody who works here.")
         yield server

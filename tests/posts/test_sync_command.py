@@ -42,6 +42,7 @@ INSERT INTO intranet.notices (nr, subject, body, board) VALUES (1, '주차 안�
 
 @pytest.fixture
 def github() -> Iterator[GitHubStandin]:
+    pytest.importorskip("rag.integrations.sources.github")
     with GitHubStandin() as running:
         yield running
 

@@ -36,6 +36,7 @@ JOURNEY = [["My journey", "The AI projects I built taught me to ask why before h
 
 @pytest.fixture
 def github() -> Iterator[GitHubStandin]:
+    pytest.importorskip("rag.integrations.sources.github")
     with GitHubStandin() as server:
         server.repositories = [repository("planner", description="AI projects: plans shifts")]
         yield server
