@@ -14,6 +14,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
+from rag.access.account_rows import MAXIMUM_EMAIL_CHARACTERS
 from rag.errors import InvalidInput
 from rag.settings import Settings
 from rag.types import Role
@@ -121,9 +122,13 @@ def people_from(text: str) -> list[Invitee]:
     if not lines:
         raise InvalidInput("Paste at least one e-mail address.")
     separator = next((mark for mark in ";\t" if mark in lines[0]), ",")
-    head = [cell.strip().lower() for cell in next(csv.reader([lines[0]], delimiter=separator))]
-    has_head = any(cell in COLUMNS["email"] for cell in head)
-    found = _from_table(lines, head, separator) if has_head else _from_addresses(lines)
+    try:
+        head = [cell.strip().lower() for cell in next(csv.reader([lines[0]], delimiter=separator))]
+        has_head = any(cell in COLUMNS["email"] for cell in head)
+        found = _from_table(lines, head, separator) if has_head else _from_addresses(lines)
+    except csv.Error:  # a cell longer than 131,072 characters
+        number = 1 + next((place for place, line in enumerate(lines) if len(line) > MAXIMUM_EMAIL_CHARACTERS), 0)
+        raise InvalidInput(f"Line {number} has no e-mail address.") from None
     people_by_address: dict[str, Invitee] = {}
     for person in found:
         people_by_address.setdefault(person.email.casefold(), person)

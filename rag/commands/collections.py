@@ -271,7 +271,7 @@ def _setting(given: str) -> tuple[str, Any]:
         raise InvalidInput(f"Settings are written SETTING=VALUE, such as top_k=20, not {given!r}.")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

@@ -191,6 +191,6 @@ def _request(client: socket.socket) -> dict[str, Any]:
     with client.makefile("rb") as lines:
         try:
             found = json.loads(lines.readline(LONGEST_REQUEST))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
     return found if isinstance(found, dict) and isinstance(found.get("options"), dict) else {}

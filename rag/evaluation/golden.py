@@ -56,7 +56,12 @@ def read_golden(path: Path) -> list[GoldenQuestion]:
 
 def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
     """Read golden questions from CSV with a header line, or from one JSON object a line."""
-    rows = list(csv.DictReader(io.StringIO(text, newline=""))) if is_csv else _json_rows(text)
+    rows: list[Mapping[str, Any]] = []
+    try:
+        rows += csv.DictReader(io.StringIO(text, newline="")) if is_csv else _json_rows(text)
+    except csv.Error:  # a cell longer than 131,072 characters
+        place = len(rows) + 1
+        raise InvalidInput(f"Question {place} is empty or longer than {MAXIMUM_CHARACTERS:,} characters.") from None
     found = [golden_from_json(row, place) for place, row in enumerate(rows, start=1)]
     if not found:
         raise InvalidInput("There is no question in this file.")
@@ -121,6 +126,8 @@ def _json_rows(text: str) -> list[Mapping[str, Any]]:
             row = json.loads(line)
         except json.JSONDecodeError as exc:
             raise InvalidInput(f"Line {number} is not a JSON object: {exc.msg}.") from exc
+        except (ValueError, RecursionError) as exc:  # too many digits or brackets
+            raise InvalidInput(f"Line {number} is not a JSON object.") from exc
         if not isinstance(row, dict):
             raise InvalidInput(f"Line {number} is not a JSON object.")
         rows.append(row)

@@ -117,6 +117,6 @@ def share_of(reply: str) -> float | None:
     """Return the share of supported sentences; None if the reply judges no sentence."""
     try:
         verdicts = [bool(row["supported"]) for row in json.loads(reply)["sentences"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         return None
     return sum(verdicts) / len(verdicts) if verdicts else None

@@ -86,7 +86,7 @@ def metadata_from_answer(answer: str) -> dict[str, Any]:
             "topics": [storable(topic).strip()[:80] for topic in found["topics"] if str(topic).strip()][:6],
             "questions": [storable(q).strip()[:200] for q in found["questions"] if str(q).strip()][:3],
         }
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, RecursionError, KeyError, TypeError) as exc:
         raise ProviderAnswerInvalid from exc
 
 
@@ -182,7 +182,7 @@ def chunk_tags_from_answer(answer: str, fields: Sequence[str], vocabulary: Vocab
         }
         tags["summary"] = storable(found["summary"]).strip()[:500]
         tags["keywords"] = [storable(word).strip()[:60] for word in found["keywords"] if str(word).strip()][:8]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return {}
     return tags
 

@@ -80,7 +80,7 @@ def loaded_window(address: str, key: str, model: str) -> int | None:
         for one in answer.json()["models"]:
             if model in (one["name"], one["name"].removesuffix(":latest")):
                 return int(one["context_length"]) or None
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, TypeError, LookupError) as exc:
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RecursionError, TypeError, LookupError) as exc:
         log.info("the context window of %s is not known: %r", model, exc)
     return None
 

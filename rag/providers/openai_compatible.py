@@ -299,7 +299,7 @@ def names_reasoning_parameters(exc: openai.BadRequestError) -> bool:
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

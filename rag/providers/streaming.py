@@ -277,7 +277,7 @@ class ChatEvents:
                 return events, None, True
             try:
                 event = json.loads(data)
-            except ValueError as exc:
+            except (ValueError, RecursionError) as exc:
                 return events, exc, False
             if not isinstance(event, dict):
                 return events, ValueError("an event is no JSON object"), False

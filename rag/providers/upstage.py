@@ -95,7 +95,7 @@ class UpstageParser:
             raise error
         try:
             body = answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict) or not isinstance(body.get("usage") or {}, dict):
             raise ProviderAnswerInvalid(UNREADABLE, provider=self.provider, is_perhaps_billed=True)

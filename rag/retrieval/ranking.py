@@ -299,7 +299,7 @@ def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     stored = metadata.get("attachments", metadata.get("attachmentsJson"))
     try:
         found = json.loads(stored) if isinstance(stored, str) else stored
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     items = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
     return [{**item, "url": web_address(item.get("url") or item.get("fileUrl"))} for item in items]

@@ -312,7 +312,7 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
     if path.exists():
         try:
             return dict(json.loads(path.read_text("utf-8")))
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             if (folder / "postgres").exists():
                 raise SettingsError(
                     f"{path} cannot be read, and the database opens with its passwords only. Restore a backup."

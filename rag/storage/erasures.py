@@ -58,7 +58,7 @@ def read_register(path: Path) -> list[Erasure]:
         return [erasure_from_json(row) for row in json.loads(path.read_text("utf-8"))]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as exc:
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError) as exc:
         raise SettingsError(f"{path} is not a register of erasures that can be read: {exc}.") from exc
 
 

@@ -136,7 +136,7 @@ class ChosenModels:
             return {}
         try:
             found = json.loads(path.read_text("utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             log.warning("The models that were chosen cannot be read; choose them again")
             return {}
         return {name: model for name, model in found.items() if name in CHOSEN and MODEL_NAME.fullmatch(str(model))}

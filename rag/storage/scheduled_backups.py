@@ -386,7 +386,7 @@ class ScheduledBackups:
                 for kind, values in kept.items()
                 if values
             }
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
             return {}
 
     def _keep(self, kind: str, attempt: BackupRun) -> None:

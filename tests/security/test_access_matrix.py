@@ -5,9 +5,11 @@ The tables are written by hand: a new route of the API fails until it has a row,
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import httpx
@@ -16,6 +18,7 @@ from starlette.routing import Route
 
 import rag.server
 from rag.access.api_keys import SCOPES
+from rag.integrations.channels.widget.widgets import widgets_of
 from rag.server import API_ROUTES
 from rag.types import Identity, Role
 from tests import hostile
@@ -24,6 +27,7 @@ from tests.api.conftest import admin, api, parts, settings
 
 __all__ = ["admin", "api", "parts", "settings"]
 
+PAGES_FOLDER = Path(rag.server.__file__).parents[1] / "pages"
 PUBLIC, ANYBODY = "public", "anybody"
 #: Each route of the API, by the scope of keys that it needs.
 ROUTES = {
@@ -200,3 +204,87 @@ def test_every_other_door_refuses_a_visitor(api: Api) -> None:
     answers = {door: answer_to(api.client(), door).status_code for door in doors}
     assert {door for door, status in answers.items() if status < 400} == OPEN_DOORS
     assert not [door for door, status in answers.items() if status >= 500]
+
+
+#: What a program may be allowed that a person connects: no more than the person, and only these.
+OF_PROGRAMS = {"search", "chat", "documents:read"}
+
+
+@pytest.mark.parametrize("scope", sorted(OF_PROGRAMS))
+def test_a_connected_program_does_what_it_was_allowed(api: Api, scope: str) -> None:
+    assert refusals(api.client(token_of_program(api, scope)), {PUBLIC, ANYBODY, scope}, "not yours") == []
+
+
+def test_a_program_of_another_address_or_that_was_disconnected_does_nothing(api: Api) -> None:
+    for_mcp = api.client(token_of_program(api, "search", resource="/mcp"))
+    assert refusals(for_mcp, set(), "who are you") == []
+    token = token_of_program(api, "search")
+    apps = api.parts.connected_apps
+    for app in apps.list(api.admin):
+        apps.disconnect(api.admin, app.id)
+    assert refusals(api.client(token), set(), "who are you") == []
+
+
+def token_of_program(api: Api, scope: str, *, resource: str = "") -> str:
+    apps, home = api.parts.connected_apps, "https://program.example/back"
+    code = apps.connect(
+        api.admin, apps.register("P", [home]), [scope], redirect_uri=home, code_challenge="c", resource=resource
+    )
+    grant = apps.grant(code)
+    assert grant is not None
+    issued = apps.issue(grant, code)
+    assert issued is not None
+    return issued[0]
+
+
+def test_the_public_key_of_a_widget_opens_what_visitors_reach(api: Api) -> None:
+    widgets = widgets_of(api.parts.database)
+    made = widgets.add(api.admin, api.collection, "Leave", ["https://intranet.example/"])
+    widgets.change(api.admin, made.id, is_active=True)
+    assert refusals(api.client(made.public_key), {PUBLIC}, "who are you") == []
+
+
+# Pages
+
+
+#: Each page by the lowest role that may open it; `require` is its lock, `pages_for` its menu.
+PAGES = {
+    Role.EMPLOYEE: {"account", "board", "chat", "library", "opinions"},
+    Role.MANAGER: {"analytics"},
+    Role.ADMIN: {
+        "audit", "collection_settings", "documents", "health", "people", "prices", "privacy", "programs", "setup",
+    },
+}  # fmt: skip
+
+
+def test_every_page_has_a_row_and_asks_for_its_role_before_it_does_anything() -> None:
+    asked: dict[Role, set[str]] = {role: set() for role in Role}
+    for path in PAGES_FOLDER.glob("*.py"):
+        if path.stem == "main":
+            continue
+        # The first call at the top of the page, apart from definitions and constants.
+        statements = ast.parse(path.read_text("utf-8")).body
+        locks = [node.value for node in statements if isinstance(node, ast.Assign) and is_lock(node)]
+        assert len(locks) == 1, path.name
+        assert isinstance(locks[0], ast.Call)
+        role = Role[ast.unparse(locks[0].args[0]).removeprefix("Role.")] if locks[0].args else Role.EMPLOYEE
+        asked[role].add(path.stem)
+        drawn = [node.lineno for node in statements if draws(node)]
+        assert all(line > locks[0].lineno for line in drawn), path.name
+    assert asked == PAGES
+
+
+def is_lock(node: ast.Assign) -> bool:
+    return (
+        isinstance(node, ast.Assign)
+        and re.match(r"(?:require|current_identity)\(", ast.unparse(node.value)) is not None
+    )
+
+
+def draws(node: ast.AST) -> bool:
+    """Whether a statement of a page reads data or draws."""
+    return not isinstance(node, ast.FunctionDef | ast.ClassDef) and any(
+        ast.unparse(inner.func).startswith(("st.", "services(")) and not ast.unparse(inner.func).startswith("st.dialog")
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Call)
+    )

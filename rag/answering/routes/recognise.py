@@ -264,7 +264,7 @@ def recognise_by_model(model: ChatModel, text: str) -> tuple[Recognised | None, 
         return None, None  # the provider's client has reported the cost
     try:
         said = json.loads(reply.text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, reply.usage
     route = said.get("route") if isinstance(said, dict) else None
     found = next((known for known in ROUTES if known == route), None)

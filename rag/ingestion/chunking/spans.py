@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from rag.ingestion.tables import are_heads, tables_in
+from rag.ingestion.tables import Table, are_heads, tables_in
 from rag.types import Chunk, Page, Section
 
 #: Start and end in characters of the joined text, end exclusive.
@@ -94,13 +94,21 @@ class _Heads:
         self._text = text
         self._tables = [table for table in tables_in(text) if table.heads is not None]
         self._starts = [table.rows[0].start for table in self._tables]
+        #: By table: a long one is read for its first chunk only.
+        self._lines: dict[int, str] = {}
 
     def above(self, start: int) -> str:
         """Return the heads of the table that a chunk begins within, as a line; empty elsewhere."""
         index = bisect_right(self._starts, start) - 1
-        table = self._tables[index] if index >= 0 and start < self._tables[index].end else None
-        heads = table.heads if table is not None else None
-        if table is None or heads is None or heads.end - heads.start > LONGEST_HEADS:
+        if index < 0 or start >= self._tables[index].end:
+            return ""
+        if index not in self._lines:
+            self._lines[index] = self._line_of(self._tables[index])
+        return self._lines[index]
+
+    def _line_of(self, table: Table) -> str:
+        heads = table.heads
+        if heads is None or heads.end - heads.start > LONGEST_HEADS:
             return ""
         # Heads such as "01/2026" are recognised by the ruled line below.
         is_plain = are_heads(heads.cells, [row.cells for row in table.rows])

@@ -195,7 +195,7 @@ class People:
     def query(self, asked: Any) -> Response:
         """Return a page of matches."""
         start, count = max(_number(asked, "startIndex", 1), 1), min(_number(asked, "count", 100), MOST_RESULTS)
-        wanted = DirectoryQuery(**_filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
+        wanted = DirectoryQuery(**filtered(asked.get("filter")), offset=start - 1, limit=max(count, 0))
         found, total = self.find(wanted)
         listed = ListResponse[self.model](  # type: ignore[name-defined]
             total_results=total, start_index=start, items_per_page=len(found), resources=found
@@ -379,7 +379,7 @@ def _booleans(body: Body) -> Body:
     return found
 
 
-def _filtered(text: str | None) -> dict[str, str]:
+def filtered(text: str | None) -> dict[str, str]:
     if not text:
         return {}
     found = FILTER.fullmatch(text)

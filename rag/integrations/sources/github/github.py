@@ -213,7 +213,7 @@ def _content(answer: httpx.Response) -> Any:
         raise ProviderError(f"GitHub did not accept this request (HTTP {answer.status_code}).")
     try:
         return answer.json()
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise ProviderAnswerInvalid("GitHub sent an answer that cannot be read. Try again in a moment.") from exc
 
 

@@ -104,7 +104,7 @@ class DriveFolder:
         text = str(kept.get("key") or "")
         try:
             key = json.loads(text) if len(text) <= MOST_KEY_CHARACTERS else None
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise InvalidInput(problem) from exc
         if not isinstance(key, dict) or key.get("type") not in (SERVICE_ACCOUNT, PERSON):
             raise InvalidInput(problem)
