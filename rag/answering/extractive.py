@@ -790,7 +790,7 @@ def _candidates(
     in_range = [holds(unit.text, asked_figures) if unit.kind == "row" else None for unit in units]
     found: list[CandidateSentence] = []
     above: frozenset[str] = frozenset()
-    # Across languages a short sentence is compared better with its heading (benchmarks/README.md, "Replies").
+    # Across languages a short sentence is compared better with its heading (docs/measurements/answering.md, "Replies").
     headed = bare_heading(heading) if spoken != language else ""
     is_listed = False
     for position, unit in enumerate(units):

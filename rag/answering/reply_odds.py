@@ -62,7 +62,8 @@ class Coefficients:
 
 #: `python -m benchmarks.replies --fit`, 2026-11-27: 359 replies to questions in twelve languages on 109 documents and
 #: the samples, 136 of them with the answering words. In ten-fold validation replies called answered hold them in 77 %,
-#: and 11 of 224 questions near the subject without an answer are called answered (benchmarks/README.md, "Replies").
+#: and 11 of 224 questions near the subject without an answer are called answered (docs/measurements/answering.md,
+#: "Replies").
 FITTED = Coefficients(
     base=-4.087, words=0.268, said=0.993, above_usual=46.432, likeness=29.701, across=0.803, search=0.528
 )

@@ -31,7 +31,7 @@ FOUND = 0.5
 MARGIN_WEIGHT = 2.0
 #: The sum of share and margin that means even odds when only words are compared. Measured on eight sets of paragraphs
 #: in seven languages: each half got its own questions and the other half's. Validated on further sets
-#: (benchmarks/README.md, "What is not in the documents").
+#: (docs/measurements/finding.md, "What is not in the documents").
 ENOUGH = 0.55
 #: Fewer candidates give no usual similarity to compare with.
 LEAST_CANDIDATES = 8
