@@ -7,6 +7,7 @@ Whether the passages answer at all was decided before; this module quotes the be
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -21,7 +22,15 @@ from rag.answering.answer_types import asked_type
 from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.number_check import figures
 from rag.answering.number_words import years_written
-from rag.answering.quotations import LONGEST_SENTENCE, SAME, CandidateSentence, Quotes, bare_heading, written
+from rag.answering.quotations import (
+    LONGEST_SENTENCE,
+    SAME,
+    CandidateSentence,
+    Quotes,
+    bare_heading,
+    says_otherwise,
+    written,
+)
 from rag.answering.ranges import holds
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import LINK_ALONE, POINTER, Kind, ends, section_pointed_to, units_of
@@ -288,7 +297,8 @@ def best_quotes(
         ]
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
         subject = frozenset().union(*subjects)
-        chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, is_sure=is_sure)
+        documents = [citation.document_id for citation in citations]
+        chosen = _choose(ranked, scores, weights, asked_parts, meaning, subject, documents, is_sure=is_sure)
     around = _around(chosen[0], everything) if with_neighbours else []
     elsewhere: list[CandidateSentence] = []
     if own is not None:
@@ -1050,11 +1060,18 @@ def _choose(
     parts: Sequence[_Part],
     meaning: dict[CandidateSentence, float],
     subject: frozenset[str],
+    documents: Sequence[UUID],
     *,
     is_sure: bool,
 ) -> list[CandidateSentence]:
-    """Return the best sentence, the best for each part of the question, and others nearly as good."""
+    """Return the best sentence, the best for each part of the question, and others nearly as good.
+
+    After the best comes the sentence of another document that says otherwise in the same words. `documents` are
+    those of the passages.
+    """
     chosen = [ranked[0]]
+    others = (c for c in ranked if documents[c.passage] != documents[ranked[0].passage] and c.kind == ranked[0].kind)
+    chosen.extend(itertools.islice((c for c in others if says_otherwise(c, ranked[0])), 1))
     for part in parts:
         # "And in Germany": the folder of a chosen sentence says so.
         named = part.terms & weights.keys()
@@ -1165,6 +1182,6 @@ def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict
 def _say_the_same(one: CandidateSentence, other: CandidateSentence) -> bool:
     if one == other:
         return True
-    if one.figures - other.figures:
+    if one.figures - other.figures or says_otherwise(one, other):
         return False
     return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))

@@ -6,12 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from difflib import SequenceMatcher
+from itertools import combinations, pairwise, starmap
 from uuid import UUID
 
+from rag.answering.groundedness import is_negated
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import POINTS_BACK, Kind, ends
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
+from rag.language import LANGUAGES
+from rag.retrieval.deduplication import tokens
 from rag.retrieval.known_by import folder_shown
 from rag.types import Citation
 
@@ -20,6 +24,10 @@ LONGEST_SENTENCE = 420
 LONGEST_LIST = 8
 #: Two sentences that share so many of their terms say the same.
 SAME = 0.7
+#: Words that a name has at most, or what else two documents fill into the same sentence.
+MOST_FILLED_IN = 6
+#: Words by which a denial differs: "may not", "ne … pas".
+MOST_OF_DENIAL = 2
 #: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
 EXCEPTION = re.compile(
     r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
@@ -67,11 +75,14 @@ class Quotes:
 
     #: Whether the question has several parts.
     has_parts: bool = False
+    #: Whether two of the sentences are the same but for a figure, a name or a denial.
+    is_disagreed: bool = False
 
     @property
     def closest(self) -> Quotes:
         """Keep the first passage's, if one passage may answer: others beside what is perhaps right seldom are."""
-        if self.has_parts or self.is_own_place or self.signals is None or self.signals.is_across:
+        is_kept = self.has_parts or self.is_own_place or self.is_disagreed
+        if is_kept or self.signals is None or self.signals.is_across:
             return self
         first = self.numbers[0]
         lines = [line for line in self.text.split("\n\n") if line.endswith(f"[{first}]")]
@@ -199,18 +210,41 @@ def written(
         f"{source}: {text}" if source and source != before else text
         for (before, _), (source, text) in pairwise([("", ""), *lines])
     ]
-    return Quotes("\n\n".join(named), tuple(citations[place].number for place in passages))
+    numbers = tuple(citations[place].number for place in passages)
+    return Quotes("\n\n".join(named), numbers, is_disagreed=any(starmap(says_otherwise, combinations(chosen, 2))))
 
 
 def _disagree(chosen: Sequence[CandidateSentence], citations: Sequence[Citation]) -> bool:
-    """Whether sentences of two documents say the same with other figures."""
+    """Whether sentences of two documents say the same with other figures, or with another name."""
     return any(
         citations[one.passage].document_id != citations[other.passage].document_id
-        and one.figures != other.figures
-        and bool(one.figures)
-        and bool(other.figures)
-        and _share_words(one, other)
+        and (
+            (one.figures != other.figures and bool(one.figures) and bool(other.figures) and _share_words(one, other))
+            or says_otherwise(one, other)
+        )
         for one, other in combinations(chosen, 2)
+    )
+
+
+def says_otherwise(one: CandidateSentence, other: CandidateSentence) -> bool:
+    """Tell whether two sentences are the same but for a name, figure or few words ("HR is Ann", "HR is Bob"), or "not".
+
+    Sentences that differ at two places are on different things, as "Interns get 8 days" and "Managers get 18 days".
+    """
+    words, others = tokens(one.text), tokens(other.text)
+    matched = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
+    # A single character is often in two names: "人事部", "部门经理".
+    same = [block for block in matched if block.size > 1 or (block.size and len(words[block.a]) > 1)]
+    both = sum(block.size for block in same)
+    filled_in = len(words) - both, len(others) - both
+    if not 0 < max(filled_in) <= min(MOST_FILLED_IN, both - 1):
+        return False
+    begins = bool(same) and same[0].a == same[0].b == 0
+    closes = bool(same) and same[-1].a + same[-1].size == len(words) and same[-1].b + same[-1].size == len(others)
+    if min(filled_in) and len(same) + 1 - begins - closes == 1:
+        return True
+    return max(filled_in) <= MOST_OF_DENIAL and any(
+        is_negated(one.text, language) != is_negated(other.text, language) for language in LANGUAGES
     )
 
 

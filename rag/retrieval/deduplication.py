@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -19,6 +20,8 @@ SHINGLE_WORDS = 3
 SAME = 0.8
 _WORD = re.compile(r"\w+")
 _FIGURE = re.compile(r"\b[^\W\d]*\d\w*")
+#: Words, and single characters of scripts without spaces.
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u9fff])\w)+")
 
 
 class Hit(Protocol):
@@ -96,8 +99,8 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     """Return the results in their order without those that repeat an earlier one almost word by word.
 
     Only passages of documents with the same title and folder repeat each other: of near-twin documents, such as two
-    health plans, which one says it is part of the answer. Passages with other figures are kept, because those are what
-    changed.
+    health plans, which one says it is part of the answer. Passages with other figures, names or words in them are kept,
+    because those are what changed.
     """
     kept: list[SearchResult] = []
     # By title and figures; only passages that share both need a comparison of their words.
@@ -105,11 +108,35 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     for result in results:
         name = known_by(result.title, result.folder).casefold()
         alike = seen.setdefault((name, frozenset(_FIGURE.findall(result.content))), [])
-        if any(likeness(shingles(result.content), shingles(other.content)) >= SAME for other in alike):
+        if any(
+            likeness(shingles(result.content), shingles(other.content)) >= SAME
+            and not says_otherwise(result.content, other.content, is_cut=True)
+            for other in alike
+        ):
             continue
         alike.append(result)
         kept.append(result)
     return kept
+
+
+def says_otherwise(one: str, other: str, *, is_cut: bool = False) -> bool:
+    """Tell whether two texts that are nearly the same have different words at a place: "may", "may not"; "Ann", "Bob".
+
+    With `is_cut` the texts may begin and end at different places. Where words are parted is no difference.
+    """
+    words, others = tokens(one), tokens(other)
+    for what, start, end, other_start, other_end in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
+        is_edge = (start == 0 and other_start == 0) or (end == len(words) and other_end == len(others))
+        if what == "equal" or (is_cut and is_edge):
+            continue
+        if "".join(words[start:end]) != "".join(others[other_start:other_end]):
+            return True
+    return False
+
+
+def tokens(text: str) -> list[str]:
+    """Split a text into its words in small letters, and where words have no spaces into characters."""
+    return _TOKEN.findall(text.casefold())
 
 
 @lru_cache(maxsize=500)

@@ -18,7 +18,7 @@ from rag.answering.canned_answers import (
     quoted_as_they_stand,
 )
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
-from rag.answering.quotations import CandidateSentence, Quotes, written
+from rag.answering.quotations import CandidateSentence, Quotes, says_otherwise, written
 from rag.answering.sentences import section_pointed_to, sentences
 from rag.ingestion.meaning import parts_of
 from rag.types import Citation, ContextResponse, RAGDetails, SearchResult, TokenUsage
@@ -1391,3 +1391,55 @@ def test_the_closest_is_one_passage_unless_parts_were_asked() -> None:
     both = best_quotes("How many days of leave do interns and managers get?", found, language="en")
     assert both is not None
     assert both.closest == both
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "one", "other"),
+    [
+        ("Who is the contact for parental leave?", "en",
+         "The contact for parental leave is Carla Jones.", "The contact for parental leave is Peter Novak."),
+        ("May I carry over unused days of leave?", "en",
+         "Employees may carry over unused days of leave.", "Employees may not carry over unused days of leave."),
+        ("Wer genehmigt Dienstreisen ins Ausland?", "de",
+         "Dienstreisen ins Ausland genehmigt die Abteilung.", "Dienstreisen ins Ausland genehmigt der Vorstand."),
+        ("Puis-je reporter mes jours de congé ?", "fr", "Les employés peuvent reporter leurs jours de congé.",
+         "Les employés ne peuvent pas reporter leurs jours de congé."),
+        ("출장비는 누가 승인하나요?", "ko", "출장비는 팀장이 승인합니다.", "출장비는 본부장이 승인합니다."),
+        ("年休由谁批准？", "zh", "年休由部门经理批准。", "年休由人事部批准。"),
+        ("When does the office close?", "en", "The office closes at six in the evening.",
+         "The office closes at eight in the evening."),
+    ],
+)  # fmt: skip
+def test_two_documents_that_disagree_are_quoted_both(question: str, language: str, one: str, other: str) -> None:
+    """Of the four sentences beside the best, none takes the place of the one that contradicts it."""
+    more = "Ask for the form in time. It is signed twice. The form is kept for three years."
+    found = [
+        passage(1, f"{one} {more}", document_id=UUID(int=1)),
+        passage(2, f"{other} {more}", document_id=UUID(int=2)),
+    ]
+    quotes = best_quotes(question, found, language=language, with_neighbours=True)
+    assert quotes is not None
+    assert quotes.is_disagreed
+    text = quotes.text.replace("**", "")
+    assert one in text
+    assert other in text
+    assert quotes.closest == quotes
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Tell your manager at once.", "Tell your manager at once."),
+        ("Interns get 8 days of leave a year.", "Managers get 18 days of leave a year."),
+        ("Ask Ann.", "Ask Bob."),
+        ("Staff may carry over five days of leave.", "Unused days of leave may be carried over by staff."),
+    ],
+)
+def test_sentences_on_different_things_do_not_disagree(one: str, other: str) -> None:
+    units = [
+        CandidateSentence(
+            text, "sentence", frozenset(text.lower().split()), place, 0, frozenset(), frozenset(), frozenset(), 1.0
+        )
+        for place, text in enumerate((one, other))
+    ]
+    assert not says_otherwise(*units)

@@ -11,7 +11,7 @@ from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context_builder import Neighbour, added_text
-from rag.retrieval.deduplication import without_near_repeats
+from rag.retrieval.deduplication import says_otherwise, without_near_repeats
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -104,6 +104,30 @@ def test_an_older_version_of_a_passage_is_collapsed_but_other_figures_are_not() 
         result(5, content=""),
     ]
     assert [r.chunk_id.int for r in without_near_repeats(results)] == [1, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("Unused days may not be carried over.", False),
+        ("Unused days must be carried over.", False),
+        ("Un-used days may be carried over.", True),
+    ],
+)
+def test_a_near_repeat_says_nothing_else(text: str, same: bool) -> None:
+    """In a long passage one word more or less is next to nothing, and may be all that counts."""
+    before = "Whoever works from Monday to Friday asks for leave two weeks ahead and hears within three days. " * 2
+    after = "The form is on the intranet, signed by the manager and kept by the People Team for a year. " * 2
+    results = [
+        result(1, content=f"{before}Unused days may be carried over. {after}"),
+        result(2, content=f"Page header {before}{text} {after}"),
+    ]
+    assert len(without_near_repeats(results)) == (1 if same else 2)
+
+
+@pytest.mark.parametrize("other", ["休暇は課長が承認します。", "休暇は部長が承認します。"])
+def test_characters_are_compared_where_words_have_no_spaces(other: str) -> None:
+    assert says_otherwise("休暇は部長が承認します。", other) == ("課" in other)
 
 
 def test_at_most_so_many_passages_of_a_document(database: Database, shelf: Shelf, asker: Identity) -> None:
