@@ -28,12 +28,16 @@ _WEEKDAYS = (
     r"|perşembe|cuma|cumartesi|pazar"
 )
 _NUMBER_WORDS = (
-    r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|double|twice|een|één|twee|drie|vier|vijf|zes"
-    r"|zeven|acht|negen|tien|elf|twaalf|halve|dubbele?|ein(?:e[nmrs]?)?|zwei|drei|fünf|sechs|sieben|neun|zehn|zwölf"
-    r"|hälfte|doppelt\w*|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|moitié|double|un[ao]?|dos|tres|cuatro|cinco"
-    r"|seis|siete|ocho|nueve|diez|mitad|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|metà|dois|duas|três|quatro"
-    r"|sete|oito|dez|metade|jed(?:en|na|no)|dw(?:a|ie)|trzy|cztery|pięć|sześć|siedem|osiem|dziewięć|dziesięć|połow\w+"
-    r"|bir|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|on|yarım|yarısı"
+    r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|double|twice|twee|drie|vier|vijf|zes"
+    r"|zeven|acht|negen|tien|elf|twaalf|halve|dubbele?|zwei|drei|fünf|sechs|sieben|neun|zehn|zwölf"
+    r"|hälfte|doppelt\w*|deux|trois|quatre|cinq|huit|neuf|dix|moitié|double|tres|cuatro|cinco"
+    r"|seis|siete|ocho|nueve|diez|mitad|tre|quattro|cinque|sette|otto|nove|dieci|metà|dois|duas|três|quatro"
+    r"|oito|dez|metade|dw(?:a|ie)|trzy|cztery|pięć|sześć|siedem|osiem|dziewięć|dziesięć|połow\w+"
+    r"|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|yarım|yarısı"
+)
+#: Also articles, or other words in another language: "on leave", "due date".
+_ARTICLES_OR_NUMBERS = (
+    r"one|een|één|ein(?:e[nmrs]?)?|une?|un[ao]?|dos|due|sei|sept|sete|set|uma?|jed(?:en|na|no)|bir|on"
 )
 _SO_OFTEN = (
     r"\b(?:annual(?:ly)?|yearly|monthly|weekly|daily|quarterly|biweekly|every|once|twice|(?:per|a|each) (?:year|month"
@@ -60,13 +64,33 @@ _OF_A_DATE = (
 )
 
 
+#: "the sixth week of every quarter", "de laatste werkdag van de maand".
+_IN_ORDER = (
+    r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|next|eerste|tweede|derde|vierde|vijfde"
+    r"|zesde|laatste|volgende|erste[nrs]?|zweite[nrs]?|dritte[nrs]?|vierte[nrs]?|fünfte[nrs]?|sechste[nrs]?|letzte[nrs]?"
+    r"|nächste[nrs]?|premi(?:er|ère)|deuxième|troisième|dernière?|prochaine?|primera?|segund[oa]|tercera?|últim[oa]|próxim[oa]"
+    r"|prim[oa]|terz[oa]|ultim[oa]|prossim[oa]|primeir[oa]|terceir[oa]|pierwsz\w+|drugi\w*|trzeci\w*|ostatni\w*"
+    r"|ilk|ikinci|üçüncü|son)"
+    r" (?:(?:full|working|business|calendar) )?(?:days?|weeks?|months?|quarters?|years?|werkdag|dag|week|maand|kwartaal"
+    r"|jaar|(?:werk|arbeits)?tag\w*|woche\w*|monat\w*|quartal\w*|jahr\w*|jours?|semaines?|mois|trimestre|an(?:née)?"
+    r"|días?|semana|mes|año|giorno|settimana|mese|anno|dia|mês|ano|dzień|tydzień|miesiąc\w*|kwartał\w*|rok\w*"
+    r"|gün\w*|hafta\w*|ay\w*|yıl\w*)\b|(?:첫|둘째|셋째|마지막) ?(?:주|날|달|평일)|第[一二三四五六\d]+[週周]|最[終后後]"
+)
+
+
 _UNITS = (
     r"(?:(?:full|working|business|calendar|hele|werk\w*|volle|ganze|jours?|días?|giorni|dias) )?"
     r"(?:minutes?|hours?|days?|weeks?|months?|years?|minuten|uu?r(?:en)?|dag(?:en)?|weken|week|maand(?:en)?|stunden?|tagen?"
     r"|werktagen?|wochen?|monaten?|heures?|jours?|semaines?|mois|horas?|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
     r"|settiman[ae]|mesi|dias?|godzin\w*|dni|tygodni\w*|miesi\w*|saat|gün|hafta|ay)"
 )
-_COUNT = rf"(?:\d[\d.,]*|{_NUMBER_WORDS})(?: \(\d+\))? {_UNITS}"
+#: "sechsmonatig", "zesmaands", "zweiwöchiger".
+_COMPOUND_COUNT = (
+    r"\b(?:ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|zwanzig|dreißig"
+    r"|mehr)(?:minütig|stündig|tägig|wöchig|wöchentlich|monatig|monatlich|jährig)\w*"
+    r"|\b(?:twee|drie|vier|vijf|zes|zeven|acht|negen|tien|twaalf)(?:daags|weeks|maands|maandelijks|jarig|uurs)\w*"
+)
+_COUNT = rf"(?:\d[\d.,]*|{_NUMBER_WORDS}|{_ARTICLES_OR_NUMBERS})(?: \(\d+\))? {_UNITS}"
 _COUNTED = r"\d+ ?(?:영업일|일|주일?|개월|달|시간|분|営業日|日|週間|か月|ヶ月|時間|个?工作日|天|周|个月|小时)"
 #: A time limit: "four weeks in advance" tells no length of leave.
 _TIME_LIMIT = re.compile(
@@ -88,6 +112,17 @@ _ASKS_FOR_LIMIT = re.compile(
 )
 
 
+#: The numbers of articles, sections and pages, which are no amounts and no times.
+_REFERENCE = re.compile(
+    r"[제第]\s?\d+\s?[조항호장절편条项款章节節](?:의\s?\d+)?"
+    r"|(?:§{1,2}|\b(?:sections?|articles?|chapters?|paragraphs?|clauses?|appendix|annex|pages?|steps?|artikel(?:en|s)?|art\."
+    r"|hoofdstuk|paragraaf|lid|bijlage|abschnitt\w*|absatz\w*|abs\.|satz|nr\.|nummer|kapitel\w*|ziffer|anlage|seite|chapitre"
+    r"|annexe|alinéa|sección|artículos?|capítulo|anexo|sezione|articol[oi]|capitolo|secção|seção|artigos?|rozdział\w*"
+    r"|art\.|ust\.|bölüm\w*|madde\w*)|المادة)\s*\d+(?:[.:]\d+)*[a-z]?(?!\s?%)\b",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True)
 class AnswerType:
     """A kind of fact, with patterns for questions and for sentences."""
@@ -100,6 +135,8 @@ class AnswerType:
 
     def is_in(self, text: str, question: str) -> bool:
         """Tell whether a text holds such a fact; of a length or number, time limits tell nothing unless asked for."""
+        if self.name in ("amount", "time"):
+            text = _REFERENCE.sub(" ", text)
         if self.name == "amount" and not _ASKS_FOR_LIMIT.search(question):
             text = _TIME_LIMIT.sub(" ", text)
         return self.held.search(text) is not None
@@ -192,7 +229,8 @@ TYPES = (
         r"\b(?:how (?:much|many|long|far|late|early|old|soon)|hoeveel|hoe (?:lang|ver|laat|vroeg|oud)|wie ?viele?"
         r"|wie (?:lange|weit|hoch|alt|spät|früh)|combien|cuánt[oa]s?|quant[oaie]s?|ile|jak (?:długo|daleko)|ne kadar"
         r"|kaç)\b|몇|얼마나|얼마|며칠|何(?:日|時間|人|年|月|週|歳)|どのくらい|どれくらい|多少|多长|几[天个年月小]|كم ",
-        rf"\d|\b(?:{_NUMBER_WORDS})\b|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
+        rf"\d|\b(?:{_NUMBER_WORDS})\b|\b(?:{_ARTICLES_OR_NUMBERS}) {_UNITS}\b|{_COMPOUND_COUNT}"
+        r"|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
         r"|[一二三四五六七八九十百千半两]"
         r"|واحد|اثن|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|نصف|يوم(?:ين|ان)|شهر(?:ين|ان)|سنت(?:ين|ان)",
         r"\b(?:number of|aantal|anzahl|nombre de|n[úu]mero (?:de|di)|liczba|sayısı)\b"
@@ -205,7 +243,7 @@ TYPES = (
         r"|\b(?:what time|what date|which day|hoe laat|wann|um wie viel uhr|à quelle (?:heure|date)|cuándo|a qué hora"
         r"|a che ora|a que horas|o której|ne zaman|saat kaçta)\b"
         r"|언제|몇 시|いつ|何時|什么时候|何时|几点|متى",
-        rf"{_OF_A_DATE}"
+        rf"{_OF_A_DATE}|{_IN_ORDER}"
         rf"|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
         r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
         r"|binnen|tijdens|zodra|onmiddellijk|direct|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
@@ -215,6 +253,15 @@ TYPES = (
         r"|之前|之后|以前|以后|立即|قبل|بعد|خلال|فور",
     ),
 )
+
+
+_COUNT_IN_HEADING = re.compile(rf"\b{_COUNT}\b|{_COUNTED}", re.IGNORECASE)
+
+
+def counts_in(heading: str, question: str) -> bool:
+    """Tell whether a heading says a length of time that the question does not: "Interview — 2 hours"."""
+    said = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
+    return any(count not in question.casefold() for count in said)
 
 
 def asked_type(question: str) -> AnswerType | None:

@@ -18,11 +18,12 @@ from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
-from rag.answering.answer_types import asked_type
+from rag.answering.answer_types import asked_type, counts_in
 from rag.answering.carried_over import NOTHING, Carried
 from rag.answering.number_check import figures
 from rag.answering.number_words import years_written
 from rag.answering.quotations import (
+    EXCEPTION,
     LONGEST_SENTENCE,
     SAME,
     CandidateSentence,
@@ -33,7 +34,7 @@ from rag.answering.quotations import (
 )
 from rag.answering.ranges import holds
 from rag.answering.reply_odds import ReplySignals
-from rag.answering.sentences import LINK_ALONE, POINTER, Kind, ends, section_pointed_to, units_of
+from rag.answering.sentences import IN_THIS_CASE, LINK_ALONE, POINTER, Kind, ends, section_pointed_to, units_of
 from rag.errors import RagError
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
@@ -144,6 +145,8 @@ NEIGHBOURS, LONGEST_NEIGHBOURHOOD = (-1, 1, 2, -2), 560
 #: A line that only names something, as the entry of a table of contents does; a sentence that gives an example.
 LABEL_VALUE, LABEL_WORDS = 0.3, 6
 EXAMPLE_VALUE = 0.7
+#: A sentence that limits the one before: the rule comes before its exception.
+AFTER_RULE_VALUE = 0.85
 #: In languages that write compounds as one word, words of at least this length are also searched within longer ones;
 #: of a compound split into parts, this share has to be found.
 LEAST_COMPOUNDED, ENOUGH_OF_COMPOUND = 5, 0.7
@@ -313,10 +316,12 @@ def best_quotes(
     also = [c for c in elsewhere if c not in quotable]
     chosen = [*chosen, *quotable]
     of_own = own.passages if own else ()
-    quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own)
+    quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own, with_steps=kind is None)
     return replace(
         quotes,
-        is_of_type=kind is None or any(kind.is_in(text, question) for text in QUOTED.findall(quotes.text)),
+        is_of_type=kind is None
+        or any(c.is_headed for c in chosen)
+        or any(kind.is_in(text, question) for text in QUOTED.findall(quotes.text)),
         is_about=not subjects
         or any(said[place] for place, citation in enumerate(citations) if citation.number == quotes.numbers[0]),
         points_to=_pointed_to(candidates, scores, citations),
@@ -815,7 +820,8 @@ def _candidates(
             continue
         value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
         value *= branch_value
-        is_of_type = kind is None or kind.is_in(unit.text, question)
+        is_headed = kind is not None and kind.name == "amount" and counts_in(heading, question)
+        is_of_type = kind is None or is_headed or kind.is_in(unit.text, question)
         if kind is not None:
             value *= TYPE_VALUE if is_of_type else OTHER_TYPE_VALUE
             if is_of_type and spoken == language and kind.headed is not None and kind.headed.search(heading):
@@ -826,6 +832,8 @@ def _candidates(
             value *= INSIDE_VALUE if is_inside else OUTSIDE_VALUE
         if EXAMPLE.match(unit.text):
             value *= EXAMPLE_VALUE
+        if EXCEPTION.match(unit.text) or IN_THIS_CASE.match(unit.text):
+            value *= AFTER_RULE_VALUE
         if (
             unit.kind in ("item", "sentence")
             and not ends(unit.text)
@@ -859,6 +867,8 @@ def _candidates(
                 unit.block,
                 headed,
                 folder,
+                is_headed,
+                unit.step,
             )
         )
     return found
@@ -948,7 +958,9 @@ def _value(text: str, kind: Kind, *, is_first: bool, is_last: bool) -> float:
     if kind in ("row", "column"):
         return 1.0
     is_cut = is_last and not ends(text) and len(text) > HEADING_CHARACTERS
-    return FRAGMENT_VALUE if is_cut or (is_first and text[:1].islower()) else 1.0
+    # The items of a list may begin so.
+    begins_within = is_first and kind == "sentence" and text[:1].islower()
+    return FRAGMENT_VALUE if is_cut or begins_within else 1.0
 
 
 def _rarity(asked: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:

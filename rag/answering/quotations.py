@@ -22,6 +22,8 @@ from rag.types import Citation
 LONGEST_SENTENCE = 420
 #: Items quoted of a list.
 LONGEST_LIST = 8
+#: Steps quoted for one of them, and their characters.
+MOST_STEPS, LONGEST_STEPS = 10, 700
 #: Two sentences that share so many of their terms say the same.
 SAME = 0.7
 #: Words that a name has at most, or what else two documents fill into the same sentence.
@@ -119,6 +121,10 @@ class CandidateSentence:
     headed: str = ""
     #: Terms in `title` from the folder.
     folder: frozenset[str] = frozenset()
+    #: Whether the heading above holds the kind of fact asked for: "Technical interview — 2 hours".
+    is_headed: bool = False
+    #: Its number in a list of steps; 0 for what is no step.
+    step: int = 0
 
     @property
     def compared(self) -> str:
@@ -134,6 +140,8 @@ def written(
     days: Mapping[UUID, str],
     around: Collection[CandidateSentence] = (),
     own: Collection[int] = (),
+    *,
+    with_steps: bool = False,
 ) -> Quotes:
     """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
     first.
@@ -141,7 +149,7 @@ def written(
     The sentence surrounded by `around` is set in bold.
 
     Of documents that disagree the newer comes first, each with its date; passages of the asker's place, in `own`,
-    before others.
+    before others. `with_steps` quotes a list of steps whole for one of them.
     """
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
@@ -161,6 +169,8 @@ def written(
     for passage in passages:
         places = {c.position for c in (*chosen, *around) if c.passage == passage}
         surrounding = {c.position for c in around if c.passage == passage}
+        for place in sorted(places) if with_steps else ():
+            places.update(_steps_around(by_place, passage, place))
         for place in sorted(places):
             # "… as follows:" says nothing without the following lines.
             if by_place[passage, place].text.endswith(":"):
@@ -203,7 +213,8 @@ def written(
         for run in ordered:
             # What a row is about is often said by the heading above its table alone.
             heading = _heading_above(by_place, passage, firsts[run]) or _last_heading(citations[passage])
-            source = _source(citations[passage], heading, day) if is_named else heading if has_rows else ""
+            is_headed = has_rows or any(by_place[passage, place].is_headed for place in places)
+            source = _source(citations[passage], heading, day) if is_named else heading if is_headed else ""
             lines.append((source, f"“{_joined(runs[run])}” [{number}]"))
     # Consecutive lines from a source name the source once.
     named = [
@@ -358,6 +369,19 @@ def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: in
         room -= len(following.text)
         following = by_place.get((passage, following.position + 1))
     return items
+
+
+def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
+    """Return the places of all steps of a list, in whose steps place is; none if they are too many or too long."""
+    steps = [place]
+    if not by_place[passage, place].step:
+        return []
+    while (before := by_place.get((passage, steps[0] - 1))) is not None and before.step:
+        steps.insert(0, before.position)
+    while (following := by_place.get((passage, steps[-1] + 1))) is not None and following.step:
+        steps.append(following.position)
+    characters = sum(len(by_place[passage, step].text) for step in steps)
+    return steps if len(steps) <= MOST_STEPS and characters <= LONGEST_STEPS else []
 
 
 def _joined(run: Sequence[str]) -> str:

@@ -38,6 +38,8 @@ PART_HEAD = re.compile(
 )
 ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
 BULLET = re.compile(r"^\s*(?:(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+|[a-z][.)](?=[a-z]{2,}\s|\d))")
+#: The number of a step: "3. Press send."
+STEP = re.compile(r"\s*\(?(\d{1,2})[.)]\s+\S")
 #: The number of a section, which opens a heading: "7.2", "§ 3".
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
@@ -49,6 +51,13 @@ POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 
+#: Beginnings that say when a rule just given holds.
+IN_THIS_CASE = re.compile(
+    r"(?:in (?:this|that|such a|these) cases?|in (?:dit|dat|deze) geval(?:len)?|in (?:diesem|solchen) f(?:all|ällen)"
+    r"|dans ce(?:s)? cas|en (?:este|ese|estos) casos?|in (?:questo|tal) caso|n(?:este|esse) caso"
+    r"|w (?:tym|takim) przypadku|bu durumda)\b|이 ?경우|이때|[そこ]の場合|在(?:这种|此)情况下|此时|في هذه الحالة",
+    re.IGNORECASE,
+)
 #: Refers the reader elsewhere instead of giving the fact: "see section 4", "is described in the guide".
 POINTER = re.compile(
     r"\b(?:see (?:also )?(?:section|chapter|page|appendix|annex|the)|refer to"
@@ -145,6 +154,8 @@ class Unit:
     subject: str = ""
     #: The number of its paragraph within the passage.
     block: int = 0
+    #: Its number in a list of steps; 0 for what is no step.
+    step: int = 0
 
 
 def sentences(passage: str) -> list[str]:
@@ -234,20 +245,31 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
             found.extend(rows)
             continue
         width = _width(lines)
+        steps = _steps(lines)
         unit = ""
+        step = 0
         for line, following in zip_longest(lines, lines[1:], fillvalue=""):
             if unit and (BULLET.match(line) or ends(unit)):
-                found.extend(_split(unit))
-                unit = ""
+                found.extend(_split(unit, step))
+                unit, step = "", 0
             unit = f"{unit} {line}" if unit else line
+            step = steps.get(line, step)
             is_listed = bool(found) and found[-1].text.endswith(":")
             if _is_broken(line, following, unit, width, is_listed=is_listed):
-                found.extend(_split(unit))
-                unit = ""
+                found.extend(_split(unit, step))
+                unit, step = "", 0
         if unit:
-            found.extend(_split(unit))
+            found.extend(_split(unit, step))
         found[begin:] = [replace(unit, block=number) for unit in found[begin:]]
     return [unit for unit in found if len(unit.text) > 1]
+
+
+def _steps(lines: list[str]) -> dict[str, int]:
+    """Return the numbers of the lines that count on from each other, by line: steps, however short, are no headings."""
+    counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
+    if len(counted) < FEWEST_ROWS or any(after != before + 1 for (before, _), (after, _) in pairwise(counted)):
+        return {}
+    return {line: number for number, line in counted}
 
 
 def _width(lines: list[str]) -> int:
@@ -288,8 +310,8 @@ def _lost_table(lines: list[str]) -> list[Unit]:
     return [Unit(f"{row} ({lines[0]})", "row", row) for row in rows]
 
 
-def _split(text: str) -> list[Unit]:
-    kind: Kind = "item" if BULLET.match(text) and not SECTION_HEAD.match(text) else "sentence"
+def _split(text: str, step: int = 0) -> list[Unit]:
+    kind: Kind = "item" if step or (BULLET.match(text) and not SECTION_HEAD.match(text)) else "sentence"
     parts = []
     start = 0
     for match in ENDING.finditer(text):
@@ -305,7 +327,7 @@ def _split(text: str) -> list[Unit]:
         parts.append(text[start:end].strip())
         start = end
     found = [part for part in [*parts, text[start:].strip()] if part]
-    return [Unit(BULLET.sub("", part).strip(), kind) for part in found]
+    return [Unit(BULLET.sub("", part).strip(), kind, step=step) for part in found]
 
 
 #: "2. Vacation": a number and a word or two, as headings have them, is no item by its number alone.

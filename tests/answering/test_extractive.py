@@ -1443,3 +1443,112 @@ def test_sentences_on_different_things_do_not_disagree(one: str, other: str) -> 
         for place, text in enumerate((one, other))
     ]
     assert not says_otherwise(*units)
+
+
+STEPS = """If you have an account:
+
+1. Log in to the staff portal with your account and your code.
+2. Open the menu and select 'Leave'.
+3. Press 'New request'.
+4. Select the first and the last day.
+5. Press send.
+
+The request is then with your manager."""
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("How do I request leave?", "en"),
+        ("How can I ask for leave in the portal?", "en"),
+        ("The steps of a leave request", "en"),
+    ],
+)
+def test_a_list_of_steps_is_quoted_whole(question: str, language: str) -> None:
+    quotes = best_quotes(question, [passage(1, f"# How to request leave\n\n{STEPS}")], language=language)
+    assert quotes is not None
+    said = quotes.text.replace("**", "")
+    places = [said.find(step) for step in ("Log in", "Open the menu", "New request", "the last day", "Press send.")]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_one_step_is_enough_where_a_fact_is_asked_for() -> None:
+    steps = "1. Call the line before 8:00.\n2. Send the note.\n3. Come back healthy."
+    quotes = best_quotes("When do I have to call the line?", [passage(1, steps)], language="en")
+    assert quotes is not None
+    assert "before 8:00" in quotes.text
+    assert "Come back" not in quotes.text
+
+
+def test_numbered_headings_are_no_steps() -> None:
+    text = "1. Scope\n\nAll of us.\n\n2. Leave\n\nWe all have 25 days of leave.\n\n3. Pay\n\nPay comes on the 25th."
+    quotes = best_quotes("What about leave?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert "25 days" in quotes.text
+    assert "Pay comes" not in quotes.text
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "heading", "text"),
+    [
+        ("How long does the technical interview take?", "en", "Technical interview (2 hours)",
+         "The technical interview is a chance to see how you work. The lead prepares two exercises for it."),
+        ("Hoe lang duurt het sollicitatiegesprek?", "nl", "Sollicitatiegesprek — 45 minuten",
+         "Het sollicitatiegesprek is met twee collega's. Ze stellen zich eerst voor."),
+        ("면접은 얼마나 걸리나요?", "ko", "면접 - 2시간", "면접은 두 사람과 합니다. 먼저 서로 소개합니다."),
+    ],
+)  # fmt: skip
+def test_a_heading_that_holds_the_length_is_said(question: str, language: str, heading: str, text: str) -> None:
+    quotes = best_quotes(question, [passage(1, f"# {heading}\n\n{text}")], language=language)
+    assert quotes is not None
+    assert quotes.is_of_type
+    assert heading in quotes.text
+
+
+def test_numbers_of_articles_are_no_amounts() -> None:
+    kind = asked_type("휴가는 며칠인가요?")
+    assert kind is not None
+    assert not kind.is_in("제74조제1항에 따른 휴가를 나누어 사용할 수 있다.", "휴가는 며칠인가요?")
+    assert kind.is_in("제74조 ① 90일의 휴가를 주어야 한다.", "휴가는 며칠인가요?")
+    for text in (
+        "See section 5.2 on leave.",
+        "Nach § 7 Abs. 3 gilt das nicht.",
+        "Zie artikel 5 lid 2.",
+        "Véase el artículo 12.",
+    ):
+        asked = "How many days?"
+        assert (amount := asked_type(asked)) is not None
+        assert not amount.is_in(text, asked), text
+    for text in ("Under section 5 you get 12 days.", "Artikel 5: 20 % van het loon."):
+        assert amount.is_in(text, asked), text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("When is hack week?", "The sixth week of every quarter is a hack week."),
+        ("Wann ist Inventur?", "Am letzten Arbeitstag des Monats ist Inventur."),
+        ("Wanneer is de borrel?", "De borrel is op de laatste werkdag van de maand."),
+        ("Wie lange muss ich beschäftigt sein?", "Der Anspruch entsteht nach sechsmonatigem Bestehen."),
+    ],
+)
+def test_times_and_lengths_in_words_are_facts(question: str, text: str) -> None:
+    kind = asked_type(question)
+    assert kind is not None
+    assert kind.is_in(text, question)
+
+
+@pytest.mark.parametrize(
+    ("rule", "after", "question", "language"),
+    [
+        ("Women get 90 days of maternity leave before and after the birth.",
+         "In this case 45 days of the maternity leave are after the birth.", "How many days of maternity leave?", "en"),
+        ("Alle Beschäftigten bekommen im Jahr 20 Tage Sonderurlaub.",
+         "Jedoch gibt es in der Probezeit 2 Tage Sonderurlaub.", "Wie viele Tage Sonderurlaub?", "de"),
+    ],
+)  # fmt: skip
+def test_the_rule_comes_before_the_sentence_that_limits_it(rule: str, after: str, question: str, language: str) -> None:
+    quotes = best_quotes(question, [passage(1, f"{rule} {after}")], language=language)
+    assert quotes is not None
+    assert quotes.best[1] == rule
