@@ -175,6 +175,12 @@ ASKS_WHERE = re.compile(
     r"|formulario|dove|modulo|onde|formulário|gdzie|strona|formularz|nerede|sayfa)\b|어디|링크|どこ|リンク|哪|链接|أين|رابط",
     re.IGNORECASE,
 )
+#: Asks how something is done, which a list of steps tells.
+ASKS_HOW = re.compile(
+    r"\b(?:how (?:do|can|should|to|does|must|would)|steps?|hoe|stappen|wie|schritte?|comment|étapes?|cómo|pasos|come"
+    r"|passaggi|como|passos|jak|kroki|nasıl|adımlar)\b|어떻게|방법|절차|どうやって|どのように|どうすれば|方法|手順|怎么|怎样|如何|步骤|كيف|خطوات",
+    re.IGNORECASE,
+)
 #: Text without a word says nothing: a paragraph's number, a page, a line full of dots.
 SAYING = re.compile(r"[^\W\d_]{2}")
 QUOTED = re.compile("“(.*?)”")
@@ -316,7 +322,8 @@ def best_quotes(
     also = [c for c in elsewhere if c not in quotable]
     chosen = [*chosen, *quotable]
     of_own = own.passages if own else ()
-    quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own, with_steps=kind is None)
+    with_steps = kind is None and ASKS_HOW.search(reading.question) is not None
+    quotes = written(chosen, scores, everything, citations, asked, days or {}, around, of_own, with_steps=with_steps)
     return replace(
         quotes,
         is_of_type=kind is None

@@ -344,7 +344,7 @@ def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int
     if by_place[passage, place].kind != "item":
         return []
     first = place - 1
-    while (before := by_place.get((passage, first))) is not None and before.kind == "item":
+    while (before := by_place.get((passage, first))) is not None and before.kind == "item" and before.text[-1:] != ":":
         first -= 1
     opening = by_place.get((passage, first))
     if opening is None or len(opening.text) > LONGEST_SENTENCE:
@@ -388,5 +388,5 @@ def _joined(run: Sequence[str]) -> str:
     """Sentences after each other; items of a list, which end in nothing, with a semicolon between them."""
     text = run[0]
     for part in run[1:]:
-        text += (" " if ends(text) or text.endswith("…") or part == "…" else "; ") + part
+        text += (" " if ends(text) or text[-1] in "…;；,、" or part == "…" else "; ") + part
     return text

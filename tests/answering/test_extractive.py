@@ -1552,3 +1552,25 @@ def test_the_rule_comes_before_the_sentence_that_limits_it(rule: str, after: str
     quotes = best_quotes(question, [passage(1, f"{rule} {after}")], language=language)
     assert quotes is not None
     assert quotes.best[1] == rule
+
+
+def test_choices_within_a_step_keep_the_step_that_opens_them() -> None:
+    text = (
+        "1. Log in.\n2. Open the menu.\n3. In the form under type select:\n   * 'Travel' for tickets\n"
+        "   * 'Distance' for your own car\n4. Press send."
+    )
+    quotes = best_quotes("What do I choose for my own car?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert "select:" in quotes.text
+    assert "'Distance' for your own car" in quotes.text
+
+
+def test_a_numbered_list_of_cases_is_not_quoted_whole() -> None:
+    cases = "1. scope of the work;\n2. pay and its day;\n3. leave of absence;\n4. safety at machines;"
+    quotes = best_quotes("safety at machines", [passage(1, cases)], language="en")
+    assert quotes is not None
+    assert "safety at machines" in quotes.text
+    assert "scope" not in quotes.text
+    listed = best_quotes("What do the rules cover?", [passage(1, f"The rules cover:\n\n{cases}")], language="en")
+    assert listed is not None
+    assert "work; pay and its day; leave" in listed.text
